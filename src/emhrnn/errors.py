@@ -1,0 +1,21 @@
+"""What went wrong, in one line a user can act on: what was given, what is allowed, what to do."""
+
+
+class EmhrnnError(Exception):
+    """Base of every error that a user's input can cause. The command line prints it and exits with code 2."""
+
+
+class DataError(EmhrnnError):
+    """A document, file or column that cannot be used as given."""
+
+
+class ConfigError(EmhrnnError):
+    """A setting that is unknown, out of range or at odds with another."""
+
+
+class CheckpointError(EmhrnnError):
+    """A run, checkpoint or prepared corpus that is missing, corrupt or of another version."""
+
+
+class TrainingError(EmhrnnError):
+    """Training that cannot go on, for example because a loss is not a number."""
