@@ -1,0 +1,112 @@
+"""Files that are either whole or absent: written beside their place, synced to disk, then renamed; and their checksums."""
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from emhrnn.errors import DataError
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256 as hexadecimal digits, read in constant memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """A binary file that takes its name only when the block ends well; else the old file, or none, stays."""
+    partial = _partial_name(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        _sync_folder(path.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """UTF-8, line ends as given."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Indented JSON with a final line end; NaN and infinity are refused, because JSON has no such numbers."""
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
+    """A new folder to fill, which takes the name `path` only when the block ends well.
+
+    An empty folder at `path` is taken over. Any other folder is replaced only with `overwrite`, and only once the new
+    one is complete.
+    """
+    check_free(path, overwrite=overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = _partial_name(path)
+    partial.mkdir()
+    try:
+        yield partial
+        for file in sorted(partial.iterdir()):
+            _sync_file(file)
+        _sync_folder(partial)
+        old = _move_away(path)
+        partial.rename(path)
+        _sync_folder(path.parent)
+        if old is not None:
+            shutil.rmtree(old)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_free(path: Path, *, overwrite: bool = False) -> None:
+    """Raise before any work is done for a result that could not take its place."""
+    if path.is_file():
+        raise DataError(f"{path} is a file, a folder is to be written there; give another destination")
+    if path.is_dir() and not overwrite and any(path.iterdir()):
+        raise DataError(f"{path} exists and is not empty; give another destination or allow overwriting it")
+
+
+def _move_away(path: Path) -> Path | None:
+    if not path.exists():
+        return None
+    old = _partial_name(path)
+    path.rename(old)
+    return old
+
+
+def _partial_name(path: Path) -> Path:
+    # The random part keeps two writers of the same path apart: the last to finish wins, both results are whole.
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    # A rename survives a power cut only when the folder that holds the name is synced too; Windows has no such call.
+    if os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

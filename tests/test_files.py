@@ -1,0 +1,77 @@
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from emhrnn.errors import DataError
+from emhrnn.files import atomic_file, atomic_folder, sha256, write_json, write_text
+
+
+def test_a_file_is_written_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.txt"
+    write_text(path, "grün\r\n")
+    assert path.read_bytes() == "grün\r\n".encode()
+    assert [p.name for p in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(RuntimeError, match="broke"), atomic_file(path) as file:
+        file.write(b"half")
+        raise RuntimeError("broke")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_json_round_trip_and_no_nan(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_json(path, {"ä": [1, 2.5]})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"ä": [1, 2.5]}
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(path, float("nan"))
+    assert json.loads(path.read_text(encoding="utf-8")) == {"ä": [1, 2.5]}
+
+
+def test_sha256(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 3_000_001)
+    assert sha256(path) == hashlib.sha256(b"x" * 3_000_001).hexdigest()
+
+
+def test_a_folder_appears_only_when_complete(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with atomic_folder(path) as partial:
+        (partial / "a").write_text("1")
+        assert not path.exists()
+    assert (path / "a").read_text() == "1"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with atomic_folder(path) as partial:
+        (partial / "a").write_text("old")
+    with pytest.raises(RuntimeError), atomic_folder(path, overwrite=True) as partial:
+        raise RuntimeError
+    assert (path / "a").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_overwriting_must_be_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    with atomic_folder(path) as partial:
+        (partial / "a").write_text("1")
+    with pytest.raises(DataError, match="exists and is not empty"), atomic_folder(path):
+        pass
+    with atomic_folder(path, overwrite=True) as partial:
+        (partial / "b").write_text("2")
+    assert [p.name for p in path.iterdir()] == ["b"]
+
+
+def test_a_file_in_the_way_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    with pytest.raises(DataError, match="is a file"), atomic_folder(tmp_path / "a"):
+        pass
