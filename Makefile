@@ -1,0 +1,38 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3.11
+BIN := .venv/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
+EXTRAS := zstd,frames,serve,plots,tune,onnx,transformers,ray,bench,dev
+SOURCES := src tests benchmarks
+
+.PHONY: install demo test lint bench clean
+
+install: .venv/.extras
+
+demo: .venv/.core
+	$(BIN)/emhrnn demo --out demo
+
+test: install lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: install
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check --quiet $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: install
+	for name in text lstm train_step estep; do $(BIN)/python -m benchmarks.$$name --quick; done
+
+clean:
+	rm -rf .venv demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The demo needs only the core: it starts in a minute. The constraints pin torch, so that no CUDA build is pulled in.
+.venv/.core: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(PIP) --editable .
+	touch $@
+
+.venv/.extras: .venv/.core
+	$(PIP) --editable '.[$(EXTRAS)]'
+	touch $@

@@ -1,0 +1,188 @@
+r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the document (SPEC 1.2).
+
+    x   x   x   x   x   x   x   x      word vectors
+    |   |   |   |   |   |   |   |
+    h1--h1--h1--h1  h1--h1--h1--h1     word LSTM, restarted at each sentence
+    |   |   |   |   |   |   |   |
+    0   1   0   1   1   0   0   1      z ~ Bernoulli(pi), pi = sigmoid(W_pi h1 + b_pi); 1 = the phrase ends here
+    \___/   \___/   |   \_______/      word attention alpha in each phrase
+      q-------q     q-------q          phrase LSTM: h2
+      \_______/     \_______/          phrase attention beta in each sentence
+          s<------------>s             sentence BiLSTM: h3
+          \_____________/              sentence attention gamma in the document
+                 v
+          softmax(W_c v + b_c)         p(y | Z, w)
+
+The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.attention import AttentionPool, attend
+from emhrnn.layers.bidirectional import Bidirectional
+from emhrnn.layers.dropout import dropout
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.packing import pack
+from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.output import Output
+from emhrnn.models.segmentation import PAPER_RATE
+
+
+@dataclass(frozen=True, eq=False)
+class WordStates:
+    """All that the word layer says; the same for every z."""
+
+    h1: Float[Tensor, "words word_features"]
+    scores: Float[Tensor, " words"]  # u_t . u_q, the word attention before its softmax
+    a: Float[Tensor, " words"]  # logit of pi
+
+    def detach(self) -> "WordStates":
+        return WordStates(self.h1.detach(), self.scores.detach(), self.a.detach())
+
+
+class EMHRNN(nn.Module):
+    def __init__(
+        self,
+        *,
+        table: Float[Tensor, "vocabulary size"],
+        classes: int,
+        generator: torch.Generator,
+        tune_embedding: bool = False,
+        word_size: int = 50,
+        phrase_size: int = 50,
+        sentence_size: int = 50,
+        attention_size: int = 50,
+        bidirectional_words: bool = False,
+        dropout: float = 0.0,
+        rate: float = PAPER_RATE,
+        rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
+    ) -> None:
+        """`rule` replaces the learned segmentation by a fixed one (an ablation)."""
+        super().__init__()
+        self.dropout = dropout
+        self.rule = rule
+        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        size = self.embedding.size
+        if bidirectional_words:
+            self.word_layer: LSTM | Bidirectional = Bidirectional(
+                LSTM(size, word_size, generator=generator), LSTM(size, word_size, generator=generator)
+            )
+        else:
+            self.word_layer = LSTM(size, word_size, generator=generator)
+        h1_size = word_size * (2 if bidirectional_words else 1)
+        self.indicator = _linear(h1_size, 1, generator)
+        self.word_attention = AttentionPool(h1_size, attention_size, generator=generator)
+        self.phrase_layer = LSTM(h1_size, phrase_size, generator=generator)
+        self.phrase_attention = AttentionPool(phrase_size, attention_size, generator=generator)
+        self.sentence_forward = LSTM(phrase_size, sentence_size, generator=generator)
+        self.sentence_backward = LSTM(phrase_size, sentence_size, generator=generator)
+        self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
+        self.output = _linear(2 * sentence_size, classes, generator)
+        # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
+        # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
+        nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
+        self.register_buffer("threshold", torch.zeros(()))
+        self._word_table: tuple[Tensor, ...] | None = None
+
+    # ------------------------------------------------------------------ the word layer, once
+
+    def words(self, batch: Batch, generator: torch.Generator | None = None) -> WordStates:
+        """h1, attention scores and indicator logits of every word. A generator turns dropout on."""
+        words = torch.from_numpy(batch.words)
+        if self._word_table is not None and generator is None:
+            h1 = self._h1_from_table(words, batch)
+        else:
+            x = dropout(self.embedding(words), self.dropout, generator)  # (words, size)
+            if isinstance(self.word_layer, Bidirectional):
+                h1 = self.word_layer(x, batch.sentence_offsets)
+            else:
+                h1 = self.word_layer(x, pack(batch.sentence_offsets))
+        h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
+        return WordStates(h1, self.word_attention.scores(h1), self.indicator(h1).squeeze(1))
+
+    def _h1_from_table(self, words: Int64[Tensor, " words"], batch: Batch) -> Float[Tensor, "words word_features"]:
+        states = [
+            layer.forward_projected(table.index_select(0, words), pack(batch.sentence_offsets, reverse=reverse))
+            for layer, table, reverse in zip(self._word_directions(), self._word_table or (), (False, True), strict=False)
+        ]
+        return torch.cat(states, dim=1) if len(states) > 1 else states[0]
+
+    def _word_directions(self) -> tuple[LSTM, ...]:
+        if isinstance(self.word_layer, Bidirectional):
+            return (self.word_layer.forward_layer, self.word_layer.backward_layer)
+        return (self.word_layer,)
+
+    @torch.no_grad()
+    def precompute_words(self) -> None:
+        """For inference: the word layer's input projection of the whole vocabulary, so that a word costs a look-up
+        instead of a matrix product. Call again, or `forget_words`, after the weights change."""
+        vectors = self.embedding.vectors()
+        self._word_table = tuple(
+            torch.addmm(layer.bias, vectors, layer.input_weight.t()) for layer in self._word_directions()
+        )
+
+    def forget_words(self) -> None:
+        self._word_table = None
+
+    # ------------------------------------------------------------------ the rest, for one z
+
+    def segment(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
+        """z as predicted: pi over the threshold, and every sentence end."""
+        if self.rule is not None:
+            return self.rule(batch)
+        return (states.a.detach() > self.threshold).numpy() | batch.sentence_final
+
+    def encode(
+        self,
+        batch: Batch,
+        states: WordStates,
+        z: Bool[np.ndarray, " words"],
+        generator: torch.Generator | None = None,
+    ) -> Output:
+        """p(y | z, w) and the weights of words, phrases and sentences. z must be true at every sentence end."""
+        phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])  # (phrases + 1,)
+        phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
+        q, alpha = attend(states.h1, states.scores, torch.from_numpy(phrase_offsets))  # (phrases, word_features)
+        h2 = self.phrase_layer(q, pack(phrases_before))  # (phrases, phrase_size)
+        s, beta = self.phrase_attention(h2, torch.from_numpy(phrases_before))  # (sentences, phrase_size)
+        logits, v, gamma = self.classify(batch, s, generator)
+        return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
+
+    def classify(
+        self,
+        batch: Batch,
+        s: Float[Tensor, "sentences phrase_size"],
+        generator: torch.Generator | None = None,
+    ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
+        """From sentence vectors to logits, document vectors v and sentence weights gamma."""
+        h3 = torch.cat(
+            [
+                self.sentence_forward(s, pack(batch.document_offsets)),
+                self.sentence_backward(s, pack(batch.document_offsets, reverse=True)),
+            ],
+            dim=1,
+        )  # (sentences, 2 sentence_size)
+        v, gamma = self.sentence_attention(h3, torch.from_numpy(batch.document_offsets))
+        v = dropout(v, self.dropout, generator)
+        return self.output(v), v, gamma
+
+    def forward(self, batch: Batch) -> Output:
+        """Predict: segment, then encode."""
+        states = self.words(batch)
+        return self.encode(batch, states, self.segment(batch, states))
+
+
+def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+    layer = nn.utils.skip_init(nn.Linear, inputs, outputs)
+    bound = inputs**-0.5
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.zero_()
+    return layer

@@ -1,0 +1,184 @@
+"""Every setting of a run: typed, validated, with the reason for its default. TOML in, JSON in the run folder.
+
+    [training]
+    epochs = 3
+    learning_rate = 0.002
+
+is the file for `emhrnn train DATA --config FILE.toml`; the same from the command line is
+`--set training.epochs=3 --set training.learning_rate=0.002`. Unknown keys are refused with the nearest valid name.
+"""
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from emhrnn.errors import ConfigError
+
+EStepName = Literal["none", "exact", "blocks", "local", "first-order", "importance", "reinforce", "semi-markov"]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class DataConfig(Section):
+    """How text becomes word ids, and how data is split."""
+
+    lowercase: bool = True
+    min_count: int = Field(2, ge=1, description="words seen less often are unknown, unless the vectors know them")
+    max_vocabulary: int | None = Field(None, ge=1)
+    max_sentence_words: int | None = Field(None, ge=1, description="cap; the corpus report counts what it touches")
+    max_sentences: int | None = Field(None, ge=1)
+    validation: float = Field(0.1, gt=0, lt=1, description="share of the training data, when no --valid is given")
+
+
+class ModelConfig(Section):
+    """Sizes of the layers (the paper: all 50)."""
+
+    name: str = "em-hrnn"
+    embedding_size: int = Field(100, ge=1, description="when no vectors are given")
+    tune_embedding: bool = True
+    word_size: int = Field(50, ge=1)
+    phrase_size: int = Field(50, ge=1)
+    sentence_size: int = Field(50, ge=1)
+    attention_size: int = Field(50, ge=1)
+    bidirectional_words: bool = True
+    dropout: float = Field(0.3, ge=0, lt=1)
+    segmentation: str = Field("learned", description="learned, or an ablation: none, words, punctuation, random, every-K")
+
+
+class EMConfig(Section):
+    """How phrase boundaries are learned (docs/em.md)."""
+
+    estep: EStepName = Field("local", description="none: sample boundaries at `rate`, do not learn them")
+    blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
+    block_length: int = Field(5, ge=1, le=16, description="free positions enumerated together")
+    focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
+    impute: Literal["prior", "rate", "posterior", "gibbs"] = Field(
+        "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
+    )
+    rate: float = Field(0.23, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3")
+    samples: int = Field(8, ge=2, description="importance and reinforce: segmentations drawn per document")
+    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
+    warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
+    frozen_epochs: int = Field(0, ge=0, description="epochs after the warm-up in which only the indicator learns")
+    theta: Literal["sample", "all"] = Field("sample", description="M-step of theta on a posterior sample, or on all")
+    newton: bool = Field(False, description="a Newton step for the indicator layer instead of a gradient step")
+    indicator_weight: float = Field(1.0, ge=0, description="weight of the indicator's own term of Q")
+    detach_indicator: bool = Field(False, description="keep that term from reaching the word layer")
+    printed_q: bool = Field(False, description="the paper's misprinted denominator, to see what it does")
+    exact_limit: int = Field(20, ge=1, le=24, description="exact: most free positions per document")
+
+
+class TrainingConfig(Section):
+    """The optimiser and the schedule."""
+
+    epochs: int = Field(12, ge=1)
+    batch_words: int = Field(4000, ge=1, description="words per batch; 0 documents means this budget decides")
+    batch_documents: int = Field(0, ge=0, description="documents per batch (the paper: 64); 0 = by batch_words")
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    learning_rate: float = Field(0.002, gt=0)
+    momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
+    weight_decay: float = Field(1e-4, ge=0)
+    decay: Literal["none", "linear", "cosine"] = Field("cosine", description="of the learning rate, to 5 % at the end")
+    clip: float = Field(5.0, gt=0, description="largest gradient norm")
+    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    class_weight: Literal["none", "balanced"] = "none"
+    metric: Literal["accuracy", "macro_f1", "loss"] = Field("accuracy", description="that picks the best epoch")
+    patience: int = Field(4, ge=1, description="epochs without improvement before stopping")
+    seed: int = Field(0, ge=0)
+    threads: int = Field(0, ge=0, description="0 = as torch decides")
+
+
+class Config(Section):
+    data: DataConfig = DataConfig()
+    model: ModelConfig = ModelConfig()
+    em: EMConfig = EMConfig()
+    training: TrainingConfig = TrainingConfig()
+
+
+# The letter of the paper (SPEC 1.8). The learning rate is to be picked on validation.
+PAPER: dict[str, dict[str, Any]] = {
+    "model": {"tune_embedding": False, "bidirectional_words": False, "dropout": 0.0},
+    "em": {"estep": "local", "focus": False, "impute": "prior", "warmup_epochs": 0},
+    "training": {
+        "batch_documents": 64,
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "weight_decay": 0.0,
+        "decay": "none",
+    },
+}
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
+
+
+def make_config(
+    preset: str = "default",
+    file: Path | None = None,
+    assignments: list[str] | tuple[str, ...] = (),
+) -> Config:
+    """Preset, then file, then `section.key=value` assignments; later ones win."""
+    if preset not in PRESETS:
+        raise ConfigError(f"unknown preset {preset!r}; use one of {', '.join(PRESETS)}")
+    values = {section: dict(settings) for section, settings in PRESETS[preset].items()}
+    if file is not None:
+        for section, settings in _read_toml(file).items():
+            if not isinstance(settings, dict):
+                raise ConfigError(f"{file}: {section} stands outside a section; write it under [data], [model], ...")
+            values.setdefault(section, {}).update(settings)
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        section, dot, name = key.strip().partition(".")
+        if not (equals and dot):
+            raise ConfigError(f"cannot read --set {assignment!r}; write section.key=value, e.g. training.epochs=3")
+        values.setdefault(section, {})[name] = _toml_value(text.strip())
+    return validated(values)
+
+
+def validated(values: dict[str, Any]) -> Config:
+    """A Config, or a ConfigError that names the first wrong key and the nearest valid one."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise ConfigError(f"unknown setting {place!r}; {_nearest(place)}") from None
+        raise ConfigError(f"{place} = {first['input']!r}: {first['msg'].lower()}") from None
+
+
+def setting_names() -> list[str]:
+    return [
+        f"{section}.{name}"
+        for section, field in Config.model_fields.items()
+        for name in field.annotation.model_fields  # type: ignore[union-attr]
+    ]
+
+
+def _nearest(place: str) -> str:
+    names = setting_names()
+    near = difflib.get_close_matches(place, names, n=1, cutoff=0.5)
+    if not near:
+        last = place.rpartition(".")[2]
+        near = [name for name in names if name.endswith("." + last)]
+    return f"did you mean {near[0]!r}?" if near else "`emhrnn train --help` lists the settings"
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: no such config file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: not valid TOML: {error}") from None
+
+
+def _toml_value(text: str) -> Any:
+    """3 -> 3, true -> True, 0.5 -> 0.5; anything that is not a TOML value is a plain string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
