@@ -1,0 +1,34 @@
+"""What every model is made of: ragged LSTM and GRU, attention over segments, the forest LSTM of the E-step.
+
+All layers work on flat rows plus offsets and never pad. They are pure torch; `layers/native` is a second, faster
+implementation of the same functions that is used where a C++ compiler is at hand.
+"""
+
+import os
+
+# Some virtual machines advertise AMX without its palette leaf: any bf16 matrix product of oneDNN then dies with SIGILL,
+# so a user's autocast would kill the process. It must be set before torch is imported.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
+from emhrnn.layers.attention import AttentionPool, attend
+from emhrnn.layers.bidirectional import Bidirectional
+from emhrnn.layers.dropout import dropout
+from emhrnn.layers.forest import attend_paths, forest_lstm
+from emhrnn.layers.gru import GRU
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.packing import Packing, pack
+from emhrnn.layers.pairs import pair_attention
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "AttentionPool",
+    "Bidirectional",
+    "Packing",
+    "attend",
+    "attend_paths",
+    "dropout",
+    "forest_lstm",
+    "pack",
+    "pair_attention",
+]

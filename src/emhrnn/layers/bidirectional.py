@@ -1,0 +1,30 @@
+"""Two recurrent layers over the same sequences, one from each end."""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.layers.gru import GRU
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.packing import pack
+
+
+class Bidirectional(nn.Module):
+    """[forward ; backward] states of every row."""
+
+    def __init__(self, forward_layer: LSTM | GRU, backward_layer: LSTM | GRU) -> None:
+        super().__init__()
+        self.forward_layer = forward_layer
+        self.backward_layer = backward_layer
+
+    @property
+    def hidden_size(self) -> int:
+        return self.forward_layer.hidden_size + self.backward_layer.hidden_size
+
+    def forward(
+        self, x: Float[Tensor, "n D"], offsets: Int64[np.ndarray, " sequences_plus_1"]
+    ) -> Float[Tensor, "n both_H"]:
+        return torch.cat(
+            [self.forward_layer(x, pack(offsets)), self.backward_layer(x, pack(offsets, reverse=True))], dim=1
+        )
