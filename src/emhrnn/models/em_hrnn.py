@@ -109,7 +109,7 @@ class EMHRNN(nn.Module):
 
     def _h1_from_table(self, words: Int64[Tensor, " words"], batch: Batch) -> Float[Tensor, "words word_features"]:
         states = [
-            layer.forward_projected(table.index_select(0, words), pack(batch.sentence_offsets, reverse=reverse))
+            layer.forward_projected(table, pack(batch.sentence_offsets, reverse=reverse), words)
             for layer, table, reverse in zip(self._word_directions(), self._word_table or (), (False, True), strict=False)
         ]
         return torch.cat(states, dim=1) if len(states) > 1 else states[0]
@@ -124,9 +124,7 @@ class EMHRNN(nn.Module):
         """For inference: the word layer's input projection of the whole vocabulary, so that a word costs a look-up
         instead of a matrix product. Call again, or `forget_words`, after the weights change."""
         vectors = self.embedding.vectors()
-        self._word_table = tuple(
-            torch.addmm(layer.bias, vectors, layer.input_weight.t()) for layer in self._word_directions()
-        )
+        self._word_table = tuple(layer.project(vectors) for layer in self._word_directions())
 
     def forget_words(self) -> None:
         self._word_table = None

@@ -146,6 +146,8 @@ def validated(values: dict[str, Any]) -> Config:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
+            if len(first["loc"]) == 1 and isinstance(first["input"], dict):  # a whole section is unknown
+                place = ".".join([place, *list(first["input"])[:1]])
             raise ConfigError(f"unknown setting {place!r}; {_nearest(place)}") from None
         raise ConfigError(f"{place} = {first['input']!r}: {first['msg'].lower()}") from None
 

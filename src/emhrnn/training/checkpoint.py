@@ -1,0 +1,50 @@
+"""Tensors on disk: safetensors with a JSON note in its header, written whole or not at all, never pickle."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from emhrnn.errors import CheckpointError
+from emhrnn.files import write_bytes
+
+_NOTE = "emhrnn"  # safetensors' header takes strings only, so the note is one JSON string under this key
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_bytes(path, save(contiguous, metadata={_NOTE: json.dumps(note)}))
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the note, or a CheckpointError that says what is wrong with the file."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: no such file; is this a folder that `emhrnn train` finished writing?")
+    try:
+        with safe_open(path, framework="pt") as file:
+            note = json.loads((file.metadata() or {}).get(_NOTE, "null"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: corrupt checkpoint ({error}); copy it again or train anew") from None
+    if not isinstance(note, dict):
+        raise CheckpointError(f"{path}: not written by emhrnn; give a run folder made by `emhrnn train`")
+    return tensors, note
+
+
+def load_into(module: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    """Put the tensors into the module; every name and shape must fit."""
+    expected = module.state_dict()
+    for name in expected.keys() - tensors.keys():
+        raise CheckpointError(f"{path}: tensor {name} is missing; the file belongs to another model or version")
+    for name in tensors.keys() - expected.keys():
+        raise CheckpointError(f"{path}: unexpected tensor {name}; the file belongs to another model or version")
+    for name, tensor in tensors.items():
+        if tensor.shape != expected[name].shape:
+            raise CheckpointError(
+                f"{path}: {name} is {tuple(tensor.shape)}, the configuration asks for {tuple(expected[name].shape)}"
+            )
+    module.load_state_dict(tensors)

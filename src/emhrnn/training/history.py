@@ -1,0 +1,41 @@
+"""What happened in each epoch: one JSON object per line of history.jsonl, appended as it happens."""
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emhrnn.errors import CheckpointError
+
+
+@dataclass(frozen=True)
+class Epoch:
+    epoch: int
+    phase: str
+    train_loss: float
+    learning_rate: float
+    valid: dict[str, float]  # accuracy, macro_f1, loss
+    words_per_second: float
+    seconds: float
+    waiting: float  # share of the time spent waiting for data
+    boundaries: dict[str, float] = field(default_factory=dict)  # the degeneracy monitor
+    best: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def append(path: Path, epoch: Epoch) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(epoch.to_dict(), allow_nan=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read(path: Path) -> list[Epoch]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [Epoch(**json.loads(line)) for line in lines if line]
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path}: cannot read the history ({error})") from None

@@ -1,0 +1,127 @@
+"""A run folder: a trained model with all that is needed to use it, and how it came to be.
+
+    config.json          format version, settings, classes, seed, versions, checksums of the data
+    model.safetensors    weights of the best epoch
+    vocabulary.txt       one word a line, line number = word id
+    history.jsonl        one JSON object per epoch
+    metrics.json         scores of the best epoch on the validation data
+"""
+
+import json
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from emhrnn.errors import CheckpointError, ConfigError
+from emhrnn.files import write_json
+from emhrnn.models.table import Sizes, build_model
+from emhrnn.text import Vocabulary
+from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
+from emhrnn.training.config import Config, validated
+from emhrnn.version import __version__
+
+FORMAT = 1
+CONFIG, WEIGHTS, VOCABULARY, HISTORY, METRICS = (
+    "config.json",
+    "model.safetensors",
+    "vocabulary.txt",
+    "history.jsonl",
+    "metrics.json",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A model with its words and classes."""
+
+    model: nn.Module
+    config: Config
+    vocabulary: Vocabulary
+    classes: list[str]
+    multi_label: bool
+
+
+def new_run(
+    config: Config,
+    vocabulary: Vocabulary,
+    classes: list[str],
+    table: Float[Tensor, "vocabulary size"],
+    *,
+    multi_label: bool,
+) -> Run:
+    """An untrained model of the configured kind."""
+    sizes = Sizes(
+        classes=len(classes),
+        rate=config.em.rate,
+        **config.model.model_dump(exclude={"name", "embedding_size"}),
+    )
+    model = build_model(config.model.name, sizes, table, vocabulary.words, config.training.seed)
+    return Run(model, config, vocabulary, classes, multi_label)
+
+
+def describe(folder: Path, run: Run, **facts: Any) -> None:
+    """Write everything of the run folder but the weights; `facts` are kept as given (data, command, ...)."""
+    write_json(
+        folder / CONFIG,
+        {
+            "format": FORMAT,
+            "config": run.config.model_dump(),
+            "classes": run.classes,
+            "multi_label": run.multi_label,
+            "parameters": sum(p.numel() for p in run.model.parameters()),
+            "versions": {
+                "emhrnn": __version__,
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "numpy": np.__version__,
+            },
+            **facts,
+        },
+    )
+    run.vocabulary.save(folder / VOCABULARY)
+
+
+def save_weights(folder: Path, run: Run, epoch: int) -> None:
+    save_tensors(folder / WEIGHTS, run.model.state_dict(), {"format": FORMAT, "epoch": epoch})
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """config.json, checked for being one that this version can read."""
+    path = folder / CONFIG
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such run folder; `emhrnn train DATA --out {folder}` makes one")
+    if not path.is_file():
+        raise CheckpointError(f"{folder}: not a run folder, it has no {CONFIG}; give a folder made by `emhrnn train`")
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+        version = description["format"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise CheckpointError(f"{path}: corrupt; copy the run again or train anew") from None
+    if version != FORMAT:
+        raise CheckpointError(f"{path}: format {version}, this emhrnn reads format {FORMAT}; install the matching one")
+    return dict(description)
+
+
+def load_run(folder: Path) -> Run:
+    """The trained model of a run folder."""
+    description = read_description(folder)
+    tensors, _ = load_tensors(folder / WEIGHTS)
+    try:
+        config = validated(description["config"])
+        classes, multi_label = list(description["classes"]), bool(description["multi_label"])
+    except (KeyError, TypeError, ConfigError) as error:
+        raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
+    vocabulary = Vocabulary.load(folder / VOCABULARY)
+    table = tensors.get("embedding.table")
+    if table is None or table.ndim != 2 or len(table) != len(vocabulary):
+        raise CheckpointError(f"{folder}: {WEIGHTS} and {VOCABULARY} do not belong together; copy the run again")
+    run = new_run(config, vocabulary, classes, torch.zeros_like(table), multi_label=multi_label)
+    load_into(run.model, tensors, folder / WEIGHTS)
+    run.model.eval()
+    return run

@@ -1,0 +1,33 @@
+"""The learning rate and the phase of training as functions of where it stands: nothing to save, nothing to restore."""
+
+import math
+from typing import Literal
+
+from emhrnn.training.config import EMConfig, TrainingConfig
+
+Phase = Literal["warm-up", "indicator", "em"]
+
+_FLOOR = 0.05  # share of the learning rate that is left at the end
+_RAMP = 50  # steps over which the learning rate rises from zero; Adam's first steps are its wildest
+
+
+def learning_rate(config: TrainingConfig, step: int, steps: int) -> float:
+    """At `step` of about `steps` in all."""
+    ramp = min(1.0, (step + 1) / _RAMP) if config.optimizer == "adamw" else 1.0
+    done = min(1.0, step / max(steps, 1))
+    if config.decay == "linear":
+        factor = 1 - done * (1 - _FLOOR)
+    elif config.decay == "cosine":
+        factor = _FLOOR + (1 - _FLOOR) * (1 + math.cos(math.pi * done)) / 2
+    else:
+        factor = 1.0
+    return config.learning_rate * ramp * factor
+
+
+def phase(config: EMConfig, epoch: int) -> Phase:
+    """What is learned in this epoch (SPEC E11)."""
+    if config.estep == "none" or epoch < config.warmup_epochs:
+        return "warm-up"
+    if epoch < config.warmup_epochs + config.frozen_epochs:
+        return "indicator"
+    return "em"
