@@ -1,4 +1,4 @@
-"""Files that are either whole or absent: written beside their place, synced to disk, then renamed; and their checksums."""
+"""Files that are either whole or absent: written beside their place, synced, then renamed. And their checksums."""
 
 import hashlib
 import json

@@ -63,7 +63,8 @@ class Batch:
     @cached_property
     def word_offsets(self) -> Int64[np.ndarray, " documents_plus_1"]:
         """Document d is words[word_offsets[d] : word_offsets[d + 1]]."""
-        return self.sentence_offsets[self.document_offsets]
+        offsets: np.ndarray = self.sentence_offsets[self.document_offsets]
+        return offsets
 
     @cached_property
     def sentence_of_word(self) -> Int64[np.ndarray, " words"]:

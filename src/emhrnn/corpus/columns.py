@@ -1,0 +1,105 @@
+"""Which column is which: given by name, else guessed from the usual names."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from emhrnn.errors import DataError
+
+# The first name of each list wins whenever it is present; any two of the others are ambiguous.
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "text": (
+        "text",
+        "review",
+        "review_text",
+        "reviewtext",
+        "content",
+        "body",
+        "document",
+        "comment",
+        "sentence",
+        "message",
+        "description",
+    ),
+    "label": (
+        "label",
+        "labels",
+        "stars",
+        "star_rating",
+        "rating",
+        "overall",
+        "score",
+        "class",
+        "sentiment",
+        "category",
+        "categories",
+        "topic",
+        "topics",
+        "target",
+        "y",
+    ),
+    "id": ("id", "review_id", "document_id", "doc_id", "uid", "guid"),
+    "user": ("user", "user_id", "userid", "author", "reviewer", "reviewer_id", "reviewerid"),
+    "product": ("product", "product_id", "productid", "business_id", "item", "item_id", "asin", "movie", "film"),
+    "split": ("split", "fold", "partition", "subset"),
+}
+REQUIRED = ("text", "label")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Column names, exactly as in the file; None means: guess. Without `labelled`, no label is looked for at all."""
+
+    text: str | None = None
+    label: str | None = None
+    id: str | None = None
+    user: str | None = None
+    product: str | None = None
+    split: str | None = None
+    labelled: bool = True
+
+    def resolve(self, present: Sequence[str], file: str) -> "Columns":
+        """The columns of one file: every name left open is filled in, or stays None where the file has no such column.
+
+        Raises:
+            DataError: a given name is not there, a required one is not found, or several could be meant.
+        """
+        return replace(
+            self,
+            text=_find("text", self.text, present, file),
+            label=_find("label", self.label, present, file) if self.labelled else None,
+            id=_find("id", self.id, present, file),
+            user=_find("user", self.user, present, file),
+            product=_find("product", self.product, present, file),
+            split=_find("split", self.split, present, file),
+        )
+
+    def to_dict(self) -> dict[str, str]:
+        """The columns that are used, by role."""
+        return {f.name: name for f in fields(self) if isinstance(name := getattr(self, f.name), str)}
+
+
+def _find(role: str, given: str | None, present: Sequence[str], file: str) -> str | None:
+    there = f"{file} has the columns {_list(present)}"
+    if given is not None:
+        if present.count(given) > 1:
+            raise DataError(f"the {role} column {given!r} is there {present.count(given)} times: {there}; rename one")
+        if given not in present:
+            raise DataError(f"no {role} column {given!r}: {there}; give one of them as the {role} column")
+        return given
+    usual = USUAL_NAMES[role]
+    by_usual = {usual_name: [name for name in present if name.strip().lower() == usual_name] for usual_name in usual}
+    candidates = by_usual[usual[0]] or [name for names in by_usual.values() for name in names]
+    if len(candidates) == 1:
+        return candidates[0]
+    if role not in REQUIRED:
+        return None
+    if candidates:
+        which = " or ".join(map(repr, candidates))
+        raise DataError(f"the {role} column could be {which} in {file}; give the name of the {role} column")
+    raise DataError(f"no {role} column found: {there}; give one of them as the {role} column")
+
+
+def _list(names: Sequence[str], most: int = 30, longest: int = 40) -> str:
+    """Names for an error message; a file without header can make them as long as documents."""
+    shown = [repr(name if len(name) <= longest else name[: longest - 3] + "...") for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

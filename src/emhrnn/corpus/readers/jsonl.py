@@ -1,0 +1,41 @@
+"""JSON lines: one object a line. Blank lines are passed over; the row is the line number."""
+
+import json
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+from emhrnn.corpus.readers.reading import Reading
+from emhrnn.corpus.readers.streams import open_text
+from emhrnn.corpus.record import Record
+from emhrnn.errors import DataError
+
+HEAD_ROWS = 100
+"""Rows whose keys count as the columns: an optional key may be missing from the very first."""
+
+
+def read_jsonl(reading: Reading) -> Iterator[Record]:
+    with open_text(reading.path, reading.meter) as lines:
+        rows = _objects(reading, lines)
+        first = list(islice(rows, HEAD_ROWS))
+        if not first:
+            return
+        columns = reading.resolve(list(dict.fromkeys(key for _, row in first for key in row))).to_dict()
+        for number, row in chain(first, rows):
+            yield reading.record(number, {role: row.get(name) for role, name in columns.items()})
+
+
+def _objects(reading: Reading, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip("\0 \t\r\n"):
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                f"{reading.where(number)} is not valid JSON ({error}); give one JSON object a line"
+            ) from None
+        if not isinstance(value, dict):
+            kind = type(value).__name__
+            raise DataError(f"{reading.where(number)} is a JSON {kind}; give one JSON object a line")
+        yield number, value

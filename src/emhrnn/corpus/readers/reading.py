@@ -1,0 +1,50 @@
+"""What every reader is given: one file, the columns asked for, and where to tell how far it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from emhrnn.corpus.columns import Columns
+from emhrnn.corpus.readers.streams import Meter
+from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text
+from emhrnn.errors import DataError
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One file to read. The reader puts the columns that it took into `taken`, by role."""
+
+    path: Path
+    columns: Columns = field(default_factory=Columns)
+    meter: Meter | None = None
+    taken: dict[str, str] = field(default_factory=dict)
+
+    def resolve(self, present: list[str]) -> Columns:
+        columns = self.columns.resolve(present, str(self.path))
+        self.taken.update(columns.to_dict())
+        return columns
+
+    def where(self, row: int) -> Where:
+        return Where(str(self.path), row)
+
+    def record(self, row: int, values: Mapping[str, Any], sentences: tuple[str, ...] | None = None) -> Record:
+        """A record of values by role, cleaned. A missing text is an empty one; skipping it is not the reader's task."""
+        text = values.get("text")
+        if not isinstance(text, str):
+            if text is not None:
+                kind = type(text).__name__
+                raise DataError(f"{self.where(row)}: the text is a {kind}, a string is needed; give the text column")
+            text = ""
+        text, repairs = clean_text(text)
+        return Record(
+            text=text,
+            label=clean_label(values.get("label")) if self.columns.labelled else None,
+            where=self.where(row),
+            id=clean_name(values.get("id")),
+            user=clean_name(values.get("user")),
+            product=clean_name(values.get("product")),
+            split=clean_name(values.get("split")),
+            sentences=sentences,
+            repairs=repairs,
+        )

@@ -1,0 +1,76 @@
+"""A source: one or several files, or a folder per class, read as one stream of records."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from emhrnn.corpus.columns import Columns
+from emhrnn.corpus.readers.class_folders import class_files
+from emhrnn.corpus.readers.formats import READERS, check_format, format_of
+from emhrnn.corpus.readers.reading import Reading
+from emhrnn.corpus.readers.streams import Meter
+from emhrnn.corpus.record import Record
+from emhrnn.errors import DataError
+
+Paths = str | Path | Sequence[str | Path]
+
+
+class Source:
+    """Files to read, one after the other, in constant memory.
+
+    With `split`, only rows whose split column has that value are yielded. After (and while) reading, `taken` says
+    which columns were used, `splits` how many rows each split has.
+
+    Raises:
+        DataError: a file is missing, empty, or of no known format (here); or has no usable columns (when read).
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        format: str | None = None,
+        columns: Columns | None = None,
+        split: str | None = None,
+    ) -> None:
+        self.paths = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
+        if not self.paths:
+            raise DataError("no files given; give at least one")
+        for path in self.paths:
+            if not path.exists():
+                raise DataError(f"{path} does not exist; check the name")
+        self.columns = columns or Columns()
+        self.formats = [self._format_of(path, format) for path in self.paths]
+        self.split = split
+        self.taken: dict[str, str] = {}
+        self.splits: Counter[str] = Counter()
+        self.meter = Meter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
+
+    def __iter__(self) -> Iterator[Record]:
+        self.splits.clear()
+        for path, name in zip(self.paths, self.formats, strict=True):
+            for record in READERS[name](Reading(path, self.columns, self.meter, self.taken)):
+                if record.split is not None:
+                    self.splits[record.split] += 1
+                if self.split is None or record.split == self.split:
+                    yield record
+        if self.split is not None and self.split not in self.splits:
+            seen = ", ".join(map(repr, sorted(self.splits))) or "no split column"
+            raise DataError(f"no rows of the split {self.split!r} in {self}; it has {seen}")
+
+    def _format_of(self, path: Path, given: str | None) -> str:
+        name = check_format(given) if given else format_of(path)
+        if (name == "folder") != path.is_dir():
+            raise DataError(f"{path} cannot be read as {name}; give a file, or a folder with one folder per class")
+        if name == "zhang" and not given and (self.columns.text or self.columns.label):
+            return "csv"  # who names columns has a header
+        return name
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.paths))
+
+
+def _size(path: Path, format_name: str) -> int:
+    if format_name == "folder":
+        return sum(file.stat().st_size for file in class_files(path))
+    return path.stat().st_size

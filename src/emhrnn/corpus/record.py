@@ -1,0 +1,79 @@
+"""One row of a source, as every reader yields it, before any judgement about its use."""
+
+import math
+import re
+from typing import Any, NamedTuple
+
+Label = str | tuple[str, ...]
+"""One class, or the set of classes of a multi-label row."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_WHOLE_NUMBER = re.compile(r"[+-]?\d+\.0+")
+
+
+class Where(NamedTuple):
+    """A place that a user can find again: the file and its row, counted from 1 without a header."""
+
+    file: str
+    row: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, row {self.row}"
+
+
+class Record(NamedTuple):
+    """A document and what is known of it. `sentences` is given where the source itself marks sentence ends."""
+
+    text: str
+    label: Label | None
+    where: Where
+    id: str | None = None
+    user: str | None = None
+    product: str | None = None
+    split: str | None = None
+    sentences: tuple[str, ...] | None = None
+    repairs: tuple[str, ...] = ()
+
+
+def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
+    """Text that can be stored, and the names of the repairs it took.
+
+    A byte that is not UTF-8 (readers pass it on as a lone surrogate) and half of a surrogate pair become U+FFFD; NUL
+    becomes a space. Both keep the number of characters.
+    """
+    repairs: tuple[str, ...] = ()
+    if not text.isascii() and _SURROGATE.search(text):
+        text = _SURROGATE.sub("\ufffd", text)
+        repairs += ("broken UTF-8",)
+    if "\0" in text:
+        text = text.replace("\0", " ")
+        repairs += ("NUL bytes",)
+    return text, repairs
+
+
+def clean_label(value: Any) -> Label | None:
+    """The class name of any value that a reader can meet; None where the row has no label.
+
+    Names are strings, so that 4, 4.0 and "4" are one class in every format. Missing are: None, NaN, "" and "nan".
+    """
+    if isinstance(value, (list, tuple)):
+        names = [name for item in value if isinstance(name := clean_label(item), str)]
+        return tuple(dict.fromkeys(names))
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    name = clean_name(str(value))
+    if name is None or name.lower() == "nan":
+        return None
+    if _WHOLE_NUMBER.fullmatch(name):
+        return str(int(float(name)))
+    return name
+
+
+def clean_name(value: Any) -> str | None:
+    """A label, user, product, split or id as a one-line string without outer spaces; None where there is none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    text, _ = clean_text(str(value))
+    return " ".join(text.split()) or None
