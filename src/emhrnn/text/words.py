@@ -1,0 +1,125 @@
+"""Words as GloVe's vocabulary has them: one compiled pass over the text.
+
+    don't it's we'll O'Brien  ->  do n't it 's we 'll o'brien
+    3.14 1,000 10/10 9:30pm   ->  3.14 1,000 10/10 9:30 pm
+    well-known U.S. Mr. AT&T  ->  well-known u.s. mr. at&t
+    wait... what?!! -- :-)    ->  wait ... what ?! -- :-)
+
+A token is a span of the text and never contains a blank; every character that is not blank is in exactly one token, so
+tokens and the gaps between them are the text again. A token's *word* is its normal form: lower case, NFC, straight
+apostrophes, long runs of punctuation shortened. Spans are taken before the word is made, so the form never moves them.
+
+URLs and e-mail addresses are one token; `#` and `@` are tokens of their own, so the word behind them is known. Han
+characters and kana are one token each; an emoji with its modifiers is one token.
+
+A token depends only on the characters between two blanks. Scoring uses that: see `encoder`, which runs this pattern
+once per distinct stretch. `python -m benchmarks.text` compares it with the `tokenizers` library.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+
+from emhrnn.text.sentences import split_sentences
+
+# Marks that belong to the letter before them, and that `\w` leaves out: accents, vowel signs, joiners.
+_MARK = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0963\u0966-\u0df3\u0e31"
+    "\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u17b4-\u17d3"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
+)
+_IDEOGRAPH = "\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_ALPHA = rf"[^\W\d_{_IDEOGRAPH}]"
+_LETTER = rf"[^\W_{_IDEOGRAPH}]"  # or digit
+_RUN = rf"{_LETTER}+(?:[{_MARK}]+{_LETTER}*)*"
+_END = rf"(?!{_LETTER})"
+_APOSTROPHE = "['’]"
+_SUFFIX = rf"(?:[sSmMdD]|[lL][lL]|[rR][eE]|[vV][eE]){_END}"
+_NOT = rf"[nN]{_APOSTROPHE}[tT]{_END}"
+_ABBREVIATED = (
+    "[mM]rs?|[mM]s|[dD]r|[jJsS]r|[sS]t|[vV]s|[eE]tc|[iI]nc|[cC]orp|[cC]o|[lL]td|[gGsS]en|[pP]rof|[rR]ev|[lL]t|[cC]apt"
+)
+_PICTURE = "[\u2190-\u2bff\U0001f000-\U0001faff]"
+
+# Rules in order of precedence, in two lists by the first character. Repetitions that could fail late are bounded, so
+# that the time stays linear in the text whatever it holds.
+_ALPHANUMERIC_RULES = (
+    r"[a-zA-Z]+(?![^\s,;!?)\"])",  # most words: no rule below says otherwise for them
+    r"[a-zA-Z]{5,}(?=\.(?!\S))",
+    r"(?:[hH][tT][tT][pP][sS]?://|[wW][wW][wW]\.)[^\s<>\"]*[^\s<>\"'’”.,;:!?)\]}]",
+    rf"[\w.+-]{{1,64}}@(?:[\w-]{{1,63}}\.){{1,8}}[^\W\d_]{{2,24}}{_END}",
+    rf"(?:[\w-]{{1,63}}\.){{1,8}}(?:com|org|net|edu|gov){_END}",
+    rf"{_NOT}",
+    rf"{_ALPHA}+?(?={_NOT})",
+    rf"(?:{_ALPHA}\.){{2,}}(?:{_ALPHA}{_END})?",
+    rf"(?:{_ABBREVIATED})\.(?!\.)",
+    rf"[A-Z]{{1,3}}&[A-Z]{{1,3}}{_END}",
+    r"\d+(?:[.,:/]\d+)+",
+    rf"{_RUN}(?:(?:-|{_APOSTROPHE}(?!{_SUFFIX})){_RUN})*",
+)
+_OTHER_RULES = (
+    r"[,\"](?![\u0300-\uffff])",
+    rf"{_APOSTROPHE}(?:{_SUFFIX}|(?:[eE][mM]|[tT]il|[cC]ause|\d\ds?){_END})",
+    rf"[:;]-?(?:[()]+|[DPp]{_END})|<3(?!\d)",
+    r"\.{2,}|[!?]{2,}|-{2,}|\*{2,}|={2,}|_{2,}|~{2,}|#{2,}|\+{2,}|'{2,}|`{2,}",
+    "[\U0001f1e6-\U0001f1ff]{2}",
+    rf"{_PICTURE}(?:[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d{_PICTURE})*",
+    rf"\S[{_MARK}]*",
+)
+_TOKEN = re.compile(rf"(?=\S)(?:(?=[^\W_])(?:{'|'.join(_ALPHANUMERIC_RULES)})|{'|'.join(_OTHER_RULES)})")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPEATED = re.compile(r"([.*=_~#+'`()-])\1{2,}")
+
+
+def token_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of each token of a text."""
+    return [match.span() for match in _TOKEN.finditer(text)]
+
+
+def tokenise(text: str, *, lowercase: bool = True) -> list[str]:
+    """The words of a text, in order, in their normal form. A `<br>` is text here: `split_sentences` takes it away."""
+    return [normalise(token, lowercase=lowercase) for token in _TOKEN.findall(text)]
+
+
+def normalise(token: str, *, lowercase: bool = True) -> str:
+    """The word that a token stands for. Never empty, never with a blank in it, and its own normal form."""
+    word = token.lower() if lowercase else token
+    if not word.isascii():
+        word = unicodedata.normalize("NFC", _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", word))
+        if len(word) > 1:
+            word = word.replace("’", "'")
+    if len(word) > 1 and not word[-1].isalnum():
+        word = _short_run(word)
+    return word
+
+
+def _short_run(word: str) -> str:
+    """`....` is `...`, `-----` is `--`, `!!!!!` is `!!!`, `?!?!!` is `?!`."""
+    if not word.strip("!?"):
+        return word[:3] if len(set(word)) == 1 else "?!"
+    if not word.strip("-"):
+        return "--"
+    return _REPEATED.sub(r"\1\1\1", word)
+
+
+def count_words(texts: Iterable[str], *, language: str = "en", lowercase: bool = True) -> Counter[str]:
+    """How often each word occurs. Memory grows with the distinct words, not with the texts."""
+    words: Counter[str] = Counter()
+    stretches: Counter[str] = Counter()  # between two blanks; counting them first runs the pattern once for each
+    for text in texts:
+        for sentence in split_sentences(text, language):
+            stretches.update(sentence.split())
+        if len(stretches) > 500_000:
+            _add_words(words, stretches, lowercase)
+    _add_words(words, stretches, lowercase)
+    return words
+
+
+def _add_words(words: Counter[str], stretches: Counter[str], lowercase: bool) -> None:
+    for stretch, count in stretches.items():
+        for word in tokenise(stretch, lowercase=lowercase):
+            words[word] += count
+    stretches.clear()
