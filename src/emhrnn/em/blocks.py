@@ -1,0 +1,139 @@
+"""Blocks: which free positions are enumerated together (SPEC 1.6).
+
+A position is free when it is not the last word of its sentence: there z = 1 is observed. A block lists some free
+positions of one document; the E-step tries all their 2^length settings while the rest of z stays as imputed.
+
+    words      w  w  w  w  E  w  w  w  E        E = sentence end, never enumerated
+    exact      0  1  2  3     4  5  6           one block of all free positions
+    windows    0  1  2 |0     1  2 |0           words cut in threes; forced ends take a place but are not listed
+    local               [0    1  2]             five words around a random centre, clipped to the document
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError, DataError
+
+EXACT_LIMIT = 20
+LONGEST_BLOCK = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Free positions (word indices into the batch) of each block, ascending; -1 fills a block up to `length`.
+
+    Blocks are in the order of their documents.
+    """
+
+    positions: Int64[np.ndarray, "blocks length"]
+    documents: Int64[np.ndarray, " blocks"]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def length(self) -> int:
+        return int(self.positions.shape[1])
+
+    @property
+    def free(self) -> Int64[np.ndarray, " blocks"]:
+        """How many positions each block enumerates."""
+        free: np.ndarray = (self.positions >= 0).sum(axis=1)
+        return free
+
+    def part(self, begin: int, end: int) -> "Blocks":
+        return Blocks(self.positions[begin:end], self.documents[begin:end])
+
+
+def exact_blocks(batch: Batch, limit: int = EXACT_LIMIT) -> Blocks:
+    """One block per document with all its free positions."""
+    sentences = np.diff(batch.document_offsets)
+    free = batch.document_lengths - sentences
+    if (free > limit).any():
+        d = int(np.argmax(free))
+        raise DataError(
+            f"exact E-step: document in row {batch.rows[d]} has {batch.document_lengths[d]} words, {free[d]} free "
+            f"positions; at most {limit} can be enumerated: use --estep local, blocks, first-order or importance"
+        )
+    document = _document_of_word(batch)
+    position = np.flatnonzero(~batch.sentence_final)
+    slot = np.arange(len(position)) - (np.cumsum(free) - free)[document[position]]
+    positions = np.full((batch.n_documents, int(free.max())), -1)
+    positions[document[position], slot] = position
+    return Blocks(positions, np.arange(batch.n_documents))
+
+
+def window_blocks(batch: Batch, length: int) -> Blocks:
+    """Non-overlapping windows of `length` words: every free position is in exactly one block.
+
+    Windows without a free position are left out, unless the document has no other."""
+    _check_length(length)
+    windows = -(-batch.document_lengths // length)  # per document
+    document = np.repeat(np.arange(batch.n_documents), windows)
+    window = np.arange(len(document)) - (np.cumsum(windows) - windows)[document]
+    start = batch.word_offsets[document] + window * length
+    positions = _free_positions(batch, start[:, None] + np.arange(length), document)
+    all_forced = (batch.document_lengths == np.diff(batch.document_offsets))[document]
+    keep = (positions[:, :1] >= 0).any(axis=1) | (all_forced & (window == 0))
+    return Blocks(positions[keep], document[keep])
+
+
+def local_blocks(
+    batch: Batch,
+    count: int = 10,
+    length: int = 5,
+    *,
+    generator: np.random.Generator,
+    weights: Float[np.ndarray, " words"] | None = None,
+) -> Blocks:
+    """`count` blocks of `length` words around random centres, drawn without replacement (local block bootstrap).
+
+    A document of n < count words gets n centres. With `weights`, for example pi (1 - pi), centres are drawn in
+    proportion to them."""
+    _check_length(length)
+    if count < 1:
+        raise ConfigError(f"{count} local blocks per document; use at least 1")
+    document = _document_of_word(batch)
+    # Without replacement = the `count` smallest of independent exponentials with the words' rates.
+    arrival = generator.standard_exponential(batch.n_words)
+    if weights is not None:
+        arrival /= np.maximum(weights, 1e-30)
+    order = np.lexsort((arrival, document))  # by document, then by arrival
+    rank = np.arange(batch.n_words) - batch.word_offsets[document]
+    centre = np.sort(order[rank < count])  # ascending, so by document too
+    positions = _free_positions(batch, (centre - length // 2)[:, None] + np.arange(length), document[centre])
+    return Blocks(positions, document[centre])
+
+
+def _free_positions(
+    batch: Batch, window: Int64[np.ndarray, "blocks length"], document: Int64[np.ndarray, " blocks"]
+) -> Int64[np.ndarray, "blocks length"]:
+    """The free positions of each window inside its document, first; -1 behind them."""
+    begin = batch.word_offsets[document][:, None]
+    end = batch.word_offsets[document + 1][:, None]
+    inside = (window >= begin) & (window < end)
+    free = inside & ~batch.sentence_final[np.where(inside, window, 0)]
+    order = np.argsort(~free, axis=1, kind="stable")  # free ones first, else as they stand
+    return np.take_along_axis(np.where(free, window, -1), order, axis=1)
+
+
+def _document_of_word(batch: Batch) -> Int64[np.ndarray, " words"]:
+    document: np.ndarray = batch.document_of_sentence[batch.sentence_of_word]
+    return document
+
+
+def _check_length(length: int) -> None:
+    if not 1 <= length <= LONGEST_BLOCK:
+        raise ConfigError(
+            f"block length {length}: 2^{length} configurations per block; use 1 to {LONGEST_BLOCK} (the paper: 1 to 5)"
+        )
+
+
+def covered(blocks: Blocks, words: int) -> Bool[np.ndarray, " words"]:
+    """True at the positions that some block enumerates."""
+    mask = np.zeros(words, dtype=bool)
+    mask[blocks.positions[blocks.positions >= 0]] = True
+    return mask

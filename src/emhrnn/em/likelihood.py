@@ -1,0 +1,113 @@
+"""log p(y | Z, w) of every configuration of every block, at once.
+
+The word layer does not depend on Z and is given. The rest follows the integer plan: distinct phrases, trie of phrase
+states, distinct sentence vectors, chains of the sentence BiLSTM, sentence attention of every distinct document; a
+handful of large matrix products, with no Python loop over documents, blocks or configurations. Differentiable.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.em.blocks import Blocks
+from emhrnn.em.document_plan import DocumentPlan
+from emhrnn.em.keys import ranges
+from emhrnn.em.plan import chunks, make_plan
+from emhrnn.em.sentence_plan import Forest, SentencePlan
+from emhrnn.errors import DataError
+from emhrnn.layers.forest import attend_paths, forest_lstm
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.pairs import pair_attention
+from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.output import log_likelihood
+
+BUDGET = 64 << 20  # bytes; about 16 documents of 150 words and 320 configurations, which stay in the cache
+
+
+def configuration_likelihood(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    blocks: Blocks,
+    *,
+    budget: int = BUDGET,
+) -> Float[Tensor, "blocks configurations"]:
+    """log p(y | z_B, zhat_-B, w): z holds the boundaries outside each block. -inf where a block has no such
+    configuration."""
+    labels = batch_labels(batch)
+    parts = []
+    for chunk in chunks(batch, blocks, bytes_per_state=_bytes_per_state(model), budget=budget):
+        words = chunk.word_range
+        plan = make_plan(chunk.batch, z[words], chunk.blocks)
+        s = sentence_vectors(model, states.h1[words], states.scores[words], plan.sentences)
+        logits = document_logits(model, s, plan.documents)  # (variants, classes)
+        first_document = int(blocks.documents[chunk.block_range.start])
+        y = labels[first_document + torch.from_numpy(plan.documents.documents)]
+        parts.append(_spread(log_likelihood(logits, y), plan.documents))
+    if not parts:
+        return states.h1.new_zeros(0, 1 << blocks.length)
+    return torch.cat(parts)
+
+
+def sentence_vectors(
+    model: EMHRNN,
+    h1: Float[Tensor, "words word_features"],
+    scores: Float[Tensor, " words"],
+    plan: SentencePlan,
+) -> Float[Tensor, "variants phrase_size"]:
+    """s of every distinct sentence."""
+    offsets, _, words = ranges(plan.segment_begin, plan.segment_end - plan.segment_begin)
+    q = attend_paths(h1, scores, torch.from_numpy(offsets), torch.from_numpy(words))  # (segments, word_features)
+    h2 = _forest(model.phrase_layer, q, plan.phrases)  # (nodes, phrase_size)
+    path = torch.from_numpy(plan.path_offsets), torch.from_numpy(plan.path_nodes)
+    return attend_paths(h2, model.phrase_attention.scores(h2), *path)
+
+
+def document_logits(
+    model: EMHRNN, s: Float[Tensor, "sentence_variants phrase_size"], plan: DocumentPlan
+) -> Float[Tensor, "variants classes"]:
+    """Logits of every distinct document.
+
+    Attention and output layer are linear in h3 = [forward; backward] before tanh and softmax, so both are applied to
+    each state once: a document then only adds up the pairs of states that it has."""
+    forward = _forest(model.sentence_forward, s, plan.forward)  # (forward nodes, sentence_size)
+    backward = _forest(model.sentence_backward, s, plan.backward)
+    weight = torch.cat([model.sentence_attention.weight, model.output.weight])  # (attention + classes, 2 sentence_size)
+    bias = torch.cat([model.sentence_attention.bias, model.output.bias])
+    size = model.sentence_forward.hidden_size
+    left = torch.addmm(bias, forward, weight[:, :size].t())
+    right = backward @ weight[:, size:].t()
+    return pair_attention(
+        left,
+        right,
+        model.sentence_attention.context,
+        torch.from_numpy(plan.offsets),
+        torch.from_numpy(plan.forward_nodes),
+        torch.from_numpy(plan.backward_nodes),
+    )
+
+
+def batch_labels(batch: Batch) -> Tensor:
+    """y as a tensor; the E-step cannot do without."""
+    if batch.labels is None:
+        raise DataError("the E-step weighs segmentations by the label, and these documents have none")
+    return torch.from_numpy(batch.labels)
+
+
+def _forest(lstm: LSTM, x: Float[Tensor, "m features"], forest: Forest) -> Float[Tensor, "nodes hidden"]:
+    return forest_lstm(lstm, x, torch.from_numpy(forest.inputs), torch.from_numpy(forest.parents), forest.level_sizes)
+
+
+def _spread(log_p: Float[Tensor, " variants"], plan: DocumentPlan) -> Float[Tensor, "blocks configurations"]:
+    """From distinct documents to configurations."""
+    variant = torch.from_numpy(plan.configurations)
+    return torch.where(variant >= 0, log_p[variant.clamp(min=0)], -torch.inf)
+
+
+def _bytes_per_state(model: EMHRNN) -> int:
+    """A node of the sentence layer: h and c, its row of scores and votes, and its indices."""
+    classes, features = model.output.weight.shape
+    return 4 * (features + len(model.sentence_attention.context) + classes) + 64

@@ -1,0 +1,69 @@
+"""The integer plan of an E-step: everything that depends on z and the blocks only, no floats.
+
+    blocks -> flips of z -> distinct sentences -> trie of phrases        (sentence_plan)
+                        \\-> distinct documents -> sentence chains        (document_plan)
+
+`chunks` cuts the blocks so that one plan and its states fit a byte budget; the result does not depend on the cuts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Bool
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.em.blocks import Blocks
+from emhrnn.em.document_plan import DocumentPlan, plan_documents
+from emhrnn.em.sentence_plan import SentencePlan, flip_keys, plan_sentences
+
+PHRASES_PER_SENTENCE = 8  # a guess for the byte budget
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    sentences: SentencePlan
+    documents: DocumentPlan
+
+
+def make_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> Plan:
+    keys = flip_keys(blocks, batch.n_words)
+    sentences = plan_sentences(batch, z, blocks, keys)
+    return Plan(sentences, plan_documents(batch, z, blocks, keys, sentences))
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some consecutive blocks, with the documents they are in; positions count from the chunk's first word."""
+
+    batch: Batch
+    blocks: Blocks
+    block_range: slice  # of all blocks
+    word_range: slice  # of all words
+
+
+def chunks(batch: Batch, blocks: Blocks, *, bytes_per_state: int, budget: int) -> Iterator[Chunk]:
+    """Runs of blocks whose states need about `budget` bytes, and at least one block each."""
+    sentences = np.diff(batch.document_offsets)[blocks.documents]
+    cost = (1 << blocks.free) * (sentences + PHRASES_PER_SENTENCE) * bytes_per_state
+    run = (np.cumsum(cost) - cost) // budget
+    starts = np.flatnonzero(np.diff(run, prepend=-1))
+    for begin, end in pairwise([*starts.tolist(), len(blocks)]):
+        yield _chunk(batch, blocks, begin, end)
+
+
+def _chunk(batch: Batch, blocks: Blocks, begin: int, end: int) -> Chunk:
+    chosen = blocks.part(begin, end)
+    first, last = int(chosen.documents[0]), int(chosen.documents[-1]) + 1
+    sentences = slice(int(batch.document_offsets[first]), int(batch.document_offsets[last]))
+    words = slice(int(batch.word_offsets[first]), int(batch.word_offsets[last]))
+    part = Batch(
+        words=batch.words[words],
+        sentence_offsets=batch.sentence_offsets[sentences.start : sentences.stop + 1] - words.start,
+        document_offsets=batch.document_offsets[first : last + 1] - sentences.start,
+        rows=batch.rows[first:last],
+        labels=None if batch.labels is None else batch.labels[first:last],
+    )
+    positions = np.where(chosen.positions >= 0, chosen.positions - words.start, -1)
+    return Chunk(part, Blocks(positions, chosen.documents - first), slice(begin, end), words)

@@ -1,0 +1,153 @@
+"""The shared evaluation against the slow oracle, on ragged shapes (SPEC section 8: 4, 6, 7, 8)."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
+from emhrnn.em.likelihood import configuration_likelihood
+from emhrnn.errors import DataError
+from emhrnn.models.output import log_likelihood
+from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
+from tests.oracles import brute_force, em_hrnn
+
+
+def by_oracle(model, batch, z, blocks):
+    expected = torch.full((len(blocks), 1 << blocks.length), -torch.inf, dtype=torch.float64)
+    for k, (row, document) in enumerate(zip(blocks.positions, blocks.documents, strict=True)):
+        for c, (_, setting) in numbered_settings(z, row[row >= 0]):
+            expected[k, c] = em_hrnn.log_p(model, batch, setting, document)
+    return expected
+
+
+def numbered_settings(z, positions):
+    return list(zip(range(1 << len(positions)), brute_force.settings(z, positions), strict=True))
+
+
+@given(shapes(3, 3, 4), seeds, st.integers(1, 4), st.booleans())
+@settings(max_examples=15, deadline=None)
+@torch.no_grad()
+def test_equals_the_oracle(lengths, seed, length, bidirectional):
+    model = small_model(seed, bidirectional_words=bidirectional)
+    batch = make_batch(lengths, seed)
+    z = random_z(batch, seed)
+    blocks = local_blocks(batch, 3, length, generator=np.random.default_rng(seed))
+    fast = configuration_likelihood(model, batch, model.words(batch), z, blocks)
+    torch.testing.assert_close(fast, by_oracle(model, batch, z, blocks), rtol=0, atol=1e-10)
+
+
+def by_encoding(model, batch, states, z, blocks):
+    """One whole pass of the model per configuration, all documents at once: the first blocks, the second ones, ..."""
+    expected = torch.full((len(blocks), 1 << blocks.length), -torch.inf, dtype=states.h1.dtype)
+    turn = np.arange(len(blocks)) - np.searchsorted(blocks.documents, blocks.documents)
+    for now in range(turn.max() + 1):
+        chosen = np.flatnonzero(turn == now)
+        for c in range(1 << blocks.length):
+            setting = z.copy()
+            for row in blocks.positions[chosen]:
+                setting[row[row >= 0]] = [c >> j & 1 for j in range((row >= 0).sum())]
+            log_p = log_likelihood(model.encode(batch, states, setting).logits, torch.from_numpy(batch.labels))
+            some = chosen[c < (1 << blocks.free[chosen])]
+            expected[some, c] = log_p[torch.from_numpy(blocks.documents[some])]
+    return expected
+
+
+@given(shapes(5, 4, 8), seeds, st.integers(1, 4))
+@settings(max_examples=8, deadline=None)
+@torch.no_grad()
+def test_windows_equal_one_pass_per_configuration(lengths, seed, length):
+    model, batch = small_model(seed), make_batch(lengths, seed)
+    states, z = model.words(batch), random_z(batch, seed)
+    blocks = window_blocks(batch, length)
+    fast = configuration_likelihood(model, batch, states, z, blocks)
+    torch.testing.assert_close(fast, by_encoding(model, batch, states, z, blocks), rtol=0, atol=1e-10)
+
+
+@given(shapes(3, 3, 3), seeds)
+@settings(max_examples=10, deadline=None)
+@torch.no_grad()
+def test_exact_blocks_factorise_over_sentences(lengths, seed):
+    model, batch = small_model(seed), make_batch(lengths, seed)
+    states, z = model.words(batch), random_z(batch, seed)
+    blocks = exact_blocks(batch)
+    fast = configuration_likelihood(model, batch, states, z, blocks)
+    torch.testing.assert_close(fast, by_encoding(model, batch, states, z, blocks), rtol=0, atol=1e-10)
+
+
+@given(shapes(6, 5, 9), seeds, st.sampled_from([1, 1_000, 20_000]))
+@settings(max_examples=8, deadline=None)
+@torch.no_grad()
+def test_the_byte_budget_does_not_change_the_result(lengths, seed, budget):
+    model, batch = small_model(seed), make_batch(lengths, seed)
+    states, z = model.words(batch), random_z(batch, seed)
+    blocks = local_blocks(batch, 4, 5, generator=np.random.default_rng(seed))
+    whole = configuration_likelihood(model, batch, states, z, blocks)
+    chunked = configuration_likelihood(model, batch, states, z, blocks, budget=budget)
+    torch.testing.assert_close(whole, chunked, rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_batch_order_does_not_matter():
+    model = small_model()
+    lengths = [[3, 1, 4], [1], [6, 2], [2, 2, 2]]
+    batch = make_batch(lengths)
+    z = random_z(batch)
+    whole = configuration_likelihood(model, batch, model.words(batch), z, window_blocks(batch, 3))
+    rows = window_blocks(batch, 3).documents
+    for d in range(len(lengths)):
+        words = slice(batch.word_offsets[d], batch.word_offsets[d + 1])
+        alone = Batch.from_lists([em_hrnn.nested(batch, batch.words, d)], [int(batch.labels[d])])
+        one = configuration_likelihood(model, alone, model.words(alone), z[words], window_blocks(alone, 3))
+        torch.testing.assert_close(whole[rows == d], one, rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_long_and_short_sentences_in_single_precision():
+    model = small_model(scale=1.5).float()
+    batch = make_batch([[1, 300, 2], [57, 1, 1], [1], [120, 33]])
+    states, z = model.words(batch), random_z(batch, rate=0.23)
+    blocks = local_blocks(batch, 4, 4, generator=np.random.default_rng(1))
+    fast = configuration_likelihood(model, batch, states, z, blocks)
+    torch.testing.assert_close(fast, by_encoding(model, batch, states, z, blocks), rtol=0, atol=1e-4)
+
+
+@torch.no_grad()
+def test_several_labels_per_document():
+    model, batch = small_model(), make_batch([[3, 2], [4]])
+    multi = Batch(
+        batch.words, batch.sentence_offsets, batch.document_offsets, batch.rows,
+        labels=np.array([[0, 1, 1], [1, 0, 0]], dtype=np.float32),
+    )  # fmt: skip
+    z = random_z(multi)
+    blocks = exact_blocks(multi)
+    fast = configuration_likelihood(model, multi, model.words(multi), z, blocks)
+    torch.testing.assert_close(fast, by_oracle(model, multi, z, blocks), rtol=0, atol=1e-10)
+
+
+def test_gradients_equal_those_of_plain_passes():
+    model, batch = small_model(), make_batch([[3, 2], [4, 1]])
+    z, blocks = random_z(batch), exact_blocks(batch)
+    gradients = []
+    for evaluate in (configuration_likelihood, by_encoding):
+        model.zero_grad()
+        log_p = evaluate(model, batch, model.words(batch), z, blocks)
+        log_p[~torch.isneginf(log_p)].square().sum().backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for fast, plain in zip(*gradients, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-10)
+
+
+def test_documents_without_labels_are_refused():
+    model, batch = small_model(), make_batch([[3, 2]])
+    bare = Batch(batch.words, batch.sentence_offsets, batch.document_offsets, batch.rows)
+    with pytest.raises(DataError, match="label"):
+        configuration_likelihood(model, bare, model.words(bare), random_z(bare), exact_blocks(bare))
+
+
+def test_no_blocks_give_no_rows():
+    model, batch = small_model(), make_batch([[3, 2]])
+    none = Blocks(np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64))
+    assert configuration_likelihood(model, batch, model.words(batch), random_z(batch), none).shape == (0, 4)
