@@ -1,0 +1,99 @@
+r"""HAN, the hierarchical attention network: HN-ATT, HN-AVE and HN-MAX (Yang et al., NAACL 2016; SPEC 4).
+
+    x   x   x   x     x   x   x      word vectors
+    |   |   |   |     |   |   |
+    h1<>h1<>h1<>h1    h1<>h1<>h1     word BiGRU, restarted at each sentence
+    \___________/     \_______/      pooling: attention alpha, mean or maximum
+          s<-------------->s         sentence BiGRU: h3
+          \________________/         pooling: attention gamma, mean or maximum
+                   v
+           softmax(W_c v + b_c)
+
+    u_t = tanh(W_w h1_t + b_w)       alpha = softmax over the sentence of u_t . u_w        s = sum_t alpha_t h1_t
+    u_i = tanh(W_s h3_i + b_s)       gamma = softmax over the document of u_i . u_s        v = sum_i gamma_i h3_i
+
+HN-AVE puts the mean and HN-MAX the maximum of each feature in place of both sums.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.attention import AttentionPool, attend
+from emhrnn.layers.bidirectional import Bidirectional
+from emhrnn.layers.dropout import dropout
+from emhrnn.layers.gru import GRU
+from emhrnn.models.dense import dense
+from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.output import Output
+
+Pooling = Literal["attention", "mean", "max"]
+
+
+class HAN(nn.Module):
+    def __init__(
+        self,
+        *,
+        table: Float[Tensor, "vocabulary size"],
+        classes: int,
+        generator: torch.Generator,
+        pooling: Pooling = "attention",
+        tune_embedding: bool = False,
+        word_size: int = 50,
+        sentence_size: int = 50,
+        attention_size: int = 100,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        self.word_layer = _bigru(self.embedding.size, word_size, generator)
+        self.word_pool = _pool(pooling, 2 * word_size, attention_size, generator)
+        self.sentence_layer = _bigru(2 * word_size, sentence_size, generator)
+        self.sentence_pool = _pool(pooling, 2 * sentence_size, attention_size, generator)
+        self.output = dense(2 * sentence_size, classes, generator)
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        """A generator turns dropout on."""
+        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
+        h1 = dropout(self.word_layer(x, batch.sentence_offsets), self.dropout, generator)  # (words, 2 word_size)
+        s, alpha = self.word_pool(h1, torch.from_numpy(batch.sentence_offsets))  # (sentences, 2 word_size)
+        h3 = self.sentence_layer(s, batch.document_offsets)  # (sentences, 2 sentence_size)
+        v, gamma = self.sentence_pool(h3, torch.from_numpy(batch.document_offsets))  # (documents, 2 sentence_size)
+        v = dropout(v, self.dropout, generator)
+        return Output(self.output(v), v, alpha=alpha, gamma=gamma)
+
+
+class MeanPool(nn.Module):
+    """The mean of each segment: attention with equal scores."""
+
+    def forward(
+        self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
+    ) -> tuple[Float[Tensor, "m H"], Float[Tensor, " n"]]:
+        return attend(h, h.new_zeros(len(h)), offsets)
+
+
+class MaxPool(nn.Module):
+    """The maximum of each feature over each segment. It has no weights to show."""
+
+    def forward(
+        self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
+    ) -> tuple[Float[Tensor, "m H"], None]:
+        return torch.segment_reduce(h, "max", offsets=offsets, axis=0), None
+
+
+def _pool(
+    pooling: Pooling, size: int, attention_size: int, generator: torch.Generator
+) -> AttentionPool | MeanPool | MaxPool:
+    if pooling == "mean":
+        return MeanPool()
+    if pooling == "max":
+        return MaxPool()
+    return AttentionPool(size, attention_size, generator=generator)
+
+
+def _bigru(inputs: int, size: int, generator: torch.Generator) -> Bidirectional:
+    return Bidirectional(GRU(inputs, size, generator=generator), GRU(inputs, size, generator=generator))
