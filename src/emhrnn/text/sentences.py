@@ -28,7 +28,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
-    """The sentences of a text with the blanks around them; a piece may be all blank. `language` is an ISO 639-1 code."""
+    """The sentences of a text with the blanks around them; a piece may be blank. `language` is an ISO 639-1 code."""
     text = _readable(text)
     pieces = _segment(text, language)
     return pieces if "".join(pieces) == text else _recover(text, pieces)

@@ -221,13 +221,20 @@ def _read_wink(file: BufferedReader, path: Path) -> Vectors:
         if table is None:
             bad = next(i for i, row in enumerate(numbers) if _parse_table([row], size + 2, ",") is None)
             raise DataError(f"the word {block[bad][0].decode('utf-8', 'replace')} needs {size} numbers, norm and index")
-        words += [json.loads(word) for word, _ in block]
+        words += _json_strings([word for word, _ in block])
         blocks.append(table[:, :size])
         ranks.append(table[:, size + 1])
     if not words:
         raise DataError("its `vectors` are empty; fetch the file again")
     order = np.argsort(np.concatenate(ranks), kind="stable")  # most frequent first, as in `words`
     return Vectors([words[i] for i in order.tolist()], np.concatenate(blocks)[order])
+
+
+def _json_strings(quoted: list[bytes]) -> list[str]:
+    try:
+        return json.loads(b"[" + b",".join(quoted) + b"]")  # type: ignore[no-any-return]
+    except ValueError as error:
+        raise DataError(f"its words are not valid JSON ({error}); fetch the file again") from error
 
 
 def _wink_head(file: BufferedReader) -> tuple[bytes, bytes]:

@@ -1,0 +1,94 @@
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emhrnn.errors import ConfigError
+from emhrnn.text import Encoder, Limits, Vocabulary, count_words
+from emhrnn.text.encoder import _IdTable
+from tests.oracles import text as oracle
+from tests.text.strategies import FRAGMENTS, texts
+
+VOCABULARY = Vocabulary.from_counts(count_words(FRAGMENTS))
+ENCODER = Encoder(VOCABULARY)
+
+
+@given(texts)
+def test_ids_are_those_of_the_document(text: str) -> None:
+    encoded = ENCODER.encode(text)
+    ids, offsets = oracle.encode(VOCABULARY, text)
+    assert encoded.words.tolist() == ids
+    assert encoded.sentence_offsets.tolist() == offsets
+    assert encoded.document_offsets.tolist() == [0, len(offsets) - 1]
+
+
+@given(st.lists(texts, max_size=5))
+def test_many_are_one_after_the_other(some: list[str]) -> None:
+    together = ENCODER.encode_many(some)
+    assert len(together) == len(some)
+    for d, text in enumerate(some):
+        alone = ENCODER.encode(text)
+        first, last = together.document_offsets[d : d + 2]
+        offsets = together.sentence_offsets[first : last + 1]
+        assert np.array_equal(offsets - offsets[0], alone.sentence_offsets)
+        assert np.array_equal(together.words[offsets[0] : offsets[-1]], alone.words)
+
+
+def test_case_can_be_kept() -> None:
+    vocabulary = Vocabulary.from_words(["Good", "good"])
+    assert Encoder(vocabulary, lowercase=False).encode("Good good GOOD").words.tolist() == [1, 2, 0]
+    assert Encoder(vocabulary).encode("Good good GOOD").words.tolist() == [2, 2, 2]
+
+
+def test_known_sentences() -> None:
+    encoded = Encoder(Vocabulary.from_words(["a", "b", "."])).encode_sentences([["a. b", "  ", "b ."], ["", "a"]])
+    assert encoded.words.tolist() == [1, 3, 2, 2, 3, 1]
+    assert encoded.sentence_offsets.tolist() == [0, 3, 5, 6]
+    assert encoded.document_offsets.tolist() == [0, 2, 3]
+
+
+def test_a_blank_text_has_no_sentence() -> None:
+    encoded = ENCODER.encode_many(["", "Hello", " <br />"])
+    assert encoded.document_offsets.tolist() == [0, 0, 1, 1]
+    assert ENCODER.encode_many([]).document_offsets.tolist() == [0]
+
+
+def test_the_ids_can_be_written_to() -> None:
+    ENCODER.encode("Hello world").words[0] = 0
+
+
+def test_nothing_is_cut_by_default() -> None:
+    encoded = ENCODER.encode_many(["word " * 5_000, "Hello there. " * 50_000])
+    assert np.diff(encoded.sentence_offsets).tolist() == [5_000] + [3] * 50_000
+    assert not encoded.cut.any()
+
+
+def test_limits_cut_and_tell() -> None:
+    some = ["One two three. Four.", "One two. Three.", "One. Two. Three.", "One."]
+    encoder = Encoder(VOCABULARY, limits=Limits(max_words_per_sentence=3, max_sentences=2))
+    encoded = encoder.encode_many(some)
+    assert encoded.cut.tolist() == [True, False, True, False]
+    assert np.diff(encoded.document_offsets).tolist() == [2, 2, 2, 1]
+    assert np.diff(encoded.sentence_offsets).tolist() == [3, 2, 3, 2, 2, 2, 2]
+
+
+def test_limits_must_be_positive() -> None:
+    with pytest.raises(ConfigError, match=r"max_sentences is 0; give a number of 1 or more, or leave it out"):
+        Limits(max_sentences=0)
+
+
+def test_the_table_stays_bounded_and_right() -> None:
+    table = _IdTable(VOCABULARY, lowercase=True, max_entries=10)
+    for i in range(100):
+        assert np.frombuffer(table[f"Hello{i},world"], np.int32)[-1] == VOCABULARY.id_of("world")
+        table["x" * 41]
+        assert len(table) <= 10
+        assert "x" * 41 not in table
+
+
+def test_an_encoder_can_be_sent_to_another_process() -> None:
+    text = "Hello world don't 10/10"
+    twin = copy.deepcopy(ENCODER)  # by the same protocol that workers use
+    assert twin.encode(text).words.tolist() == ENCODER.encode(text).words.tolist()

@@ -1,0 +1,105 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emhrnn.text.document import read_document
+from emhrnn.text.words import count_words, normalise, token_spans, tokenise
+from tests.text.strategies import anything, texts
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("don't can't won't isn't", "do n't ca n't wo n't is n't"),
+        ("it's we'll I'm they've you're he'd", "it 's we 'll i 'm they 've you 're he 'd"),
+        ("It’s DON’T", "it 's do n't"),
+        ("do n't it 's", "do n't it 's"),
+        ("shouldn't've", "should n't 've"),
+        ("o'clock O'Brien rock'n'roll y'all", "o'clock o'brien rock'n'roll y'all"),
+        ("girls' 'quoted' the '90s 'em", "girls ' ' quoted ' the '90s 'em"),
+        ("3.14 1,000 10/10 9:30pm 1990s 90's", "3.14 1,000 10/10 9:30 pm 1990s 90 's"),
+        ("$5.00, 50%. 3. -5", "$ 5.00 , 50 % . 3 . - 5"),
+        ("well-known over-the-top foo--bar", "well-known over-the-top foo -- bar"),
+        ("U.S. e.g. i.e., J.R.R. Mr. etc.", "u.s. e.g. i.e. , j.r.r. mr. etc."),
+        ("AT&T salt&pepper", "at&t salt & pepper"),
+        ("wait... no.... etc... a.b", "wait ... no ... etc ... a . b"),
+        ("so good!!!!! what?!?! hm?? yes!", "so good !!! what ?! hm ?? yes !"),
+        ("---- ===== *** C++", "-- === *** c ++"),
+        ("nice :-) bad :( love <3 :D see: (this)", "nice :-) bad :( love <3 :d see : ( this )"),
+        ("http://a.b/c?d=e. (www.foo.org), me.you@x.co.uk!", "http://a.b/c?d=e . ( www.foo.org ) , me.you@x.co.uk !"),
+        ("amazon.com end.The #tag @user", "amazon.com end . the # tag @ user"),
+        ("and/or _word_ a_b", "and / or _ word _ a _ b"),
+        ("“Quoted” ``x''", "“ quoted ” `` x ''"),
+        ("日本語 テスト。한국어", "日 本 語 テ ス ト 。 한국어"),
+        ("हिन्दी café cafe\u0301 naïve", "हिन्दी café café naïve"),
+        ("👨‍👩‍👧👍🏽 🇩🇪🇫🇷❤️", "👨‍👩‍👧 👍🏽 🇩🇪 🇫🇷 ❤️"),
+        ("مرحبا، שלום!", "مرحبا ، שלום !"),
+    ],
+)  # fmt: skip
+def test_words(text: str, words: str) -> None:
+    assert tokenise(text) == words.split(" ")
+
+
+def test_case_can_be_kept() -> None:
+    assert tokenise("Don’t SHOUT!!!!", lowercase=False) == ["Do", "n't", "SHOUT", "!!!"]
+
+
+@given(texts)
+def test_every_character_that_is_not_blank_is_in_exactly_one_token(text: str) -> None:
+    position = 0
+    for start, end in token_spans(text):
+        assert start < end
+        assert not text[position:start].strip()
+        assert not any(character.isspace() for character in text[start:end])
+        position = end
+    assert not text[position:].strip()
+
+
+@given(texts)
+def test_tokens_depend_only_on_what_is_between_two_blanks(text: str) -> None:
+    assert tokenise(text) == [word for stretch in text.split() for word in tokenise(stretch)]
+
+
+@given(anything, st.booleans())
+def test_a_word_is_its_own_normal_form(text: str, lowercase: bool) -> None:
+    for word in tokenise(text, lowercase=lowercase):
+        assert word
+        assert word.split() == [word]
+        assert normalise(word, lowercase=lowercase) == word
+        word.encode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        "a.",
+        "1.",
+        "1,",
+        "a-",
+        "a'",
+        "n't",
+        "x@",
+        "@a.",
+        "http://",
+        "http://.",
+        "-",
+        "a\u0301",
+        "www.",
+        ":-)",
+        "A&",
+        "b_",
+    ],
+)
+def test_time_is_linear_in_the_length_of_a_word(unit: str) -> None:
+    """No clock: a pattern that were quadratic in these would need hours."""
+    text = unit * 200_000
+    assert sum(end - start for start, end in token_spans(text)) == len(text)
+
+
+@given(st.lists(texts, max_size=4), st.booleans())
+def test_counts_are_those_of_the_documents(some: list[str], lowercase: bool) -> None:
+    documents = [read_document(text, lowercase=lowercase) for text in some]
+    assert count_words(iter(some), lowercase=lowercase) == Counter(w for d in documents for w in d.words)
