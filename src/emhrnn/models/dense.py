@@ -6,7 +6,7 @@ from torch import nn
 
 def dense(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
     """Uniform weights within 1 / sqrt(inputs), zero bias."""
-    layer = nn.utils.skip_init(nn.Linear, inputs, outputs)
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
     bound = inputs**-0.5
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)

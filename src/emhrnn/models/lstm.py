@@ -1,0 +1,48 @@
+r"""LSTM: one long LSTM over the document, and the mean of its states (Zhang et al., NIPS 2015; SPEC 5).
+
+x   x   x   x   x   x   x     word vectors
+|   |   |   |   |   |   |
+h---h---h---h---h---h---h     LSTM over the whole document, sentences unseen
+\_______________________/     mean
+            v
+   softmax(W_c v + b_c)
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.attention import attend
+from emhrnn.layers.dropout import dropout
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.packing import pack
+from emhrnn.models.dense import dense
+from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.output import Output
+
+
+class MeanLSTM(nn.Module):
+    def __init__(
+        self,
+        *,
+        table: Float[Tensor, "vocabulary size"],
+        classes: int,
+        generator: torch.Generator,
+        tune_embedding: bool = False,
+        word_size: int = 512,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        self.word_layer = LSTM(self.embedding.size, word_size, generator=generator)
+        self.output = dense(word_size, classes, generator)
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        """A generator turns dropout on."""
+        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
+        h = self.word_layer(x, pack(batch.word_offsets))  # (words, word_size)
+        v, _ = attend(h, h.new_zeros(len(h)), torch.from_numpy(batch.word_offsets))  # equal scores: the mean
+        v = dropout(v, self.dropout, generator)  # (documents, word_size)
+        return Output(self.output(v), v)

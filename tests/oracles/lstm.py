@@ -1,0 +1,13 @@
+"""The LSTM baseline of SPEC 5, one document."""
+
+import torch
+from torch import Tensor
+
+from tests.oracles.recurrent import lstm_states
+
+
+def logits(model, sentences: list[list[int]]) -> Tensor:
+    words = [word for sentence in sentences for word in sentence]
+    x = torch.stack([model.embedding.vectors()[word] for word in words])
+    v = lstm_states(model.word_layer, x, [0, len(x)]).mean(0)
+    return model.output.weight @ v + model.output.bias
