@@ -1,0 +1,99 @@
+r"""CNN-word: a deep convolutional network over the first words of a document (Zhang et al., NIPS 2015; SPEC 5).
+
+    x x x x ... x 0 0       the first `length` words, zeros behind the end
+    conv 7  pool 3
+    conv 7  pool 3
+    conv 3
+    conv 3
+    conv 3
+    conv 3  pool 3          (length - 96) / 27 frames of `features` features
+    dense - dropout - dense - dropout
+    softmax(W_c v + b_c)
+
+ReLU after every convolution and dense layer. Zhang's small network has 256 features and dense layers of 1,024 (our
+defaults), his large one 1,024 and 2,048. A fixed length is part of this model: words behind it are not read. 231 words
+make five frames and hold most reviews.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
+from emhrnn.layers.dropout import dropout
+from emhrnn.models.dense import dense
+from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.output import Output
+
+WIDTHS = (7, 7, 3, 3, 3, 3)
+POOLED = (True, True, False, False, False, True)
+POOL = 3
+
+
+class CNNWord(nn.Module):
+    def __init__(
+        self,
+        *,
+        table: Float[Tensor, "vocabulary size"],
+        classes: int,
+        generator: torch.Generator,
+        tune_embedding: bool = False,
+        features: int = 256,
+        dense_size: int = 1024,
+        length: int = 231,
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.length = length
+        self.dropout = dropout
+        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        sizes = [self.embedding.size] + [features] * len(WIDTHS)
+        self.convolutions = nn.ModuleList(
+            _convolution(inputs, features, width, generator) for inputs, width in zip(sizes, WIDTHS, strict=False)
+        )
+        self.first = dense(_frames(length) * features, dense_size, generator)
+        self.second = dense(dense_size, dense_size, generator)
+        self.output = dense(dense_size, classes, generator)
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        """A generator turns dropout on."""
+        x = self.embedding(torch.from_numpy(batch.words))  # (words, size)
+        h = torch.cat([x.new_zeros(1, x.shape[1]), x])[_padded(batch.word_offsets, self.length)]
+        h = h.transpose(1, 2)  # (documents, size, length)
+        for convolution, pooled in zip(self.convolutions, POOLED, strict=True):
+            h = torch.relu(convolution(h))
+            if pooled:
+                h = nn.functional.max_pool1d(h, POOL)
+        v = dropout(torch.relu(self.first(h.flatten(1))), self.dropout, generator)  # (documents, dense_size)
+        v = dropout(torch.relu(self.second(v)), self.dropout, generator)
+        return Output(self.output(v), v)
+
+
+def _padded(offsets: Int64[np.ndarray, " documents_plus_1"], length: int) -> Int64[Tensor, "documents length"]:
+    """Which row each place of the rectangle reads: 0 behind a document's end, else 1 + the word's row."""
+    place = np.arange(length)
+    rows = offsets[:-1, None] + place
+    return torch.from_numpy(np.where(rows < offsets[1:, None], rows + 1, 0))
+
+
+def _frames(length: int) -> int:
+    """Frames that leave the last pooling."""
+    frames = length
+    for width, pooled in zip(WIDTHS, POOLED, strict=True):
+        frames -= width - 1
+        if pooled:
+            frames //= POOL
+    if frames < 1:
+        raise ConfigError(f"cnn-word reads {length} words, too few for its six convolutions; give model.length >= 123")
+    return frames
+
+
+def _convolution(inputs: int, outputs: int, width: int, generator: torch.Generator) -> nn.Conv1d:
+    layer: nn.Conv1d = nn.utils.skip_init(nn.Conv1d, inputs, outputs, width)  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        # He's variance: six layers of ReLU keep their scale (Zhang's fixed 0.02 or 0.05 fits one width only)
+        layer.weight.normal_(0, (2 / (inputs * width)) ** 0.5, generator=generator)
+        layer.bias.zero_()  # type: ignore[union-attr]
+    return layer
