@@ -1,0 +1,143 @@
+r"""Conv-GRNN and LSTM-GRNN: sentences by convolution or LSTM, documents by a gated RNN (Tang, Qin and Liu, EMNLP 2015;
+SPEC 5).
+
+    x   x   x   x     x   x   x
+    \___________/     \_______/      three convolutions of 1, 2 and 3 words, or the last state of an LSTM
+          s<-------------->s         gated RNN, both directions: h3
+          \________________/         mean
+                   v
+           softmax(W_c v + b_c)
+
+    convolution:  s = 1/3 sum over w = 1, 2, 3 of tanh(mean over windows of W_w [x_t; ...; x_(t+w-1)] + b_w)
+    gated RNN:    i, f = sigmoid(W [h_prev; s] + b)     g = tanh(W_r [h_prev; s] + b_r)     h = tanh(i * g + f * h_prev)
+
+A convolution without a non-linearity before its mean is the matrix applied to the mean window, so it costs one small
+product per sentence instead of one per word. A sentence shorter than a window is followed by zeros.
+"""
+
+import math
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.attention import attend, weighted_sums
+from emhrnn.layers.dropout import dropout
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.packing import Packing, pack
+from emhrnn.models.dense import dense
+from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.output import Output
+
+
+class GRNN(nn.Module):
+    def __init__(
+        self,
+        *,
+        table: Float[Tensor, "vocabulary size"],
+        classes: int,
+        generator: torch.Generator,
+        sentences: Literal["convolution", "lstm"],
+        tune_embedding: bool = False,
+        word_size: int = 50,
+        sentence_size: int = 50,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        layer = WindowMeans if sentences == "convolution" else LastState
+        self.word_layer = layer(self.embedding.size, word_size, generator=generator)
+        self.sentence_forward = GatedRNN(word_size, sentence_size, generator=generator)
+        self.sentence_backward = GatedRNN(word_size, sentence_size, generator=generator)
+        self.output = dense(2 * sentence_size, classes, generator)
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        """A generator turns dropout on."""
+        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
+        s = dropout(self.word_layer(x, batch.sentence_offsets), self.dropout, generator)  # (sentences, word_size)
+        h3 = torch.cat(
+            [
+                self.sentence_forward(s, pack(batch.document_offsets)),
+                self.sentence_backward(s, pack(batch.document_offsets, reverse=True)),
+            ],
+            dim=1,
+        )  # (sentences, 2 sentence_size)
+        v, _ = attend(h3, h3.new_zeros(len(h3)), torch.from_numpy(batch.document_offsets))  # equal scores: the mean
+        v = dropout(v, self.dropout, generator)
+        return Output(self.output(v), v)
+
+
+class WindowMeans(nn.Module):
+    """Three linear convolutions, averaged over their windows, then tanh, then averaged."""
+
+    def __init__(self, input_size: int, size: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.filters = nn.ModuleList(dense(width * input_size, size, generator) for width in (1, 2, 3))
+
+    def forward(
+        self, x: Float[Tensor, "words size"], offsets: Int64[np.ndarray, " sentences_plus_1"]
+    ) -> Float[Tensor, "sentences features"]:
+        s = [
+            torch.tanh(layer(_mean_window(x, offsets, width)))  # (sentences, features)
+            for width, layer in enumerate(self.filters, start=1)
+        ]
+        return torch.stack(s).mean(0)
+
+
+def _mean_window(
+    x: Float[Tensor, "words size"], offsets: Int64[np.ndarray, " sentences_plus_1"], width: int
+) -> Float[Tensor, "sentences wide"]:
+    """The mean over a sentence's windows of the words at their 1st, 2nd, ... place, side by side."""
+    lengths = np.diff(offsets)
+    windows = np.repeat(np.maximum(lengths - width + 1, 1), lengths)  # (words,) how many its sentence has
+    t = np.arange(len(x)) - np.repeat(offsets[:-1], lengths)  # (words,) position in the sentence
+    rows, starts = torch.arange(len(x)), torch.from_numpy(offsets)
+    places = [
+        # the word at t stands at this place of the window that begins at t - place
+        weighted_sums(x, torch.from_numpy(((place <= t) & (t < place + windows)) / windows).to(x.dtype), starts, rows)
+        for place in range(width)
+    ]
+    return torch.cat(places, dim=1)
+
+
+class LastState(nn.Module):
+    """The last state of an LSTM over each sentence."""
+
+    def __init__(self, input_size: int, size: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.lstm = LSTM(input_size, size, generator=generator)
+
+    def forward(
+        self, x: Float[Tensor, "words size"], offsets: Int64[np.ndarray, " sentences_plus_1"]
+    ) -> Float[Tensor, "sentences features"]:
+        h: Tensor = self.lstm(x, pack(offsets))
+        return h[torch.from_numpy(offsets[1:] - 1)]
+
+
+class GatedRNN(nn.Module):
+    """The gated RNN above, gates in the order i f r. Documents have few sentences, so autograd follows its steps."""
+
+    def __init__(self, input_size: int, size: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.input = dense(input_size, 3 * size, generator)
+        bound = 1 / math.sqrt(size)
+        self.state_weight = nn.Parameter(torch.empty(3 * size, size).uniform_(-bound, bound, generator=generator))
+
+    def forward(self, s: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
+        gates = self.input(s).index_select(0, packing.order)  # (n, 3H)
+        size = self.state_weight.shape[1]
+        h_prev: Tensor | None = None
+        states = []
+        for gates_t in torch.split(gates, packing.batch_sizes.tolist()):
+            if h_prev is not None:
+                h_prev = h_prev[: len(gates_t)]
+                gates_t = torch.addmm(gates_t, h_prev, self.state_weight.t())
+            i, f = torch.sigmoid(gates_t[:, : 2 * size]).chunk(2, dim=1)
+            mixed = i * torch.tanh(gates_t[:, 2 * size :])
+            h_prev = torch.tanh(mixed if h_prev is None else mixed + f * h_prev)
+            states.append(h_prev)
+        return torch.cat(states).index_select(0, packing.inverse)
