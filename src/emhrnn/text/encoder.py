@@ -120,8 +120,12 @@ class _IdTable(dict[str, bytes]):
         self._max_entries = max_entries
 
     def __missing__(self, stretch: str) -> bytes:
-        words = tokenise(stretch, lowercase=self._lowercase)
-        ids = array("i", map(self._vocabulary.id_of, words)).tobytes()
+        word, mark = stretch[:-1], stretch[-1:]
+        if word.isalpha() and word.isascii() and (mark in ',;!?)"' or (mark == "." and len(word) > 4)):
+            ids = self[word] + self[mark]  # half of all new stretches: spare them the pattern
+        else:
+            words = tokenise(stretch, lowercase=self._lowercase)
+            ids = array("i", map(self._vocabulary.id_of, words)).tobytes()
         if len(stretch) <= 40:  # longer ones hardly come twice
             if len(self) >= self._max_entries:
                 self.clear()  # the common ones are back at once; memory stays bounded

@@ -81,6 +81,8 @@ def token_spans(text: str) -> list[tuple[int, int]]:
 
 def tokenise(text: str, *, lowercase: bool = True) -> list[str]:
     """The words of a text, in order, in their normal form. A `<br>` is text here: `split_sentences` takes it away."""
+    if text.isalpha() and text.isascii():  # one plain word, for which the pattern is slow
+        return [text.lower() if lowercase else text]
     return [normalise(token, lowercase=lowercase) for token in _TOKEN.findall(text)]
 
 
