@@ -1,0 +1,136 @@
+"""From a model's flat arrays to explanations: boundaries z become phrases, attention weights become the tree."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int64
+
+from emhrnn.errors import DataError
+from emhrnn.explain.explanation import Explanation, Labels
+from emhrnn.text.document import Document
+
+MULTI_LABEL_THRESHOLD = 0.5
+
+
+def explain_document(
+    document: Document,
+    *,
+    probabilities: Float[np.ndarray, " classes"],
+    classes: Sequence[str],
+    z: Bool[np.ndarray, " words"],
+    alpha: Float[np.ndarray, " words"],
+    beta: Float[np.ndarray, " phrases"],
+    gamma: Float[np.ndarray, " sentences"],
+    known: Bool[np.ndarray, " words"],
+    pi: Float[np.ndarray, " words"] | None = None,
+    model: str = "EM-HRNN",
+    label: Labels | None = None,
+    multi_label: bool = False,
+) -> Explanation:
+    """Explain one document. `z` is True at the last word of each phrase and so at the last word of each sentence.
+
+    Raises:
+        DataError: the arrays do not fit the document or each other, or weights do not sum to 1.
+    """
+    words, ends = len(document.words), document.sentence_offsets[1:]
+    if words == 0:
+        raise DataError("a document without words has no explanation; give a text with at least one word")
+    if len(z) != words:
+        raise DataError(f"z has {len(z)} values for {words} words; give one value per word")
+    if not z[ends - 1].all():
+        raise DataError("z must be True at the last word of every sentence: phrases do not cross sentence ends")
+    phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1]).astype(np.int64)
+    sentence_offsets = np.searchsorted(phrase_offsets, document.sentence_offsets).astype(np.int64)
+    expect("beta", beta, len(phrase_offsets) - 1, "phrase")
+    expect("gamma", gamma, len(sentence_offsets) - 1, "sentence")
+    expect("alpha", alpha, words, "word")
+    names = tuple(str(name) for name in classes)
+    return Explanation(
+        text=document.text,
+        classes=names,
+        probabilities=probabilities.astype(np.float64),
+        predicted=predict(probabilities, names, multi_label),
+        label=label,
+        model=model,
+        starts=document.starts,
+        ends=document.ends,
+        phrase_offsets=phrase_offsets,
+        sentence_offsets=sentence_offsets,
+        alpha=normalise(alpha, phrase_offsets),
+        beta=normalise(beta, sentence_offsets),
+        gamma=normalise(gamma, np.array([0, len(gamma)], dtype=np.int64)),
+        known=known,
+        pi=None if pi is None else pi.astype(np.float64),
+    )
+
+
+def explain_documents(
+    documents: Sequence[Document],
+    *,
+    probabilities: Float[np.ndarray, "documents classes"],
+    classes: Sequence[str],
+    z: Bool[np.ndarray, " words"],
+    alpha: Float[np.ndarray, " words"],
+    beta: Float[np.ndarray, " phrases"],
+    gamma: Float[np.ndarray, " sentences"],
+    known: Bool[np.ndarray, " words"],
+    pi: Float[np.ndarray, " words"] | None = None,
+    model: str = "EM-HRNN",
+    labels: Sequence[Labels | None] | None = None,
+    multi_label: bool = False,
+) -> list[Explanation]:
+    """Explain a batch: the documents' arrays one after the other, as a model returns them."""
+    word_offsets = offsets_of(len(document.words) for document in documents)
+    sentence_offsets = offsets_of(len(document.sentence_offsets) - 1 for document in documents)
+    if len(z) != word_offsets[-1]:
+        raise DataError(f"z has {len(z)} values for {word_offsets[-1]} words; give the batch in the documents' order")
+    phrase_offsets = np.concatenate([[0], np.cumsum(z)])[word_offsets]
+    explanations = []
+    for d, document in enumerate(documents):
+        words = slice(word_offsets[d], word_offsets[d + 1])
+        explanation = explain_document(
+            document,
+            probabilities=probabilities[d],
+            classes=classes,
+            z=z[words],
+            alpha=alpha[words],
+            beta=beta[phrase_offsets[d] : phrase_offsets[d + 1]],
+            gamma=gamma[sentence_offsets[d] : sentence_offsets[d + 1]],
+            known=known[words],
+            pi=None if pi is None else pi[words],
+            model=model,
+            label=None if labels is None else labels[d],
+            multi_label=multi_label,
+        )
+        explanations.append(explanation)
+    return explanations
+
+
+def predict(probabilities: Float[np.ndarray, " classes"], classes: tuple[str, ...], multi_label: bool) -> Labels:
+    if len(probabilities) != len(classes):
+        raise DataError(f"{len(probabilities)} probabilities for {len(classes)} classes; give one per class")
+    if multi_label:
+        chosen = np.flatnonzero(probabilities >= MULTI_LABEL_THRESHOLD)
+        return tuple(classes[c] for c in chosen)
+    return classes[int(np.argmax(probabilities))]
+
+
+def normalise(
+    weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]
+) -> Float64[np.ndarray, " n"]:
+    """float32 softmaxes sum to 1 only to rounding; shares are products of three, so the rounding is removed here. A
+    segment that is wrong by more than rounding is left as it is, for `Explanation` to refuse."""
+    exact: Float64[np.ndarray, " n"] = weights.astype(np.float64)
+    sums = np.add.reduceat(exact, offsets[:-1])
+    sums[~(np.abs(sums - 1) < 1e-4)] = 1
+    exact /= np.repeat(sums, np.diff(offsets))
+    return exact
+
+
+def expect(name: str, values: Float[np.ndarray, " n"], count: int, unit: str) -> None:
+    if len(values) != count:
+        raise DataError(f"{name} has {len(values)} values but the document has {count} {unit}s; give one per {unit}")
+
+
+def offsets_of(counts: Iterable[int]) -> Int64[np.ndarray, " n"]:
+    return np.cumsum([0, *counts], dtype=np.int64)

@@ -1,0 +1,87 @@
+"""An `Explanation` as plain JSON values and back: one nested object per node, every number in full precision."""
+
+from typing import Any
+
+import numpy as np
+
+from emhrnn.errors import DataError
+from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word
+
+FORMAT = "emhrnn.explanation/1"
+
+
+def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "model": explanation.model,
+        "predicted": labels_to_json(explanation.predicted),
+        "label": None if explanation.label is None else labels_to_json(explanation.label),
+        "probabilities": dict(zip(explanation.classes, explanation.probabilities.tolist(), strict=True)),
+        "text": explanation.text,
+        "sentences": [sentence_to_dict(sentence) for sentence in explanation.sentences],
+    }
+
+
+def sentence_to_dict(sentence: Sentence) -> dict[str, Any]:
+    return {**span_to_dict(sentence), "phrases": [phrase_to_dict(phrase) for phrase in sentence.phrases]}
+
+
+def phrase_to_dict(phrase: Phrase) -> dict[str, Any]:
+    return {**span_to_dict(phrase), "words": [word_to_dict(word) for word in phrase.words]}
+
+
+def word_to_dict(word: Word) -> dict[str, Any]:
+    return {**span_to_dict(word), "known": word.known, "boundary": word.boundary}
+
+
+def span_to_dict(node: Sentence | Phrase | Word) -> dict[str, Any]:
+    return {
+        "text": node.text,
+        "start": node.start,
+        "end": node.end,
+        "weight": node.weight,
+        "share": node.share,
+        "lift": node.lift,
+    }
+
+
+def explanation_from_dict(data: dict[str, Any]) -> Explanation:
+    """Only spans and weights are read: texts, shares and lifts follow from them."""
+    if data.get("format") != FORMAT:
+        raise DataError(f"not an explanation: format is {data.get('format')!r}, expected {FORMAT!r}")
+    try:
+        return read_columns(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"broken explanation ({type(error).__name__}: {error}); write it with to_dict()") from error
+
+
+def read_columns(data: dict[str, Any]) -> Explanation:
+    sentences = data["sentences"]
+    phrases = [phrase for sentence in sentences for phrase in sentence["phrases"]]
+    words = [word for phrase in phrases for word in phrase["words"]]
+    pi = [word["boundary"] for word in words]
+    return Explanation(
+        text=data["text"],
+        classes=tuple(data["probabilities"]),
+        probabilities=np.array(list(data["probabilities"].values()), dtype=np.float64),
+        predicted=labels_from_json(data["predicted"]),
+        label=None if data["label"] is None else labels_from_json(data["label"]),
+        model=data["model"],
+        starts=np.array([word["start"] for word in words], dtype=np.int64),
+        ends=np.array([word["end"] for word in words], dtype=np.int64),
+        phrase_offsets=np.cumsum([0, *(len(phrase["words"]) for phrase in phrases)], dtype=np.int64),
+        sentence_offsets=np.cumsum([0, *(len(sentence["phrases"]) for sentence in sentences)], dtype=np.int64),
+        alpha=np.array([word["weight"] for word in words], dtype=np.float64),
+        beta=np.array([phrase["weight"] for phrase in phrases], dtype=np.float64),
+        gamma=np.array([sentence["weight"] for sentence in sentences], dtype=np.float64),
+        known=np.array([word["known"] for word in words], dtype=bool),
+        pi=None if None in pi else np.array(pi, dtype=np.float64),
+    )
+
+
+def labels_to_json(labels: Labels) -> str | list[str]:
+    return labels if isinstance(labels, str) else list(labels)
+
+
+def labels_from_json(labels: str | list[str]) -> Labels:
+    return labels if isinstance(labels, str) else tuple(labels)

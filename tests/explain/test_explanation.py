@@ -1,0 +1,138 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from emhrnn.errors import DataError
+from emhrnn.explain.explanation import Explanation
+
+from .documents import HOSTILE, REVIEW, explained, ragged
+
+
+@given(ragged())
+@settings(max_examples=60, deadline=None)
+def test_weights_of_siblings_and_shares_of_each_level_sum_to_one(case: tuple[str, int]) -> None:
+    explanation = explained(*case)
+    assert sum(sentence.weight for sentence in explanation.sentences) == pytest.approx(1)
+    for sentence in explanation.sentences:
+        assert sum(phrase.weight for phrase in sentence.phrases) == pytest.approx(1)
+        for phrase in sentence.phrases:
+            assert sum(word.weight for word in phrase.words) == pytest.approx(1)
+    for nodes in (explanation.sentences, explanation.phrases, explanation.words):
+        assert sum(node.share for node in nodes) == pytest.approx(1)
+
+
+@given(ragged())
+@settings(max_examples=60, deadline=None)
+def test_a_share_is_the_product_of_the_weights_down_to_it(case: tuple[str, int]) -> None:
+    explanation = explained(*case)
+    for sentence in explanation.sentences:
+        for phrase in sentence.phrases:
+            assert phrase.share == pytest.approx(sentence.weight * phrase.weight)
+            for word in phrase.words:
+                assert word.share == pytest.approx(sentence.weight * phrase.weight * word.weight)
+
+
+@given(ragged())
+@settings(max_examples=60, deadline=None)
+def test_spans_point_into_the_original_text(case: tuple[str, int]) -> None:
+    explanation = explained(*case)
+    for nodes in (explanation.sentences, explanation.phrases, explanation.words):
+        assert all(explanation.text[node.start : node.end] == node.text for node in nodes)
+        assert [node.start for node in nodes] == sorted(node.start for node in nodes)
+    assert [word.text for word in explanation.words] == explanation.text.split()
+
+
+@given(ragged())
+@settings(max_examples=60, deadline=None)
+def test_json_gives_the_same_explanation_back(case: tuple[str, int]) -> None:
+    explanation = explained(*case)
+    data = json.loads(json.dumps(explanation.to_dict()))
+    again = Explanation.from_dict(data)
+    assert again.to_dict() == explanation.to_dict()
+    assert again.sentences == explanation.sentences
+
+
+def test_hostile_text_survives_json() -> None:
+    explanation = explained(HOSTILE, label=None)
+    assert Explanation.from_dict(json.loads(json.dumps(explanation.to_dict()))).text == HOSTILE
+
+
+@given(ragged())
+@settings(max_examples=40, deadline=None)
+def test_the_questions_people_ask(case: tuple[str, int]) -> None:
+    explanation = explained(*case)
+    path = explanation.decisive_path()
+    assert path.sentence == explanation.top_sentences(1)[0]
+    assert path.phrase.weight == max(phrase.weight for phrase in path.sentence.phrases)
+    assert path.word.weight == max(word.weight for word in path.phrase.words)
+    assert path.word in path.phrase.words
+    shares = [word.share for word in explanation.top_words(100)]
+    assert shares == sorted((word.share for word in explanation.words), reverse=True)
+    assert len(explanation.top_phrases(2)) == min(2, len(explanation.phrases))
+    assert explanation.top_words(0) == []
+
+
+def test_lift_is_the_weight_against_chance() -> None:
+    for sentence in explained().sentences:
+        assert sentence.lift == pytest.approx(sentence.weight * 3)
+        for phrase in sentence.phrases:
+            assert phrase.lift == pytest.approx(phrase.weight * len(sentence.phrases))
+            assert all(word.lift == pytest.approx(word.weight * len(phrase.words)) for word in phrase.words)
+
+
+def test_the_earlier_of_equal_words_wins() -> None:
+    even = explained("a b c.")
+    even = dataclasses.replace(
+        even,
+        phrase_offsets=np.array([0, 3]),
+        sentence_offsets=np.array([0, 1]),
+        alpha=np.full(3, 1 / 3),
+        beta=np.ones(1),
+    )
+    assert [word.text for word in even.top_words(2)] == ["a", "b"]
+    assert even.decisive_path().word.text == "a"
+
+
+def test_correct_compares_sets_of_labels() -> None:
+    explanation = explained()
+    assert dataclasses.replace(explanation, label=explanation.predicted).correct is True
+    assert dataclasses.replace(explanation, label="elsewhere").correct is False
+    assert dataclasses.replace(explanation, label=None).correct is None
+    both = dataclasses.replace(explanation, predicted=("good", "bad"), label=("bad", "good"))
+    assert both.correct is True
+
+
+def test_ranking_starts_with_the_most_probable() -> None:
+    ranking = explained().ranking()
+    assert [p for _, p in ranking] == sorted((p for _, p in ranking), reverse=True)
+    assert sum(p for _, p in ranking) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gamma": np.array([0.5, 0.2, 0.2])}, "gamma of document 1 sums to 0.9"),
+        ({"gamma": np.array([1.5, -0.5, 0.0])}, "gamma holds a negative or missing weight"),
+        ({"gamma": np.array([np.nan, 0.5, 0.5])}, "gamma holds a negative or missing weight"),
+        ({"gamma": np.array([0.5, 0.5])}, "sentence_offsets must rise strictly"),
+        ({"text": REVIEW[:10]}, "word spans must follow each other inside the text of 10 characters"),
+        ({"classes": ("bad", "bad", "good")}, "class names must differ"),
+        ({"predicted": "superb"}, "predicted label 'superb' is none of the classes"),
+        ({"probabilities": np.array([0.5, 1.5, 0.0])}, "probabilities must lie between 0 and 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        dataclasses.replace(explained(), **change)  # type: ignore[arg-type]
+
+
+def test_broken_json_is_refused() -> None:
+    with pytest.raises(DataError, match="not an explanation: format is None"):
+        Explanation.from_dict({})
+    data = explained().to_dict()
+    del data["sentences"][0]["phrases"][0]["words"][0]["start"]
+    with pytest.raises(DataError, match=r"broken explanation .*start"):
+        Explanation.from_dict(data)
