@@ -1,0 +1,174 @@
+"""Small inline charts as SVG text: a bar, lines, columns and a heat map. Colours come from the page's stylesheet."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from emhrnn.explain.inert import escape
+from emhrnn.explain.page import percent
+
+WIDTH, HEIGHT = 420, 250  # drawn at 350 px on a phone: 12 px letters stay readable
+LEFT, RIGHT, TOP, BOTTOM = 44, 16, 14, 34
+HEAT_STEPS = 5
+
+T = TypeVar("T")
+Number = float | int
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points in the order of x. The first line of a chart is solid, the second dashed: told apart without colour."""
+
+    name: str
+    points: Sequence[tuple[Number, Number]]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """From values to places on the canvas."""
+
+    x: tuple[Number, Number]
+    y: tuple[Number, Number]
+
+    def across(self, value: Number) -> float:
+        low, high = self.x
+        return LEFT + (value - low) / ((high - low) or 1) * (WIDTH - LEFT - RIGHT)
+
+    def up(self, value: Number) -> float:
+        low, high = self.y
+        return HEIGHT - BOTTOM - (value - low) / ((high - low) or 1) * (HEIGHT - TOP - BOTTOM)
+
+
+def bar(fraction: Number, kind: str = "weight") -> str:
+    """A decorative bar; the number always stands beside it as text."""
+    width = round(100 * min(max(fraction, 0), 1), 1)
+    return (
+        f'<svg class="bar {kind}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect width="{width:g}" height="8"/></svg>'
+    )
+
+
+def figure(title: str, caption: str, drawing: str) -> str:
+    return (
+        f'<figure class="card"><h3>{escape(title)}</h3><figcaption>{escape(caption)}</figcaption>\n{drawing}</figure>\n'
+    )
+
+
+def canvas(label: str, content: str, *, width: int = WIDTH, height: int = HEIGHT) -> str:
+    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{content}</svg>'
+
+
+def text(x: Number, y: Number, content: str, *, anchor: str = "middle", kind: str = "axis") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(content)}</text>'
+
+
+def line_chart(
+    lines: Sequence[Line],
+    *,
+    label: str,
+    x_name: str,
+    show: Callable[[Number], str] = percent,
+    references: Sequence[tuple[str, Number]] = (),
+) -> str:
+    """Up to two lines on one scale; `references` are named horizontal lines to compare with."""
+    xs = [x for line in lines for x, _ in line.points]
+    ys = [y for line in lines for _, y in line.points] + [y for _, y in references]
+    ticks = round_ticks(min(ys), max(ys))
+    frame = Frame((min(xs), max(xs)), (ticks[0], ticks[-1]))
+    parts = [
+        horizontal(frame.up(tick), "grid") + text(LEFT - 8, frame.up(tick) + 4, show(tick), anchor="end")
+        for tick in ticks
+    ]
+    parts += [text(frame.across(x), HEIGHT - BOTTOM + 16, f"{x:g}") for x in thin_out(sorted(set(xs)), 8)]
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, x_name))
+    for name, y in references:
+        parts.append(horizontal(frame.up(y), "reference"))
+        parts.append(text(WIDTH - RIGHT, frame.up(y) - 5, f"{name} {show(y)}", anchor="end"))
+    for line, kind in zip(lines, ("first", "second"), strict=False):
+        places = [(frame.across(x), frame.up(y)) for x, y in line.points]
+        parts.append(f'<polyline class="line {kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
+        x, y = places[-1]
+        parts.append(f'<circle class="dot {kind}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
+        words = f"{line.name} {show(line.points[-1][1])}".strip()
+        under = y < TOP + 16 or line.points[-1][1] < max(other.points[-1][1] for other in lines)
+        parts.append(text(x - 2, y + 20 if under else y - 10, words, anchor="end", kind="strong"))
+    return canvas(label, "".join(parts))
+
+
+def column_chart(counts: Sequence[int], *, label: str, x_name: str, outline: Sequence[int] | None = None) -> str:
+    """Columns for 1, 2, 3, ...; `outline` draws a second distribution over them. Both as shares of their own total."""
+    shares = [count / (sum(counts) or 1) for count in counts]
+    others = [count / (sum(outline) or 1) for count in outline] if outline else []
+    n = max(len(shares), len(others), 1)
+    ticks = round_ticks(0, max([*shares, *others, 0.01]))
+    frame = Frame((0, n), (ticks[0], ticks[-1]))
+    wide, floor = frame.across(1) - frame.across(0), frame.up(0)
+    parts = [
+        horizontal(frame.up(tick), "grid") + text(LEFT - 8, frame.up(tick) + 4, percent(tick), anchor="end")
+        for tick in ticks
+    ]
+    for k, share in enumerate(shares):
+        x, y = frame.across(k) + wide * 0.12, frame.up(share)
+        parts.append(box("column", x, y, wide * 0.76, floor - y))
+    if others:
+        corners = [
+            f"{frame.across(k + side):.1f},{frame.up(share):.1f}" for k, share in enumerate(others) for side in (0, 1)
+        ]
+        parts.append(f'<polyline class="step" points="{" ".join(corners)}"/>')
+    parts += [text(frame.across(k - 0.5), HEIGHT - BOTTOM + 16, str(k)) for k in thin_out(range(1, n + 1), 12)]
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, x_name))
+    return canvas(label, "".join(parts))
+
+
+def heat_map(counts: Sequence[Sequence[int]], names: Sequence[str], *, label: str) -> str:
+    """Rows are true classes, columns predicted ones; each cell shows its count and is tinted by share of its row."""
+    n, left, top = len(names), 96, 44
+    side = (WIDTH - left - RIGHT) / n
+    height = int(top + side * 0.7 * n) + 12
+    parts = [text(left + (WIDTH - left - RIGHT) / 2, 14, "predicted")]
+    parts += [
+        text(left + (c + 0.5) * side, 34, shorten(name, int(side / 7)), kind="ink") for c, name in enumerate(names)
+    ]
+    for r, (name, row) in enumerate(zip(names, counts, strict=True)):
+        y, total = top + r * side * 0.7, sum(row) or 1
+        parts.append(text(left - 10, y + side * 0.35 + 4, shorten(name, 12), anchor="end", kind="ink"))
+        for c, count in enumerate(row):
+            step, x = level(count / total, HEAT_STEPS), left + c * side
+            parts.append(box(f"h{step}", x + 1, y + 1, side - 2, side * 0.7 - 2))
+            kind = "on5" if step == HEAT_STEPS else "ink" if count else "axis"
+            parts.append(text(x + side / 2, y + side * 0.35 + 4, str(count), kind=kind))
+    return canvas(label, "".join(parts), height=height)
+
+
+def level(fraction: Number, steps: int) -> int:
+    """0 for almost nothing, `steps` for all."""
+    return min(round(fraction * steps + 0.15), steps)
+
+
+def box(kind: str, x: Number, y: Number, width: Number, height: Number) -> str:
+    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="3"/>'
+
+
+def horizontal(y: Number, kind: str) -> str:
+    return f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
+def round_ticks(low: Number, high: Number) -> list[float]:
+    """Four to seven round numbers that enclose low and high."""
+    spread = (high - low) or abs(high) or 1.0
+    step = 10.0
+    for candidate in (base * 10.0**power for power in range(-6, 7) for base in (1, 2, 5)):
+        if spread / candidate <= 5:
+            step = candidate
+            break
+    first, last = int(low // step), int(-(-high // step))
+    return [round(k * step, 10) for k in range(first, max(last, first + 1) + 1)]
+
+
+def thin_out(values: Sequence[T], most: int) -> Sequence[T]:
+    """Every second, third, ... value, so that axis labels never touch."""
+    return values[:: -(-len(values) // most) or 1]
+
+
+def shorten(name: str, letters: int) -> str:
+    return name if len(name) <= max(letters, 3) else name[: max(letters, 3) - 1] + "\u2026"

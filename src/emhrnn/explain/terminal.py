@@ -1,0 +1,177 @@
+"""Explanations in the terminal, after the paper's Figures 4-5: `//` between phrases, colour by attention.
+
+With colour, a phrase is tinted by its share of the document and a heavy word is underlined. Without colour (a pipe, a
+file, NO_COLOR) the same is said in signs: `[the phrase]44%` and `*word*`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+
+from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, as_tuple
+from emhrnn.explain.inert import visible, without_breaks
+from emhrnn.explain.page import percent
+from emhrnn.explain.svg import level
+
+# We cannot know whether the terminal is dark or light, and a ramp of backgrounds would run backwards on one of them. So
+# light phrases get amber letters that read on both, heavy ones an amber ground: more ink for more weight, one hue.
+AMBER = "#c47f00"
+STYLES = (
+    Style(),
+    Style(),
+    Style(color=AMBER),
+    Style(color=AMBER, bold=True),
+    Style(color="#1a1a1a", bgcolor="#ffc861"),
+    Style(color="#1a1a1a", bgcolor="#ff9f1c"),
+)
+HEAVY_PHRASE, HEAVY_WORD = 0.4, 0.5  # of the document's heaviest phrase and word
+CLASSES_SHOWN = 6
+NARROW = 60  # columns; below it the bars give way to the text
+
+
+def print_explanation(explanation: Explanation, console: Console | None = None) -> None:
+    (console or Console(highlight=False)).print(TerminalView(explanation))
+
+
+@dataclass(frozen=True)
+class TerminalView:
+    """A rich renderable: it adapts to the console's width, colours and encoding when it is printed."""
+
+    explanation: Explanation
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
+        ink = Ink(
+            colour=console.color_system is not None and not console.no_color,
+            ascii_only=options.ascii_only,
+            wide=options.max_width >= NARROW,
+        )
+        yield prediction(self.explanation, ink)
+        yield class_bars(self.explanation, ink)
+        yield Text()
+        yield sentences(self.explanation, ink)
+        yield Text()
+        yield decisive_path(self.explanation, ink)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(20, options.max_width), options.max_width)
+
+
+@dataclass(frozen=True)
+class Ink:
+    """What the console can show."""
+
+    colour: bool
+    ascii_only: bool
+    wide: bool
+
+    def safe(self, text: str) -> str:
+        shown = visible(text)
+        return shown.encode("ascii", "backslashreplace").decode() if self.ascii_only else shown
+
+    def bar(self, fraction: float, width: int) -> str:
+        """Filled to an eighth of a column, where the console has the signs for it."""
+        if self.ascii_only:
+            return ("#" * round(fraction * width)).ljust(width)
+        eighths = round(fraction * width * 8)
+        return ("\u2588" * (eighths // 8) + " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"[eighths % 8].strip()).ljust(
+            width
+        )
+
+
+def prediction(explanation: Explanation, ink: Ink) -> Text:
+    line = Text()
+    line.append(ink.safe(joined(explanation.predicted)), "bold")
+    line.append(f"  {ink.safe(explanation.model)}", "dim")
+    if explanation.label is not None:
+        kind = ("correct", "green") if explanation.correct else ("wrong", "red")
+        line.append(f"  {kind[0]}: labelled {ink.safe(joined(explanation.label))}", kind[1])
+    return line
+
+
+def class_bars(explanation: Explanation, ink: Ink) -> Table:
+    ranking, chosen = explanation.ranking(), as_tuple(explanation.predicted)
+    rows = ranking[:CLASSES_SHOWN]
+    if len(ranking) <= CLASSES_SHOWN:  # in their own order: one to five stars reads better than sorted
+        rows = list(zip(explanation.classes, explanation.probabilities.tolist(), strict=True))
+    table = Table.grid(padding=(0, 1))
+    table.add_column(overflow="fold", max_width=24)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    width = 24 if ink.wide else 10
+    for name, probability in rows:
+        style = "bold" if name in chosen else ""
+        bar = Text(ink.bar(probability, width), "blue")
+        table.add_row(Text(ink.safe(name), style), bar, Text(percent(probability), style))
+    if len(ranking) > len(rows):
+        table.add_row(Text(f"{len(ranking) - len(rows)} more", "dim"), Text(), Text())
+    return table
+
+
+def sentences(explanation: Explanation, ink: Ink) -> Table:
+    """The document, one sentence a row, its weight in the margin."""
+    table = Table.grid(padding=(0, 1), expand=True)
+    if ink.wide:
+        table.add_column(width=8, no_wrap=True)
+    table.add_column(width=4, justify="right", no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")
+    painter = Painter(explanation, ink)
+    heaviest = explanation.decisive_path().sentence.index
+    for sentence in explanation.sentences:
+        bar = [Text(ink.bar(sentence.weight, 8), AMBER)] if ink.wide else []
+        number = Text(percent(sentence.weight), "bold" if sentence.index == heaviest else "")
+        table.add_row(*bar, number, painter.sentence(sentence))
+    return table
+
+
+def decisive_path(explanation: Explanation, ink: Ink) -> Text:
+    sentence, phrase, word = explanation.decisive_path()
+    line = Text("Decided most by ")
+    line.append(f"sentence {sentence.index + 1} ({percent(sentence.weight)}), in it ")
+    line.append(f'"{ink.safe(without_breaks(phrase.text))}"', "bold")
+    line.append(f" ({percent(phrase.weight)}), in that ")
+    line.append(f'"{ink.safe(word.text)}"', "bold")
+    return line.append(f" ({percent(word.weight)}).")
+
+
+class Painter:
+    """Words and phrases of one document, marked relative to its heaviest ones."""
+
+    def __init__(self, explanation: Explanation, ink: Ink) -> None:
+        self.text, self.ink = explanation.text, ink
+        self.largest_phrase = float(explanation.phrase_shares.max()) or 1.0
+        self.largest_word = float(explanation.word_shares.max()) or 1.0
+
+    def sentence(self, sentence: Sentence) -> Text:
+        line = self.phrase(sentence.phrases[0])
+        for before, after in pairwise(sentence.phrases):
+            gap = self.ink.safe(without_breaks(self.text[before.end : after.start])).strip()
+            line.append(f"{gap} ").append("//", "dim").append(" ").append_text(self.phrase(after))
+        return line
+
+    def phrase(self, phrase: Phrase) -> Text:
+        relative = phrase.share / self.largest_phrase
+        if self.ink.colour:
+            return self.words(phrase, STYLES[level(relative, len(STYLES) - 1)])
+        line = self.words(phrase, Style())
+        return Text.assemble("[", line, f"]{percent(phrase.share)}") if relative >= HEAVY_PHRASE else line
+
+    def words(self, phrase: Phrase, style: Style) -> Text:
+        line, place = Text(), phrase.start
+        heavy = style + Style(bold=True, underline=True)
+        for word in phrase.words:
+            line.append(self.ink.safe(without_breaks(self.text[place : word.start])), style)
+            marked = word.share / self.largest_word >= HEAVY_WORD
+            shown = self.ink.safe(word.text)
+            line.append(f"*{shown}*" if marked and not self.ink.colour else shown, heavy if marked else style)
+            place = word.end
+        return line
+
+
+def joined(labels: Labels) -> str:
+    return ", ".join(as_tuple(labels)) or "no label"
