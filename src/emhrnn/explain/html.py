@@ -1,0 +1,181 @@
+"""Explanations as HTML without script: a page of its own, or the fragment that a notebook shows.
+
+Closed, a document reads like text: a bar per sentence, a tint per phrase, an underline per word, `//` where a phrase
+ends. A sentence opens into its phrases, a phrase into its words, each with its numbers.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
+from emhrnn.explain.inert import escape, without_breaks
+from emhrnn.explain.page import page, percent, stylesheet
+from emhrnn.explain.svg import bar, level
+
+TINTS, UNDERLINES = 5, 4
+CLASSES_SHOWN = 6  # more classes than this fold away
+NUMBERED = 0.02  # phrases with less than 2 % of the document carry no number: it would say nothing
+
+
+def html_page(explanations: Explanation | Sequence[Explanation], *, title: str = "Why this label?") -> str:
+    """One self-contained file for one or many explanations."""
+    many = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    sections = "\n".join(html_section(explanation) for explanation in many)
+    return page(title, f"<h1>{escape(title)}</h1>\n{LEGEND}\n{sections}")
+
+
+def html_fragment(explanation: Explanation) -> str:
+    """For a notebook: the stylesheet only touches what is inside."""
+    return f'<div class="emhrnn"><style>{stylesheet()}</style>\n{LEGEND}\n{html_section(explanation)}</div>'
+
+
+LEGEND = """<p class="muted">Bar: weight of the sentence. Tint: share of the phrase. Underline: share of the word.
+<span class="break">//</span> ends a phrase. Open a sentence for its phrases, a phrase for its words.</p>
+<p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
+<label><input type="checkbox" class="plain"> without colour</label></p>"""
+
+
+def html_section(explanation: Explanation) -> str:
+    """One explanation, for a page that carries the stylesheet."""
+    heaviest = explanation.decisive_path().sentence.index
+    painter = Painter(explanation)
+    rows = "\n".join(painter.sentence(sentence, sentence.index == heaviest) for sentence in explanation.sentences)
+    return f"""<article class="card">
+<header>
+<p class="model">{escape(explanation.model)}</p>
+{prediction(explanation)}
+{class_tables(explanation)}
+{decisive_path(explanation)}
+</header>
+<ol class="sentences">
+{rows}
+</ol>
+</article>"""
+
+
+def prediction(explanation: Explanation) -> str:
+    verdict = ""
+    if explanation.label is not None:
+        kind, sign = ("right", "\u2713 correct") if explanation.correct else ("wrong", "\u2717 wrong")
+        verdict = f' <span class="verdict {kind}">{sign}: labelled {escape(joined(explanation.label))}</span>'
+    return f'<h2 class="prediction">{escape(joined(explanation.predicted))}{verdict}</h2>'
+
+
+def class_tables(explanation: Explanation) -> str:
+    ranking, chosen = explanation.ranking(), as_tuple(explanation.predicted)
+    if len(ranking) <= CLASSES_SHOWN:  # in their own order: one to five stars reads better than sorted
+        ranking = list(zip(explanation.classes, explanation.probabilities.tolist(), strict=True))
+    shown, rest = ranking[:CLASSES_SHOWN], ranking[CLASSES_SHOWN:]
+    table = class_table(shown, chosen)
+    if rest:
+        table += (
+            f'<details><summary class="muted">{len(rest)} more classes</summary>{class_table(rest, chosen)}</details>'
+        )
+    return table
+
+
+def class_table(rows: Iterable[tuple[str, float]], chosen: tuple[str, ...]) -> str:
+    cells = "".join(
+        f'<tr{attribute("chosen" if name in chosen else "")}><th scope="row">{escape(name)}</th>'
+        f'<td>{bar(probability, "chance")}</td><td class="number">{escape(percent(probability))}</td></tr>'
+        for name, probability in rows
+    )
+    return f'<table class="classes" aria-label="Probability of each class"><tbody>{cells}</tbody></table>'
+
+
+def decisive_path(explanation: Explanation) -> str:
+    sentence, phrase, word = explanation.decisive_path()
+    return (
+        f'<p class="path">Decided most by sentence {sentence.index + 1} ({share_of(sentence.weight, "the document")}), '
+        f'in it <q dir="auto">{escape(without_breaks(phrase.text))}</q> ({share_of(phrase.weight, "the sentence")}), '
+        f'in that <q dir="auto">{escape(word.text)}</q> ({share_of(word.weight, "the phrase")}).</p>'
+    )
+
+
+def share_of(weight: float, whole: str) -> str:
+    return f'<span class="number">{escape(percent(weight))}</span> of {whole}'
+
+
+class Painter:
+    """Tints and underlines of one document, relative to its heaviest phrase and word."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        self.text = explanation.text
+        self.largest_phrase = float(explanation.phrase_shares.max()) or 1.0
+        self.largest_word = float(explanation.word_shares.max()) or 1.0
+
+    def sentence(self, sentence: Sentence, heaviest: bool) -> str:
+        last = sentence.phrases[-1].words[-1]
+        phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
+        return (
+            f"<li{attribute('heaviest' if heaviest else '')}><details><summary>"
+            f"{row(sentence.weight, self.prose(sentence.phrases), 'sentence')}</summary>"
+            f'<ol class="phrases inside">{phrases}</ol></details></li>'
+        )
+
+    def opened_phrase(self, phrase: Phrase, sentence_end: Word) -> str:
+        largest = max(word.weight for word in phrase.words)
+        words = "".join(word_row(word, word.weight == largest, word is sentence_end) for word in phrase.words)
+        return (
+            f"<li><details><summary>{row(phrase.weight, self.prose([phrase]), 'phrase')}</summary>"
+            f'<table class="words">{WORDS_HEAD}<tbody>{words}</tbody></table></details></li>'
+        )
+
+    def prose(self, phrases: Sequence[Phrase]) -> str:
+        """The original characters, from the first phrase to the last, with `//` between phrases."""
+        pieces = [self.phrase(phrases[0])]
+        for before, after in pairwise(phrases):
+            gap = escape(without_breaks(self.text[before.end : after.start]))
+            pieces.append(f'{gap}<span class="break" aria-hidden="true">//</span>{gap and " "}{self.phrase(after)}')
+        return f'<span class="prose" dir="auto">{"".join(pieces)}</span>'
+
+    def phrase(self, phrase: Phrase) -> str:
+        number = f' data-share="{escape(percent(phrase.share))}"' if phrase.share >= NUMBERED else ""
+        tint = level(phrase.share / self.largest_phrase, TINTS)
+        return f'<span class="phrase t{tint}"{number}>{self.phrase_words(phrase)}</span>'
+
+    def phrase_words(self, phrase: Phrase) -> str:
+        pieces, place = [], phrase.start
+        for word in phrase.words:
+            pieces.append(escape(without_breaks(self.text[place : word.start])))
+            kinds = [f"u{line}"] if (line := level(word.share / self.largest_word, UNDERLINES)) else []
+            kinds += [] if word.known else ["unknown"]
+            pieces.append(f'<span class="{" ".join(kinds)}">{escape(word.text)}</span>' if kinds else escape(word.text))
+            place = word.end
+        return "".join(pieces)
+
+
+def row(weight: float, prose: str, kind: str) -> str:
+    return (
+        f'<span class="row"><span class="gauge">{bar(weight)}<span class="number" title="weight of this {kind}">'
+        f"{escape(percent(weight))}</span></span>{prose}</span>"
+    )
+
+
+WORDS_HEAD = (
+    '<thead><tr><th scope="col">word</th><th scope="col">of the phrase</th><th scope="col">of the document</th>'
+    '<th scope="col">against chance</th><th scope="col">ends a phrase</th></tr></thead>'
+)
+
+
+def word_row(word: Word, heaviest: bool, sentence_end: bool) -> str:
+    unknown = "" if word.known else ' <span class="tag">unknown</span>'
+    if sentence_end:
+        ends = "given"  # phrases end where sentences end, whatever the model says
+    else:
+        ends = "\u2013" if word.boundary is None else percent(word.boundary)
+    return (
+        f"<tr{attribute('heaviest' if heaviest else '')}>"
+        f'<th scope="row" dir="auto">{escape(word.text)}{unknown}</th>'
+        f'<td class="number">{bar(word.weight)}{escape(percent(word.weight))}</td>'
+        f'<td class="number">{escape(percent(word.share))}</td><td class="number">\u00d7{word.lift:.1f}</td>'
+        f'<td class="number">{escape(ends)}</td></tr>'
+    )
+
+
+def attribute(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+def joined(labels: Labels) -> str:
+    return ", ".join(as_tuple(labels)) or "no label"
