@@ -1,0 +1,219 @@
+"""Two passes over Arrow record batches: first with ids by first appearance, then with the final ones.
+
+The first pass (`Assembly`) takes records with their encoded words, skips what cannot be used and counts everything.
+The second (`renumber`) is a table look-up per word and label. Neither holds more than one record batch in memory.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Int32, Int64
+
+from emhrnn.corpus.encoding import Chunk
+from emhrnn.corpus.names import UNKNOWN, NameTable
+from emhrnn.corpus.ragged import offsets_of
+from emhrnn.corpus.record import Label, Record
+from emhrnn.errors import DataError
+from emhrnn.text.encoder import Encoded
+
+EMPTY_TEXT = "empty text"
+NO_LABEL = "no label"
+CHUNK_CHARACTERS = 1 << 20
+
+
+class Assembly:
+    """Writes documents to `sink` as they come, and keeps the counts and tables that the second pass needs.
+
+    With `keep_empty`, a text without words becomes one unknown word, so that every text has its row; else it is
+    skipped and counted. With `strict`, what would be skipped or was repaired is an error.
+    """
+
+    def __init__(
+        self,
+        sink: Any,
+        *,
+        labelled: bool,
+        classes: NameTable,
+        users: NameTable,
+        products: NameTable,
+        keep_empty: bool,
+        strict: bool,
+    ) -> None:
+        self._sink = sink
+        self._writer: Any = None
+        self.labelled, self.keep_empty, self.strict = labelled, keep_empty, strict
+        self.classes, self.users, self.products = classes, users, products
+        self.multi_label: bool | None = None
+        self.seen = self.documents = self.sentences = self.longest_document = self.longest_sentence = self.capped = 0
+        self.skipped: Counter[str] = Counter()
+        self.skipped_first: dict[str, str] = {}
+        self.repaired: Counter[str] = Counter()
+        self._word_counts = np.zeros(1024, dtype=np.int64)
+        self.class_counts: Counter[int] = Counter()
+
+    def chunks(self, records: Iterable[Record]) -> Iterator[Chunk]:
+        """Records that may be used, in chunks of about a megabyte. Whether they have words is seen by `add`."""
+        chunk, size = Chunk([], []), 0
+        for row, record in enumerate(records):
+            self.seen = row + 1
+            if not self._accepts(record):
+                continue
+            chunk.records.append(record)
+            chunk.rows.append(row)
+            size += len(record.text)
+            if size >= CHUNK_CHARACTERS:
+                yield chunk
+                chunk, size = Chunk([], []), 0
+        if len(chunk):
+            yield chunk
+
+    def add(self, chunk: Chunk, encoded: Encoded) -> None:
+        """The documents of a chunk, with their words."""
+        encoded = _with_unknown_word(encoded) if self.keep_empty else encoded
+        sentences = np.diff(encoded.document_offsets)
+        full = np.flatnonzero(sentences).tolist()
+        if len(full) < len(chunk):
+            for index in np.flatnonzero(sentences == 0).tolist():
+                self._skip(EMPTY_TEXT, chunk.records[index])
+            chunk = chunk.take(full)
+        if len(chunk):
+            self._count(chunk, encoded)
+            self._write(chunk, encoded, offsets_of(sentences[full]))
+
+    def word_counts(self, size: int) -> Int64[np.ndarray, " words"]:
+        """How often each word of the first pass occurs."""
+        self._grow(size)
+        return self._word_counts[:size]
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def _accepts(self, record: Record) -> bool:
+        if self.strict and record.repairs:
+            what = " and ".join(record.repairs)
+            raise DataError(f"{record.where} has {what}; mend the file, or read it without strict")
+        if self.labelled and record.label is None:
+            self._skip(NO_LABEL, record)
+            return False
+        return True
+
+    def _skip(self, reason: str, record: Record) -> None:
+        if self.strict:
+            raise DataError(f"{record.where} has {reason}; mend the file, or read it without strict")
+        self.skipped[reason] += 1
+        self.skipped_first.setdefault(reason, str(record.where))
+
+    def _count(self, chunk: Chunk, encoded: Encoded) -> None:
+        self.documents += len(chunk)
+        self.sentences += len(encoded.sentence_offsets) - 1
+        self.capped += int(encoded.cut.sum())
+        lengths = np.diff(encoded.sentence_offsets[encoded.document_offsets])
+        self.longest_document = max(self.longest_document, int(lengths.max()))
+        self.longest_sentence = max(self.longest_sentence, int(np.diff(encoded.sentence_offsets).max()))
+        counts = np.bincount(encoded.words)
+        self._grow(len(counts))
+        self._word_counts[: len(counts)] += counts
+        for record in chunk.records:
+            if record.repairs:
+                self.repaired.update(record.repairs)
+
+    def _grow(self, size: int) -> None:
+        if size > len(self._word_counts):
+            more = max(size, 2 * len(self._word_counts)) - len(self._word_counts)
+            self._word_counts = np.concatenate([self._word_counts, np.zeros(more, dtype=np.int64)])
+
+    def _write(self, chunk: Chunk, encoded: Encoded, document_offsets: Int64[np.ndarray, " documents_plus_1"]) -> None:
+        columns = {
+            "words": words_array(encoded.words, encoded.sentence_offsets, document_offsets),
+            "row": pa.array(chunk.rows, pa.int64()),
+            "id": pa.array([record.id for record in chunk.records], pa.string()),
+            "user": pa.array([self.users.id_of(record.user) for record in chunk.records], pa.int32()),
+            "product": pa.array([self.products.id_of(record.product) for record in chunk.records], pa.int32()),
+        }
+        if self.labelled:
+            columns["label"] = self._labels(chunk)
+        batch = pa.record_batch(columns)
+        if self._writer is None:
+            self._writer = pa.ipc.new_file(self._sink, batch.schema)
+        self._writer.write_batch(batch)
+
+    def _labels(self, chunk: Chunk) -> Any:
+        if self.multi_label is None:
+            self.multi_label = isinstance(chunk.records[0].label, tuple)
+        labels = [self._label_ids(record) for record in chunk.records]
+        self.class_counts.update(index for ids in labels for index in ids)
+        if self.multi_label:
+            return pa.array(labels, pa.list_(pa.int32()))
+        return pa.array([ids[0] for ids in labels], pa.int32())
+
+    def _label_ids(self, record: Record) -> list[int]:
+        label: Label | None = record.label
+        if isinstance(label, tuple) != self.multi_label:
+            one, many = ("a list of labels", "one label") if isinstance(label, tuple) else ("one label", "a list")
+            raise DataError(f"{record.where} has {one} and the rows before it have {many}; give all rows the same kind")
+        names = label if isinstance(label, tuple) else (label,)
+        ids = [self.classes.id_of(name) for name in names]
+        if UNKNOWN in ids:
+            unknown = names[ids.index(UNKNOWN)]
+            known = ", ".join(map(repr, self.classes.names[:20])) + (", ..." if len(self.classes) > 20 else "")
+            raise DataError(
+                f"{record.where} has the label {unknown!r}, which is none of the model's classes {known}; "
+                "leave the row out or train with it"
+            )
+        return ids
+
+
+def words_array(
+    words: Int32[np.ndarray, " words"],
+    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"],
+    document_offsets: Int64[np.ndarray, " documents_plus_1"],
+) -> Any:
+    """The Arrow array list<list<int32>> over flat words."""
+    sentences = pa.ListArray.from_arrays(pa.array(sentence_offsets.astype(np.int32)), pa.array(words))
+    return pa.ListArray.from_arrays(pa.array(document_offsets.astype(np.int32)), sentences)
+
+
+def renumber(
+    reader: Any,
+    sink: Any,
+    *,
+    words: Int32[np.ndarray, " words"],
+    classes: Int32[np.ndarray, " classes"],
+    drop: list[str],
+) -> None:
+    """Copies record batches with new ids: `words[old]` and `classes[old]` are the new ones. Drops unused columns."""
+    writer: Any = None
+    for number in range(reader.num_record_batches):
+        batch = reader.get_batch(number)
+        columns = {name: batch.column(name) for name in batch.schema.names if name not in drop}
+        columns["words"] = _renumbered(columns["words"], words)
+        if "label" in columns:
+            columns["label"] = _renumbered(columns["label"], classes)
+        batch = pa.record_batch(columns)
+        writer = writer or pa.ipc.new_file(sink, batch.schema)
+        writer.write_batch(batch)
+    writer.close()
+
+
+def _renumbered(array: Any, table: Int32[np.ndarray, " names"]) -> Any:
+    """The same nesting of lists over renumbered values."""
+    if pa.types.is_list(array.type):
+        return pa.ListArray.from_arrays(array.offsets, _renumbered(array.values, table))
+    return pa.array(table[array.to_numpy()])
+
+
+def _with_unknown_word(encoded: Encoded) -> Encoded:
+    """The same documents, where those without words have one sentence of one unknown word."""
+    sentences = np.diff(encoded.document_offsets)
+    at_sentence = encoded.document_offsets[:-1][sentences == 0]
+    at_word = encoded.sentence_offsets[at_sentence]
+    return Encoded(
+        np.insert(encoded.words, at_word, 0),
+        offsets_of(np.insert(np.diff(encoded.sentence_offsets), at_sentence, 1)),
+        offsets_of(np.maximum(sentences, 1)),
+        encoded.cut,
+    )

@@ -1,0 +1,213 @@
+"""A prepared corpus: documents as word ids, memory-mapped, with their labels, vocabulary, classes and report."""
+
+from collections.abc import Container, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float32, Int32, Int64
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
+from emhrnn.corpus.encoding import TextSettings
+from emhrnn.corpus.manifest import DATA, read_manifest
+from emhrnn.corpus.record import Record, Where, clean_label, clean_text
+from emhrnn.corpus.report import Report
+from emhrnn.corpus.splitting import stratified_split
+from emhrnn.corpus.store import Store
+from emhrnn.errors import DataError
+from emhrnn.text.vocabulary import Vocabulary
+
+Rows = Int64[np.ndarray, " rows"]
+
+
+class Corpus:
+    """Documents by row number, 0 to len - 1. `select` and `split` give views of the same memory.
+
+    corpus = Corpus.open("reviews.corpus")
+    train, valid = corpus.split(0.1, np.random.default_rng(0))
+    batch = train.batch(np.array([3, 1, 4]))
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        contents: Contents,
+        *,
+        path: Path | None = None,
+        rows: Rows | None = None,
+        vocabulary: Vocabulary | None = None,
+        word_table: Int32[np.ndarray, " words"] | None = None,
+    ) -> None:
+        self._store = store
+        self._contents = contents
+        self.path = path
+        self._rows = np.arange(len(store)) if rows is None else rows
+        self.vocabulary = vocabulary or contents.vocabulary
+        self._word_table = word_table
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = True) -> "Corpus":
+        """A corpus that `prepare` wrote. Sizes are always checked; `verify` reads all data once for its checksum.
+
+        Raises:
+            CheckpointError: it is missing, damaged, or of another version.
+        """
+        path = Path(path)
+        contents = read_manifest(path, verify=verify)
+        return cls(Store.open(path / DATA), contents, path=path)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Sequence[str],
+        labels: Sequence[Any] | None = None,
+        *,
+        vocabulary: Vocabulary | None = None,
+        min_count: int = 1,
+        max_words: int | None = None,
+        known: Container[str] | None = None,
+        classes: Sequence[str] | None = None,
+        text: TextSettings | None = None,
+    ) -> "Corpus":
+        """A corpus in memory with one row per text, always: a text without words becomes one unknown word.
+
+        Labels are of any kind that a file can hold; a list per text makes the corpus multi-label. The other arguments
+        are those of `prepare`.
+        """
+        if labels is not None and len(labels) != len(texts):
+            raise DataError(f"{len(texts)} texts and {len(labels)} labels; give one label per text")
+        recipe = Recipe(
+            vocabulary=vocabulary,
+            min_count=min_count,
+            max_words=max_words,
+            known=known,
+            classes=classes,
+            labelled=labels is not None,
+            text=text or TextSettings(),
+            keep_empty=True,
+        )
+        first, second = pa.BufferOutputStream(), pa.BufferOutputStream()
+        assembly, words = first_pass(_records(texts, labels), recipe, first, "the list of texts")
+        contents = second_pass(assembly, words, recipe, pa.ipc.open_file(first.getvalue()), second)
+        return cls(Store(second.getvalue()), contents)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names in the order of their ids."""
+        return self._contents.classes
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """User names in the order of their ids; empty where the source has none."""
+        return self._contents.users
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        return self._contents.products
+
+    @property
+    def text(self) -> TextSettings:
+        """How the text was read; new text for a model of this corpus must be read the same way."""
+        return self._contents.text
+
+    @property
+    def report(self) -> Report:
+        """Counts of the whole prepared corpus, also for a view of it."""
+        return self._contents.report
+
+    @property
+    def labelled(self) -> bool:
+        return self._store.labelled
+
+    @property
+    def multi_label(self) -> bool:
+        return self._store.multi_label
+
+    @cached_property
+    def lengths(self) -> Int64[np.ndarray, " documents"]:
+        """Words of each document."""
+        lengths: np.ndarray = self._store.lengths[self._rows]
+        return lengths
+
+    @cached_property
+    def labels(self) -> Int64[np.ndarray, " documents"] | Float32[np.ndarray, "documents classes"] | None:
+        """Class ids; for multi-label data 0 and 1 per class; None without labels."""
+        return self._store.labels(self._rows, len(self.classes))
+
+    @property
+    def class_counts(self) -> Int64[np.ndarray, " classes"]:
+        """Documents of each class, in this view."""
+        if self.labels is None:
+            raise DataError("the corpus has no labels; prepare it with a label column")
+        counts: np.ndarray
+        if self.labels.ndim == 2:
+            counts = np.count_nonzero(self.labels, axis=0).astype(np.int64)
+        else:
+            counts = np.bincount(self.labels, minlength=len(self.classes))
+        return counts
+
+    def batch(self, rows: Rows) -> Batch:
+        """Some documents, in the order given. `rows` are row numbers of this view, and are the batch's `rows`."""
+        return self._store.batch(self._rows[rows], rows, len(self.classes), self._word_table)
+
+    def ids(self, rows: Rows | None = None) -> list[str]:
+        """The documents' ids in their source; where it has none, the row number there, counted from 0."""
+        return self._store.ids(self._rows if rows is None else self._rows[rows])
+
+    def source_rows(self, rows: Rows | None = None) -> Int64[np.ndarray, " rows"]:
+        """The documents' row numbers in their source, counted from 0; rows that were skipped count too."""
+        return self._store.source_rows(self._rows if rows is None else self._rows[rows])
+
+    def select(self, rows: Rows) -> "Corpus":
+        """A view of some documents, in the order given."""
+        return self._view(rows=self._rows[rows])
+
+    def split(self, fraction: float, generator: np.random.Generator) -> tuple["Corpus", "Corpus"]:
+        """The rest and a held-out `fraction`, both with the same mix of classes."""
+        if self.labels is None or self.labels.ndim == 2:  # sets of labels are too many to keep apart
+            groups = np.zeros(len(self), dtype=np.int64)
+        else:
+            groups = self.labels
+        rest, held_out = stratified_split(groups, fraction, generator)
+        return self.select(rest), self.select(held_out)
+
+    def remap(self, vocabulary: Vocabulary) -> "Corpus":
+        """The same documents in the ids of another vocabulary. What is `<unk>` here stays so there."""
+        return self._view(vocabulary=vocabulary, word_table=vocabulary.encode(self._contents.vocabulary.words))
+
+    def check_trainable(self) -> None:
+        """Raise a DataError unless there are labels of two classes or more."""
+        counts = self.class_counts
+        if (counts > 0).sum() < 2:
+            only = ", ".join(repr(name) for name, count in zip(self.classes, counts, strict=True) if count)
+            raise DataError(
+                f"all {len(self)} documents have the class {only or 'none'}; training needs at least two classes, "
+                "check the label column"
+            )
+
+    def _view(self, **changes: Any) -> "Corpus":
+        same = {"rows": self._rows, "vocabulary": self.vocabulary, "word_table": self._word_table}
+        return Corpus(self._store, self._contents, path=self.path, **{**same, **changes})
+
+
+def _records(texts: Sequence[Any], labels: Sequence[Any] | None) -> list[Record]:
+    records = []
+    for index, text in enumerate(texts):
+        where = Where("the texts", index + 1)
+        if not isinstance(text, str):
+            raise DataError(f"{where} is a {type(text).__name__}; give strings")
+        label = None
+        if labels is not None:
+            value = labels[index]
+            label = clean_label(value.tolist() if isinstance(value, np.ndarray) else value)
+            if label is None:
+                raise DataError(f"{where} has no label ({value!r}); give every text a label")
+        clean, repairs = clean_text(text)
+        records.append(Record(clean, label, where, repairs=repairs))
+    return records

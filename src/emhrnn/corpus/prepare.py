@@ -1,0 +1,118 @@
+"""`prepare`: files of any size become a corpus folder, in memory that does not grow with them."""
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from tqdm import tqdm
+
+from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
+from emhrnn.corpus.columns import Columns
+from emhrnn.corpus.dataset import Corpus
+from emhrnn.corpus.encoding import TextSettings
+from emhrnn.corpus.manifest import DATA, is_corpus, write_manifest
+from emhrnn.corpus.readers import Source
+from emhrnn.corpus.readers.source import Paths
+from emhrnn.corpus.record import Record
+from emhrnn.errors import DataError
+from emhrnn.files import atomic_folder, check_free
+from emhrnn.text.vocabulary import Vocabulary
+
+PROGRESS_ROWS = 200
+
+
+def prepare(
+    source: Paths,
+    destination: str | Path,
+    *,
+    format: str | None = None,
+    columns: Columns | None = None,
+    split: str | None = None,
+    vocabulary: Vocabulary | None = None,
+    min_count: int = 1,
+    max_words: int | None = None,
+    known: Container[str] | None = None,
+    classes: Sequence[str] | None = None,
+    users: Sequence[str] | None = None,
+    products: Sequence[str] | None = None,
+    text: TextSettings | None = None,
+    keep_empty: bool = False,
+    strict: bool = False,
+    workers: int = 1,
+    progress: bool = True,
+    overwrite: bool = False,
+) -> Corpus:
+    """Reads, tokenises and stores a source as a corpus folder, and opens it.
+
+    Args:
+        source: a file, several files, or a folder with one folder of .txt files per class.
+        destination: the folder to write. It appears only when it is complete.
+        format: one of csv, tsv, jsonl, parquet, folder, tang, zhang; by default told from name and content.
+        columns: names of the columns; by default guessed. The report says which were taken.
+        split: read only the rows with this value in the split column.
+        vocabulary: a vocabulary to use as it is, for example that of a trained model. Without it, one is made of the
+            words that occur at least `min_count` times, at most `max_words` of them, and, where `known` is given,
+            only of words in it, for example those of pretrained vectors.
+        classes: the class names in the order of their ids; a row with any other label is an error. By default, the
+            labels found: numbers by value, others by the alphabet.
+        users, products: names in the order of their ids; any other becomes -1. By default, the names found.
+        text: how text is split into words, and limits on the size of documents.
+        keep_empty: a row without words becomes one unknown word. By default such rows are skipped and counted.
+        strict: rows that would be skipped (no text, no label) or repaired (broken UTF-8, NUL bytes) are errors.
+        workers: processes that tokenise; the result does not depend on it. With more than one, a script must guard
+            its start with `if __name__ == "__main__"`.
+        progress: a bar on stderr, if that is a terminal.
+        overwrite: replace a corpus that is already at `destination`.
+
+    Raises:
+        DataError: the source cannot be read as asked; the message says where and what to do.
+    """
+    destination = Path(destination)
+    if overwrite and destination.is_dir() and any(destination.iterdir()) and not is_corpus(destination):
+        raise DataError(f"{destination} is a folder but no corpus, so it is not overwritten; give another destination")
+    check_free(destination, overwrite=overwrite)
+    origin = Source(source, format=format, columns=columns, split=split)
+    recipe = Recipe(
+        vocabulary=vocabulary,
+        min_count=min_count,
+        max_words=max_words,
+        known=known,
+        classes=classes,
+        users=users,
+        products=products,
+        labelled=origin.columns.labelled,
+        text=text or TextSettings(),
+        keep_empty=keep_empty,
+        strict=strict,
+        workers=workers,
+    )
+    with atomic_folder(destination, overwrite=overwrite) as folder:
+        contents = _write_data(folder, origin, recipe, progress)
+        report = replace(contents.report, columns=dict(origin.taken))
+        described = {"files": [str(path) for path in origin.paths], "formats": origin.formats, "split": split}
+        write_manifest(folder, replace(contents, report=report), described)
+    return Corpus.open(destination, verify=False)
+
+
+def _write_data(folder: Path, origin: Source, recipe: Recipe, progress: bool) -> Contents:
+    """Both passes. The files are read and written, not mapped: mapped pages would count as this process's memory."""
+    scratch = folder / "first-pass.arrow"
+    with pa.OSFile(str(scratch), "wb") as sink:
+        assembly, words = first_pass(_with_progress(origin, progress), recipe, sink, str(origin))
+    with pa.OSFile(str(scratch), "rb") as file, pa.OSFile(str(folder / DATA), "wb") as sink:
+        contents = second_pass(assembly, words, recipe, pa.ipc.open_file(file), sink)
+    scratch.unlink()
+    return contents
+
+
+def _with_progress(origin: Source, progress: bool) -> Iterator[Record]:
+    # disable=None: tqdm shows nothing where stderr is no terminal.
+    with tqdm(
+        total=origin.meter.total, desc="preparing", unit="B", unit_scale=True, disable=None if progress else True
+    ) as bar:
+        for number, record in enumerate(origin):
+            if number % PROGRESS_ROWS == 0:
+                bar.update(origin.meter.done - bar.n)
+            yield record
+        bar.update(origin.meter.done - bar.n)
