@@ -58,6 +58,10 @@ def sentences_of(batch: Batch, document: int) -> list[list[int]]:
     return [batch.words[offsets[i] : offsets[i + 1]].tolist() for i in range(begin, end)]
 
 
+def words_of(batch: Batch, document: int) -> list[int]:
+    return batch.words[batch.word_offsets[document] : batch.word_offsets[document + 1]].tolist()
+
+
 def check_logits_and_gradients(
     model: nn.Module, batch: Batch, oracle: Callable[[int], Tensor], *, atol: float = 1e-9
 ) -> Output:
