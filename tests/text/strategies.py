@@ -9,7 +9,8 @@ FRAGMENTS = [
     "http://a.b/c?d=e.", "www.x.org,", "me@x.co.uk", "amazon.com", "#tag", "@user", "<br />", "<BR>", "<br/>", "<", ">",
     "<i>", "日本語", "テスト。", "한국어", "हिन्दी", "ไทย", "مرحبا؟", "שלום", "İ", "ß", "ſ", "e\u0301", "\u0301", "½",
     "👨‍👩‍👧", "👍🏽", "🇩🇪", "🇩", "❤️", "😀", "\u200d", "\ufe0f", "\x00", "\ufeff", "\ud800", "\udfff", "\U000e0001",
-    "_", "__x", " ", "  ", "\n", "\n\n", "\r\n\r\n", "\n \n", "\t", "\xa0", "\x85", "\u2028", "\u3000", "\x1c", "\x0b",
+    "_", "__x", "plain", "plain.", '"plain', "(x)",
+    " ", "  ", "\n", "\n\n", "\r\n\r\n", "\n \n", "\t", "\xa0", "\x85", "\u2028", "\u3000", "\x1c", "\x0b",
 ]  # fmt: skip
 
 anything = st.text(st.characters(exclude_categories=[]), max_size=60)

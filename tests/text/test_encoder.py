@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emhrnn.errors import ConfigError
-from emhrnn.text import Encoder, Limits, Vocabulary, count_words
-from emhrnn.text.encoder import _IdTable
+from emhrnn.text import Encoder, Limits, Vocabulary, count_words, tokenise
+from emhrnn.text.encoder import _IdTable, _safe_cut
 from tests.oracles import text as oracle
 from tests.text.strategies import FRAGMENTS, texts
 
@@ -92,3 +92,9 @@ def test_an_encoder_can_be_sent_to_another_process() -> None:
     text = "Hello world don't 10/10"
     twin = copy.deepcopy(ENCODER)  # by the same protocol that workers use
     assert twin.encode(text).words.tolist() == ENCODER.encode(text).words.tolist()
+
+
+@given(st.text(st.sampled_from("aZ5nt'’.,;:!?()\"-/&<3@é日\u0301ह_D"), max_size=12).filter(lambda s: s != ""))
+def test_a_cut_does_not_change_the_words(stretch: str) -> None:
+    cut = _safe_cut(stretch)
+    assert tokenise(stretch) == tokenise(stretch[:cut]) + tokenise(stretch[cut:])

@@ -33,6 +33,7 @@ from tests.text.strategies import anything, texts
         ("and/or _word_ a_b", "and / or _ word _ a _ b"),
         ("“Quoted” ``x''", "“ quoted ” `` x ''"),
         ("日本語 テスト。한국어", "日 本 語 テ ス ト 。 한국어"),
+        ('"हिन्दी" (शब्द)', '" हिन्दी " ( शब्द )'),
         ("हिन्दी café cafe\u0301 naïve", "हिन्दी café café naïve"),
         ("👨‍👩‍👧👍🏽 🇩🇪🇫🇷❤️", "👨‍👩‍👧 👍🏽 🇩🇪 🇫🇷 ❤️"),
         ("مرحبا، שלום!", "مرحبا ، שלום !"),

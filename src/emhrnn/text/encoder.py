@@ -120,9 +120,9 @@ class _IdTable(dict[str, bytes]):
         self._max_entries = max_entries
 
     def __missing__(self, stretch: str) -> bytes:
-        word, mark = stretch[:-1], stretch[-1:]
-        if word.isalpha() and word.isascii() and (mark in ',;!?)"' or (mark == "." and len(word) > 4)):
-            ids = self[word] + self[mark]  # half of all new stretches: spare them the pattern
+        cut = _safe_cut(stretch)
+        if cut:
+            ids = self[stretch[:cut]] + self[stretch[cut:]]
         else:
             words = tokenise(stretch, lowercase=self._lowercase)
             ids = array("i", map(self._vocabulary.id_of, words)).tobytes()
@@ -131,3 +131,19 @@ class _IdTable(dict[str, bytes]):
                 self.clear()  # the common ones are back at once; memory stays bounded
             self[stretch] = ids
         return ids
+
+
+def _safe_cut(stretch: str) -> int:
+    """Where a stretch can be cut without a change to its words; 0 if that is not plain to see.
+
+    Most new stretches are a known word with a mark before or behind it; cutting spares them the pattern.
+    """
+    if len(stretch) < 2:
+        return 0
+    if stretch[-1] in ',;!?)"' and stretch[-2].isalnum():
+        return len(stretch) - 1
+    if stretch[-1] == "." and (word := stretch[-6:-1]).isalpha() and word.isascii() and len(word) == 5:
+        return len(stretch) - 1  # five letters are no abbreviation
+    if stretch[0] in '("' and stretch[1].isalnum():
+        return 1
+    return 0

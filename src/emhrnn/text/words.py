@@ -23,7 +23,7 @@ from collections.abc import Iterable
 
 from emhrnn.text.sentences import split_sentences
 
-# Marks that belong to the letter before them, and that `\w` leaves out: accents, vowel signs, joiners.
+# What goes on with a word although `\w` may leave it out: accents, vowel signs (with their whole block), joiners.
 _MARK = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0963\u0966-\u0df3\u0e31"
@@ -60,13 +60,12 @@ _ALPHANUMERIC_RULES = (
     rf"{_RUN}(?:(?:-|{_APOSTROPHE}(?!{_SUFFIX})){_RUN})*",
 )
 _OTHER_RULES = (
-    r"[,\"](?![\u0300-\uffff])",
     rf"{_APOSTROPHE}(?:{_SUFFIX}|(?:[eE][mM]|[tT]il|[cC]ause|\d\ds?){_END})",
     rf"[:;]-?(?:[()]+|[DPp]{_END})|<3(?!\d)",
     r"\.{2,}|[!?]{2,}|-{2,}|\*{2,}|={2,}|_{2,}|~{2,}|#{2,}|\+{2,}|'{2,}|`{2,}",
     "[\U0001f1e6-\U0001f1ff]{2}",
     rf"{_PICTURE}(?:[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d{_PICTURE})*",
-    rf"\S[{_MARK}]*",
+    r"\S[\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f]*",
 )
 _TOKEN = re.compile(rf"(?=\S)(?:(?=[^\W_])(?:{'|'.join(_ALPHANUMERIC_RULES)})|{'|'.join(_OTHER_RULES)})")
 
