@@ -9,7 +9,7 @@ from emhrnn.explain.page import stylesheet
 
 
 def colours(scheme: str) -> dict[str, str]:
-    light, dark = stylesheet().split("@media (prefers-color-scheme: dark)")[:2]
+    light, dark = stylesheet().split("@media screen and (prefers-color-scheme: dark)")[:2]
     found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", light))
     if scheme == "dark":
         found |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark.split("@media")[0]))

@@ -67,8 +67,8 @@ def test_levels_run_from_none_to_all(fraction: float, steps: int) -> None:
 
 
 def test_bars_are_clamped() -> None:
-    assert 'width="100"' in bar(1.5)
-    assert 'width="0"' in bar(-1)
+    assert 'width="100%"' in bar(1.5)
+    assert 'width="0%"' in bar(-1)
 
 
 def test_axis_labels_are_thinned_out() -> None:

@@ -30,7 +30,8 @@ def html_fragment(explanation: Explanation) -> str:
 
 
 LEGEND = """<p class="muted">Bar: weight of the sentence. Tint: share of the phrase. Underline: share of the word.
-<span class="break">//</span> ends a phrase. Open a sentence for its phrases, a phrase for its words.</p>
+<span class="break">//</span> ends a phrase. Italic: a word that the model does not know.
+Open a sentence for its phrases, a phrase for its words.</p>
 <p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
 <label><input type="checkbox" class="plain"> without colour</label></p>"""
 
@@ -167,9 +168,8 @@ def word_row(word: Word, heaviest: bool, sentence_end: bool) -> str:
     return (
         f"<tr{attribute('heaviest' if heaviest else '')}>"
         f'<th scope="row" dir="auto">{escape(word.text)}{unknown}</th>'
-        f'<td class="number">{bar(word.weight)}{escape(percent(word.weight))}</td>'
-        f'<td class="number">{escape(percent(word.share))}</td><td class="number">\u00d7{word.lift:.1f}</td>'
-        f'<td class="number">{escape(ends)}</td></tr>'
+        f"<td>{bar(word.weight)}{escape(percent(word.weight))}</td><td>{escape(percent(word.share))}</td>"
+        f"<td>\u00d7{word.lift:.1f}</td><td>{escape(ends)}</td></tr>"
     )
 
 

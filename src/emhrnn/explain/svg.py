@@ -42,10 +42,7 @@ class Frame:
 def bar(fraction: Number, kind: str = "weight") -> str:
     """A decorative bar; the number always stands beside it as text."""
     width = round(100 * min(max(fraction, 0), 1), 1)
-    return (
-        f'<svg class="bar {kind}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect width="{width:g}" height="8"/></svg>'
-    )
+    return f'<svg class="bar {kind}" aria-hidden="true"><rect width="{width:g}%" height="100%"/></svg>'
 
 
 def figure(title: str, caption: str, drawing: str) -> str:
