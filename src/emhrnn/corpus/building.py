@@ -78,7 +78,7 @@ def second_pass(assembly: Assembly, words: GrowingVocabulary, recipe: Recipe, re
     class_table = np.array([class_ids[name] for name in assembly.classes.names], dtype=np.int32)
     drop = [name for name, table in (("user", assembly.users), ("product", assembly.products)) if not len(table)]
     renumber(reader, sink, words=word_table, classes=class_table, drop=drop)
-    class_counts = {assembly.classes.names[old]: count for old, count in assembly.class_counts.items()}
+    class_counts = {name: assembly.class_counts[old] for old, name in enumerate(assembly.classes.names)}
     report = Report(
         documents=assembly.documents,
         sentences=assembly.sentences,
@@ -87,7 +87,7 @@ def second_pass(assembly: Assembly, words: GrowingVocabulary, recipe: Recipe, re
         longest_sentence=assembly.longest_sentence,
         vocabulary=len(vocabulary),
         unknown_words=int(counts[word_table == 0].sum()),
-        classes={name: class_counts.get(name, 0) for name in classes},
+        classes={name: class_counts[name] for name in classes},
         multi_label=bool(assembly.multi_label),
         users=len(assembly.users),
         products=len(assembly.products),

@@ -198,16 +198,14 @@ class Corpus:
 
 def _records(texts: Sequence[Any], labels: Sequence[Any] | None) -> list[Record]:
     records = []
-    for index, text in enumerate(texts):
-        where = Where("the texts", index + 1)
+    values = [None] * len(texts) if labels is None else labels
+    for number, (text, value) in enumerate(zip(texts, values, strict=True), start=1):
+        where = Where("the texts", number)
         if not isinstance(text, str):
             raise DataError(f"{where} is a {type(text).__name__}; give strings")
-        label = None
-        if labels is not None:
-            value = labels[index]
-            label = clean_label(value.tolist() if isinstance(value, np.ndarray) else value)
-            if label is None:
-                raise DataError(f"{where} has no label ({value!r}); give every text a label")
+        label = clean_label(value)
+        if label is None and labels is not None:
+            raise DataError(f"{where} has no label ({value!r}); give every text a label")
         clean, repairs = clean_text(text)
         records.append(Record(clean, label, where, repairs=repairs))
     return records

@@ -10,6 +10,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -121,8 +122,11 @@ def _encode_in_processes(
                 yield first_in_line()
         while waiting:
             yield first_in_line()
-    except BrokenPipeError as error:
-        raise DataError(f"a worker process ended early ({error}); use workers=1") from error
+    except BrokenProcessPool:
+        raise DataError(
+            "a worker process ended early: memory ran out, or the script that called is not guarded by "
+            "if __name__ == '__main__'; use workers=1"
+        ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

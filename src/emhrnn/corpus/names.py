@@ -30,7 +30,8 @@ class NameTable:
 
 def in_natural_order(names: Sequence[str]) -> list[str]:
     """Numbers by value (2 before 10) when all names are numbers, else by the alphabet."""
+    alphabetical = sorted(names)
     try:
-        return sorted(names, key=float)
+        return sorted(alphabetical, key=float)
     except ValueError:
-        return sorted(names)
+        return alphabetical

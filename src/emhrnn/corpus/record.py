@@ -67,7 +67,7 @@ def clean_label(value: Any) -> Label | None:
     if name is None or name.lower() == "nan":
         return None
     if _WHOLE_NUMBER.fullmatch(name):
-        return str(int(float(name)))
+        return str(int(name.partition(".")[0]))
     return name
 
 

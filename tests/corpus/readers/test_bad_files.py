@@ -102,9 +102,13 @@ def test_bad_json(tmp_path: Path) -> None:
 
 
 def test_text_that_is_no_string(tmp_path: Path) -> None:
-    assert "row 1: the text is a int, a string is needed" in error_of(
+    assert "row 1: the text is of type int, a string is needed" in error_of(
         tmp_path / "a.jsonl", b'{"text": 5, "label": 1}\n'
     )
+
+
+def test_label_that_is_an_object(tmp_path: Path) -> None:
+    assert "row 1: the label is an object" in error_of(tmp_path / "a.jsonl", b'{"text": "x", "label": {"a": 1}}\n')
 
 
 def test_null_and_absent_values_are_for_the_caller_to_judge(tmp_path: Path) -> None:

@@ -175,6 +175,9 @@ def test_split_column(tmp_path: Path) -> None:
     assert source.splits == {"train": 2, "test": 1}
     with pytest.raises(DataError, match=r"no rows of the split 'valid' in .*; it has 'test', 'train'"):
         list(Source(path, split="valid"))
+    (tmp_path / "b.csv").write_text("text,label\nx,1\n")
+    with pytest.raises(DataError, match=r"b\.csv has no split column; give its name"):
+        list(Source(tmp_path / "b.csv", split="valid"))
 
 
 def test_huge_csv_field(tmp_path: Path) -> None:

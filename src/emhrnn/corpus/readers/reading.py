@@ -34,8 +34,12 @@ class Reading:
         if not isinstance(text, str):
             if text is not None:
                 kind = type(text).__name__
-                raise DataError(f"{self.where(row)}: the text is a {kind}, a string is needed; give the text column")
+                raise DataError(
+                    f"{self.where(row)}: the text is of type {kind}, a string is needed; name the text column"
+                )
             text = ""
+        if isinstance(values.get("label"), dict):
+            raise DataError(f"{self.where(row)}: the label is an object; give the column of a string, number or list")
         text, repairs = clean_text(text)
         return Record(
             text=text,

@@ -50,12 +50,16 @@ class Source:
         self.splits.clear()
         for path, name in zip(self.paths, self.formats, strict=True):
             for record in READERS[name](Reading(path, self.columns, self.meter, self.taken)):
+                if self.split is not None and "split" not in self.taken:
+                    raise DataError(
+                        f"the split {self.split!r} is asked for and {path} has no split column; give its name"
+                    )
                 if record.split is not None:
                     self.splits[record.split] += 1
                 if self.split is None or record.split == self.split:
                     yield record
         if self.split is not None and self.split not in self.splits:
-            seen = ", ".join(map(repr, sorted(self.splits))) or "no split column"
+            seen = ", ".join(map(repr, sorted(self.splits))) or "no splits"
             raise DataError(f"no rows of the split {self.split!r} in {self}; it has {seen}")
 
     def _format_of(self, path: Path, given: str | None) -> str:
