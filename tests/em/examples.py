@@ -11,7 +11,7 @@ VOCABULARY, CLASSES = 12, 3
 
 
 def small_model(
-    seed: int = 0, *, bidirectional_words: bool = False, scale: float = 3.0, classes: int = CLASSES
+    seed: int = 0, *, bidirectional_words: bool = False, scale: float = 3.0, votes: float = 4.0, classes: int = CLASSES
 ) -> EMHRNN:
     """Tiny layers of different sizes with large weights: label and boundaries must matter."""
     generator = torch.Generator().manual_seed(seed)
@@ -29,6 +29,8 @@ def small_model(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(scale)
+        model.output.weight.mul_(votes)
+        model.indicator.bias.zero_()
     return model.double()
 
 

@@ -72,3 +72,37 @@ def log_p(model: EMHRNN, batch: Batch, z, document: int) -> Tensor:
     """log p(y | z, w) of one document of a batch."""
     logits = document_logits(model, nested(batch, batch.words, document), nested(batch, z, document))
     return log_likelihood(logits[None], torch.from_numpy(batch.labels[document : document + 1]))[0]
+
+
+# ------------------------------------------------------------------ SPEC 1.3: two other ways to write steps 3 to 6
+
+
+def cell(layer, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    i, f, g, o = (layer.input_weight @ x + layer.state_weight @ h + layer.bias).split(len(h))
+    c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def token_synchronous(model: EMHRNN, h1: Tensor, scores: Tensor, z: list[bool]) -> Tensor:
+    """s of one sentence, form (b): one step per word, z as numbers that switch the recurrences."""
+    h = c = A = h1.new_zeros(model.phrase_layer.hidden_size)
+    S, N, B, z_before = torch.zeros_like(h1[0]), h1.new_zeros(()), h1.new_zeros(()), 1
+    e = torch.exp((scores - scores.max()).clamp(min=-30))
+    for t in range(len(h1)):
+        z_t = int(z[t] or t == len(h1) - 1)
+        S, N = (1 - z_before) * S + e[t] * h1[t], (1 - z_before) * N + e[t]
+        h_new, c_new = cell(model.phrase_layer, S / N, h, c)
+        h, c = z_t * h_new + (1 - z_t) * h, z_t * c_new + (1 - z_t) * c
+        g = torch.exp(model.phrase_attention.scores(h[None])[0])
+        A, B = A + z_t * g * h, B + z_t * g
+        z_before = z_t
+    return A / B
+
+
+def segment_table(h1: Tensor, scores: Tensor) -> dict[tuple[int, int], Tensor]:
+    """q of every segment first .. last of one sentence, form (c): differences of prefix sums."""
+    e = torch.exp(scores - scores.max())
+    P = torch.cat([torch.zeros_like(h1[:1]), (e[:, None] * h1).cumsum(0)])
+    M = torch.cat([e.new_zeros(1), e.cumsum(0)])
+    T = len(h1)
+    return {(a, b): (P[b + 1] - P[a]) / (M[b + 1] - M[a]) for a in range(T) for b in range(a, T)}

@@ -39,13 +39,12 @@ def configuration_likelihood(
     configuration."""
     labels = batch_labels(batch)
     parts = []
-    for chunk in chunks(batch, blocks, bytes_per_state=_bytes_per_state(model), budget=budget):
+    for chunk in chunks(batch, blocks, bytes_per_state=bytes_per_state(model), budget=budget):
         words = chunk.word_range
         plan = make_plan(chunk.batch, z[words], chunk.blocks)
         s = sentence_vectors(model, states.h1[words], states.scores[words], plan.sentences)
         logits = document_logits(model, s, plan.documents)  # (variants, classes)
-        first_document = int(blocks.documents[chunk.block_range.start])
-        y = labels[first_document + torch.from_numpy(plan.documents.documents)]
+        y = labels[chunk.document_range][torch.from_numpy(plan.documents.documents)]
         parts.append(_spread(log_likelihood(logits, y), plan.documents))
     if not parts:
         return states.h1.new_zeros(0, 1 << blocks.length)
@@ -107,7 +106,7 @@ def _spread(log_p: Float[Tensor, " variants"], plan: DocumentPlan) -> Float[Tens
     return torch.where(variant >= 0, log_p[variant.clamp(min=0)], -torch.inf)
 
 
-def _bytes_per_state(model: EMHRNN) -> int:
+def bytes_per_state(model: EMHRNN) -> int:
     """A node of the sentence layer: h and c, its row of scores and votes, and its indices."""
     classes, features = model.output.weight.shape
     return 4 * (features + len(model.sentence_attention.context) + classes) + 64

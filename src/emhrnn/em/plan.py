@@ -39,13 +39,16 @@ class Chunk:
 
     batch: Batch
     blocks: Blocks
-    block_range: slice  # of all blocks
+    document_range: slice  # of all documents
     word_range: slice  # of all words
 
 
-def chunks(batch: Batch, blocks: Blocks, *, bytes_per_state: int, budget: int) -> Iterator[Chunk]:
-    """Runs of blocks whose states need about `budget` bytes, and at least one block each."""
-    sentences = np.diff(batch.document_offsets)[blocks.documents]
+def chunks(
+    batch: Batch, blocks: Blocks, *, bytes_per_state: int, budget: int, per_document: bool = True
+) -> Iterator[Chunk]:
+    """Runs of blocks whose states need about `budget` bytes, and at least one block each. Without `per_document` no
+    configuration has states for all the sentences of its document."""
+    sentences = np.diff(batch.document_offsets)[blocks.documents] * per_document
     cost = (1 << blocks.free) * (sentences + PHRASES_PER_SENTENCE) * bytes_per_state
     run = (np.cumsum(cost) - cost) // budget
     starts = np.flatnonzero(np.diff(run, prepend=-1))
@@ -66,4 +69,4 @@ def _chunk(batch: Batch, blocks: Blocks, begin: int, end: int) -> Chunk:
         labels=None if batch.labels is None else batch.labels[first:last],
     )
     positions = np.where(chosen.positions >= 0, chosen.positions - words.start, -1)
-    return Chunk(part, Blocks(positions, chosen.documents - first), slice(begin, end), words)
+    return Chunk(part, Blocks(positions, chosen.documents - first), slice(first, last), words)

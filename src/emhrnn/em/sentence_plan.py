@@ -53,6 +53,7 @@ class Parts:
 class SentencePlan:
     """Sentence variants 0 .. sentences - 1 are the sentences as z has them; the others follow."""
 
+    sentences: Int64[np.ndarray, " variants"]  # the sentence that each variant is of
     parts: Parts
     variants: Int64[np.ndarray, " rows"]  # the sentence variant of every (part, flips) row
     segment_begin: Int64[np.ndarray, " segments"]  # distinct phrases, as words begin .. end - 1
@@ -75,7 +76,7 @@ def plan_sentences(
     row = changed[chosen]  # one row for every new variant
     sentence = np.concatenate([np.arange(batch.n_sentences), parts.sentence[part[row]]])
     offsets, position, z_variant = _variant_words(batch, z, blocks, parts, sentence, part[row], flips[row])
-    return SentencePlan(parts, variants, *_phrase_trie(batch, sentence, offsets, position, z_variant))
+    return SentencePlan(sentence, parts, variants, *_phrase_trie(batch, sentence, offsets, position, z_variant))
 
 
 def flip_keys(blocks: Blocks, words: int) -> Int64[np.ndarray, "blocks flips"]:

@@ -1,0 +1,148 @@
+"""The E-step, the two M-steps of Algorithm 1, and the direct loss that equals one round of them (SPEC 1.4 - 1.6).
+
+    E       r(z_B)  proportional to  p(z_B | w) p(y | z_B, zhat_-B, w),   gamma_t = E_r[z_t]
+    theta   raise   sum over z_B of r(z_B) log p_theta(y | z_B, zhat_-B, w)        r frozen
+    pi      raise   sum over t of gamma_t log pi_t + (1 - gamma_t) log (1 - pi_t)
+    direct  raise   log sum over z_B of p(z_B | w) p(y | z_B, zhat_-B, w)          same gradient (Fisher's identity)
+
+The E-step is pure; the M-steps return losses to be minimised, except for the Newton step, which moves the indicator.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.em.blocks import Blocks
+from emhrnn.em.likelihood import BUDGET, configuration_likelihood
+from emhrnn.em.posterior import Posterior
+from emhrnn.em.prior import length_prior, log_prior
+from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.segmentation import PAPER_RATE
+
+
+@torch.no_grad()
+def e_step(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    blocks: Blocks,
+    *,
+    temperature: float = 1.0,
+    length_weight: float = 0.0,
+    rate: float = PAPER_RATE,
+    printed_q: bool = False,
+    budget: int = BUDGET,
+) -> Posterior:
+    """The posterior of every block given the label and z outside the block. See `weigh` for the settings."""
+    likelihood = configuration_likelihood(model, batch, states, z, blocks, budget=budget)
+    return weigh(
+        batch, states, z, blocks, likelihood,
+        temperature=temperature, length_weight=length_weight, rate=rate, printed_q=printed_q,
+    )  # fmt: skip
+
+
+def weigh(
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    blocks: Blocks,
+    likelihood: Float[Tensor, "blocks configurations"],
+    *,
+    temperature: float = 1.0,
+    length_weight: float = 0.0,
+    rate: float = PAPER_RATE,
+    printed_q: bool = False,
+) -> Posterior:
+    """Bayes' rule. `temperature` T flattens the posterior to r^(1/T); `length_weight` times the length prior around
+    `rate` is added to log r. `printed_q` divides by p(y | Z, w) as the paper prints it: the likelihood cancels, the
+    label has no say, and gamma = pi (SPEC A1)."""
+    prior = log_prior(states.a.detach(), blocks)
+    weights = torch.where(torch.isneginf(likelihood), -torch.inf, prior) if printed_q else prior + likelihood
+    if length_weight:
+        weights = weights + length_weight * length_prior(batch, z, blocks, rate).to(weights.dtype)
+    return Posterior(blocks, batch.sentence_final, prior, likelihood, weights / temperature)
+
+
+def m_step_theta(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    posterior: Posterior,
+    *,
+    budget: int = BUDGET,
+) -> Float[Tensor, ""]:
+    """-sum r log p_theta, mean over blocks, on all configurations. For one posterior sample instead of all of them,
+    encode the sampled z and take its negative log-likelihood: the same in expectation, and as cheap as any step."""
+    likelihood = configuration_likelihood(model, batch, states, z, posterior.blocks, budget=budget)
+    exists = ~torch.isneginf(posterior.log_likelihood)
+    return -(posterior.responsibilities * torch.where(exists, likelihood, 0)).sum() / len(posterior.blocks)
+
+
+def m_step_pi(
+    a: Float[Tensor, " words"], gamma: Float[Tensor, " words"], mask: Bool[Tensor, " words"]
+) -> Float[Tensor, ""]:
+    """Soft-target logistic loss, mean over the words of the mask: gradient (pi - gamma) for each logit a.
+
+    Words in no block have no target and no gradient. To weigh it as Q does, multiply by words of the mask per
+    document. (gamma outside [0, 1] is fine: score-function targets, see `reinforce`.)"""
+    a, gamma = a[mask], gamma[mask]
+    return (softplus(a) - gamma * a).sum() / max(len(a), 1)
+
+
+@torch.no_grad()
+def newton_indicator(
+    indicator: nn.Linear,
+    h1: Float[Tensor, "words word_features"],
+    gamma: Float[Tensor, " words"],
+    mask: Bool[Tensor, " words"],
+    *,
+    ridge: float = 1e-3,
+    steps: int = 1,
+) -> None:
+    """Newton steps on the indicator's own parameters (51 in the paper), each halved until Q's pi term does not fall."""
+    if not mask.any():
+        return
+    h = h1.detach()[mask].double()
+    h = torch.cat([h, h.new_ones(len(h), 1)], dim=1)  # (targets, word_features + 1)
+    target = gamma[mask].double()
+    w = torch.cat([indicator.weight[0], indicator.bias]).double()
+    for _ in range(steps):
+        a = h @ w
+        pi = torch.sigmoid(a)
+        hessian = (h * (pi * (1 - pi))[:, None]).t() @ h + ridge * torch.eye(len(w), dtype=h.dtype)
+        step = torch.linalg.solve(hessian, h.t() @ (target - pi))
+        w = _line_search(h, target, w, step)
+    indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
+    indicator.bias[0] = w[-1].to(indicator.bias.dtype)
+
+
+def _line_search(h: Tensor, target: Tensor, w: Tensor, step: Tensor) -> Tensor:
+    def loss(w: Tensor) -> Tensor:
+        a = h @ w
+        return (softplus(a) - target * a).sum()
+
+    before = loss(w)
+    for halvings in range(30):
+        tried = w + step * 0.5**halvings
+        if loss(tried) <= before:
+            return tried
+    return w
+
+
+def marginal_loss(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    blocks: Blocks,
+    *,
+    budget: int = BUDGET,
+) -> Float[Tensor, ""]:
+    """-log p(y | zhat_-B, w), mean over blocks: autograd supplies the responsibilities."""
+    likelihood = configuration_likelihood(model, batch, states, z, blocks, budget=budget)
+    return -torch.logsumexp(log_prior(states.a, blocks) + likelihood, dim=1).sum() / len(blocks)
