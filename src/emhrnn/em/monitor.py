@@ -1,0 +1,89 @@
+"""Is the segmentation alive? What the training history records of it, epoch by epoch.
+
+EM with latent boundaries dies in two ways: no phrase ends anywhere, or one ends at every word. Both look healthy in
+the loss; these numbers show them.
+"""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from emhrnn.corpus.batch import Batch
+
+LOW_RATE, HIGH_RATE = 0.02, 0.9  # of the free positions
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """Of the words seen since the last summary."""
+
+    boundary_rate: float  # share of free positions (sentence ends left out) with z = 1
+    mean_phrase_length: float  # words
+    max_phrase_length: int
+    pi_mean: float
+    pi_entropy: float  # nats per free position; log 2 = 0.69 is undecided, 0 is certain
+    flip_rate: float  # share of free positions whose z differs from the one before; NaN if none was given
+
+    @property
+    def collapsed(self) -> str | None:
+        """What is wrong, in one line, or None."""
+        if self.boundary_rate < LOW_RATE:
+            return f"boundary rate {self.boundary_rate:.3f}: one phrase per sentence; use --set em.impute=rate"
+        if self.boundary_rate > HIGH_RATE:
+            return f"boundary rate {self.boundary_rate:.3f}: every word is a phrase; use --set em.impute=rate"
+        return None
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+class Monitor:
+    """Adds up batches; `summary` gives the epoch's numbers and starts anew."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._words = self._free = self._boundaries = self._phrases = self._longest = 0
+        self._pi = self._entropy = 0.0
+        self._compared = self._flips = 0
+
+    def update(
+        self,
+        batch: Batch,
+        z: Bool[np.ndarray, " words"],
+        pi: Float[np.ndarray, " words"],
+        before: Bool[np.ndarray, " words"] | None = None,
+    ) -> None:
+        """`before` is the z of the same documents one epoch ago (for example from the cache)."""
+        free = ~batch.sentence_final
+        self._words += batch.n_words
+        self._free += int(free.sum())
+        self._boundaries += int(z[free].sum())
+        self._phrases += int(z.sum())
+        self._longest = max(self._longest, int(np.diff(np.flatnonzero(z), prepend=-1).max()))
+        p = pi[free].astype(np.float64)
+        self._pi += float(p.sum())
+        self._entropy -= float((_x_log_x(p) + _x_log_x(1 - p)).sum())
+        if before is not None:
+            self._compared += int(free.sum())
+            self._flips += int((z != before)[free].sum())
+
+    def summary(self) -> Segmentation:
+        free = max(self._free, 1)
+        result = Segmentation(
+            boundary_rate=self._boundaries / free,
+            mean_phrase_length=self._words / max(self._phrases, 1),
+            max_phrase_length=self._longest,
+            pi_mean=self._pi / free,
+            pi_entropy=self._entropy / free,
+            flip_rate=self._flips / self._compared if self._compared else float("nan"),
+        )
+        self._reset()
+        return result
+
+
+def _x_log_x(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    y: np.ndarray = x * np.log(np.maximum(x, 1e-300))
+    return y

@@ -1,0 +1,55 @@
+"""The degeneracy monitor (SPEC section 8: 11)."""
+
+import math
+
+import numpy as np
+import pytest
+
+from emhrnn.em.monitor import Monitor
+from emhrnn.models.segmentation import single_words, whole_sentences
+from tests.em.examples import make_batch
+
+
+def test_numbers_by_hand():
+    batch = make_batch([[4, 2], [3]])
+    z = np.array([0, 1, 0, 1, 0, 1, 1, 0, 1], dtype=bool)
+    before = np.array([1, 1, 0, 1, 0, 1, 0, 0, 1], dtype=bool)
+    monitor = Monitor()
+    monitor.update(batch, z, np.full(9, 0.5), before)
+    seen = monitor.summary()
+    assert seen.boundary_rate == pytest.approx(2 / 6)
+    assert seen.mean_phrase_length == pytest.approx(9 / 5)
+    assert seen.max_phrase_length == 2
+    assert seen.pi_entropy == pytest.approx(math.log(2))
+    assert seen.pi_mean == pytest.approx(0.5)
+    assert seen.flip_rate == pytest.approx(2 / 6)
+    assert seen.collapsed is None
+    assert seen.to_dict()["max_phrase_length"] == 2
+
+
+def test_two_batches_count_as_one():
+    both, apart = Monitor(), Monitor()
+    whole = make_batch([[4, 2], [3]])
+    z, pi = np.array([0, 1, 0, 1, 0, 1, 1, 0, 1], dtype=bool), np.linspace(0.1, 0.9, 9)
+    both.update(whole, z, pi)
+    apart.update(make_batch([[4, 2]]), z[:6], pi[:6])
+    apart.update(make_batch([[3]]), z[6:], pi[6:])
+    left, right = both.summary().to_dict(), apart.summary().to_dict()
+    assert math.isnan(left.pop("flip_rate"))
+    assert math.isnan(right.pop("flip_rate"))
+    assert left == pytest.approx(right)
+
+
+@pytest.mark.parametrize(("segmentation", "said"), [(whole_sentences, "one phrase per"), (single_words, "every word")])
+def test_collapse_is_said(segmentation, said):
+    batch = make_batch([[9, 9]])
+    monitor = Monitor()
+    monitor.update(batch, segmentation(batch), np.full(18, 0.5))
+    assert said in (monitor.summary().collapsed or "")
+
+
+def test_certain_pi_has_no_entropy():
+    batch = make_batch([[3]])
+    monitor = Monitor()
+    monitor.update(batch, single_words(batch), np.array([0.0, 1.0, 1.0], dtype=np.float32))
+    assert monitor.summary().pi_entropy == 0
