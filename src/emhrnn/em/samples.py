@@ -1,0 +1,60 @@
+"""Whole-document samples of Z and their likelihood, for the E-steps that draw instead of enumerate."""
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.em.imputation import sample_prior
+from emhrnn.em.likelihood import batch_labels
+from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.output import log_likelihood
+
+
+def draw(
+    batch: Batch, a: Float[Tensor, " words"], samples: int, generator: np.random.Generator
+) -> Bool[np.ndarray, "samples words"]:
+    """Z^k ~ p(Z | w), independently."""
+    return np.stack([sample_prior(batch, a, generator) for _ in range(samples)])
+
+
+@torch.no_grad()
+def sample_likelihood(
+    model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, "samples words"]
+) -> Float[Tensor, "samples documents"]:
+    """log p(y | Z^k, w) of every document: one pass over as many copies of the batch as there are samples, which
+    share the word states."""
+    copies = len(z)
+    repeated = WordStates(
+        states.h1.detach().repeat(copies, 1), states.scores.detach().repeat(copies), states.a.detach().repeat(copies)
+    )
+    logits = model.encode(copy(batch, copies), repeated, z.reshape(-1)).logits
+    labels = batch_labels(batch)
+    return log_likelihood(logits, torch.cat([labels] * copies)).view(copies, batch.n_documents)
+
+
+def copy(batch: Batch, copies: int) -> Batch:
+    """The same documents several times, one after the other."""
+    return Batch(
+        words=np.tile(batch.words, copies),
+        sentence_offsets=_continued(batch.sentence_offsets, copies),
+        document_offsets=_continued(batch.document_offsets, copies),
+        rows=np.tile(batch.rows, copies),
+    )
+
+
+def _continued(offsets: np.ndarray, copies: int) -> np.ndarray:
+    starts = np.arange(copies)[:, None] * offsets[-1] + offsets[:-1]
+    return np.append(starts.reshape(-1), copies * offsets[-1])
+
+
+def per_word(batch: Batch, value: Float[Tensor, "samples documents"]) -> Float[Tensor, "samples words"]:
+    """Each document's value at each of its words."""
+    return value.repeat_interleave(torch.from_numpy(batch.document_lengths), dim=1)
+
+
+def pick(batch: Batch, z: Bool[np.ndarray, "samples words"], chosen: np.ndarray) -> Bool[np.ndarray, " words"]:
+    """For every document the sample chosen for it."""
+    picked: np.ndarray = z[np.repeat(chosen, batch.document_lengths), np.arange(batch.n_words)]
+    return picked

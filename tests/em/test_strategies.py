@@ -1,0 +1,248 @@
+"""Every E-step by its name: the same contract, and agreement with the exact posterior where theory says so."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from emhrnn.em.blocks import window_blocks
+from emhrnn.em.first_order import first_order_likelihood
+from emhrnn.em.importance import importance_gamma
+from emhrnn.em.likelihood import configuration_likelihood
+from emhrnn.em.reinforce import advantages, reinforce_gamma
+from emhrnn.em.samples import draw, sample_likelihood
+from emhrnn.em.segment_chain import SegmentChain, prior_potentials
+from emhrnn.em.semi_markov import expand, segment_scores
+from emhrnn.em.strategies import STRATEGIES, EMSettings
+from emhrnn.em.steps import m_step_pi
+from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
+from tests.oracles import em_hrnn
+
+SETTINGS = EMSettings(blocks=4, block_length=3, samples=6)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(shapes(3, 3, 4), seeds)
+@settings(max_examples=4, deadline=None)
+def test_all_keep_the_contract(name, lengths, seed):
+    model, batch = small_model(seed, votes=10), make_batch(lengths, seed)
+    states, z = model.words(batch), random_z(batch, seed)
+    before = [p.clone() for p in model.parameters()]
+    result = STRATEGIES[name](model, batch, states, z, SETTINGS, np.random.default_rng(seed))
+    again = STRATEGIES[name](model, batch, states, z, SETTINGS, np.random.default_rng(seed))
+    assert result.z_sample[batch.sentence_final].all()
+    assert not result.mask[batch.sentence_final].any()
+    assert torch.isfinite(result.gamma[result.mask]).all()
+    assert torch.isfinite(result.log_evidence).all()
+    assert not result.gamma.requires_grad
+    assert (result.z_sample == again.z_sample).all()
+    torch.testing.assert_close(result.gamma, again.gamma, equal_nan=True)
+    assert all((p == q).all() and p.grad is None for p, q in zip(model.parameters(), before, strict=True))
+    if name not in ("importance", "reinforce"):  # those give unbiased targets that may leave [0, 1]
+        assert ((result.gamma[result.mask] >= 0) & (result.gamma[result.mask] <= 1)).all()
+
+
+def test_focus_spends_the_blocks_where_pi_is_undecided():
+    model, batch = small_model(), make_batch([[60, 60]])
+    states = model.words(batch)
+    a = torch.full_like(states.a, -12.0)
+    a[30:40] = 0
+    focused = type(states)(states.h1, states.scores, a)
+    chosen = EMSettings(blocks=5, block_length=1, focus=True)
+    result = STRATEGIES["local"](model, batch, focused, random_z(batch), chosen, np.random.default_rng(0))
+    assert set(np.flatnonzero(result.mask)) <= set(range(30, 40))
+    assert result.mask.sum() == 5
+
+
+# ------------------------------------------------------------------ first order
+
+
+def test_first_order_is_exact_at_z_and_when_the_change_is_small():
+    model, batch = small_model(scale=1.0, votes=1.0), make_batch([[5, 4, 1], [3]])
+    states, z = model.words(batch), random_z(batch)
+    blocks = window_blocks(batch, 4)
+    exact = configuration_likelihood(model, batch, states, z, blocks)
+    first = first_order_likelihood(model, batch, states, z, blocks)
+    assert (torch.isneginf(exact) == torch.isneginf(first)).all()
+    there = ~torch.isneginf(exact)
+    assert (exact - first)[there].abs().max() < 0.03 * (exact[there].max() - exact[there].min())
+
+
+@given(shapes(3, 3, 4), seeds)
+@settings(max_examples=5, deadline=None)
+def test_first_order_gradient_is_the_derivative(lengths, seed):
+    """Linear in the sentence vectors: with the upper layers replaced by their slope the two agree by definition, so
+    compare with finite differences of the model along s(Z') - s(Z)."""
+    model, batch = small_model(seed), make_batch(lengths, seed)
+    states, z = model.words(batch), random_z(batch, seed)
+    blocks = window_blocks(batch, 2)
+    first = first_order_likelihood(model, batch, states, z, blocks).numpy()
+    for k in range(len(blocks)):
+        d = blocks.documents[k]
+        positions = blocks.positions[k][blocks.positions[k] >= 0]
+        s = sentence_vectors_by_oracle(model, batch, z, d)
+        for c in range(1 << len(positions)):
+            changed = z.copy()
+            changed[positions] = [c >> j & 1 for j in range(len(positions))]
+            step = [new - old for new, old in zip(sentence_vectors_by_oracle(model, batch, changed, d), s, strict=True)]
+            ahead, behind = (
+                upper_log_p(model, batch, d, [x + sign * 1e-5 * dx for x, dx in zip(s, step, strict=True)])
+                for sign in (1, -1)
+            )
+            expected = upper_log_p(model, batch, d, s) + (ahead - behind) / 2e-5
+            assert first[k, c] == pytest.approx(expected, abs=1e-6)
+
+
+@torch.no_grad()
+def sentence_vectors_by_oracle(model, batch, z, d):
+    s = []
+    for words, z_sentence in zip(em_hrnn.nested(batch, batch.words, d), em_hrnn.nested(batch, z, d), strict=True):
+        phrases = em_hrnn.phrases(em_hrnn.word_states(model, words), z_sentence)
+        q = [em_hrnn.pool(model.word_attention, phrase) for phrase in phrases]
+        s.append(em_hrnn.pool(model.phrase_attention, em_hrnn.lstm(model.phrase_layer, q)))
+    return s
+
+
+@torch.no_grad()
+def upper_log_p(model, batch, d, s):
+    forward = em_hrnn.lstm(model.sentence_forward, s)
+    backward = em_hrnn.lstm(model.sentence_backward, s[::-1])[::-1]
+    h3 = [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
+    logits = model.output(em_hrnn.pool(model.sentence_attention, h3))
+    return torch.log_softmax(logits, 0)[batch.labels[d]].item()
+
+
+# ------------------------------------------------------------------ samples
+
+
+def test_sample_likelihood_is_that_of_plain_passes():
+    model, batch = small_model(), make_batch([[3, 4], [2], [5, 1]])
+    states = model.words(batch)
+    z = draw(batch, states.a, 3, np.random.default_rng(0))
+    fast = sample_likelihood(model, batch, states, z)
+    with torch.no_grad():
+        slow = [[em_hrnn.log_p(model, batch, one, d).item() for d in range(3)] for one in z]
+    np.testing.assert_allclose(fast.numpy(), slow, atol=1e-10)
+
+
+def test_many_importance_samples_reach_the_exact_posterior():
+    model, batch = small_model(votes=20.0), make_batch([[3, 2], [4]])
+    states, z = model.words(batch), random_z(batch)
+    exact = STRATEGIES["exact"](model, batch, states, z, SETTINGS, np.random.default_rng(0))
+    many = EMSettings(samples=3000)
+    sampled = STRATEGIES["importance"](model, batch, states, z, many, np.random.default_rng(0))
+    torch.testing.assert_close(sampled.gamma[exact.mask], exact.gamma[exact.mask], rtol=0, atol=0.03)
+    torch.testing.assert_close(sampled.log_evidence, exact.log_evidence, rtol=0, atol=0.05)
+
+
+def test_without_information_the_targets_are_the_prior():
+    batch = make_batch([[4, 3]])
+    a = torch.zeros(7)
+    z = draw(batch, a, 5, np.random.default_rng(0))
+    same = torch.full((5, 1), -1.3)
+    pi = torch.sigmoid(a)
+    torch.testing.assert_close(importance_gamma(batch, pi, z, same), pi)
+    torch.testing.assert_close(reinforce_gamma(batch, pi, z, same), pi)
+
+
+def test_reinforce_target_gives_the_score_function_gradient():
+    model, batch = small_model(), make_batch([[4, 3], [5]])
+    states = model.words(batch)
+    z = draw(batch, states.a, 4, np.random.default_rng(1))
+    reward = sample_likelihood(model, batch, states, z)
+    free = torch.from_numpy(~batch.sentence_final)
+    a = states.a.detach().requires_grad_()
+    target = reinforce_gamma(batch, torch.sigmoid(a.detach()), z, reward)
+    (by_target,) = torch.autograd.grad(m_step_pi(a, target, free) * free.sum(), a)
+    log_p = torch.distributions.Bernoulli(logits=a).log_prob(torch.from_numpy(z).double()) * free  # (samples, words)
+    document = torch.from_numpy(batch.document_of_sentence[batch.sentence_of_word])
+    (by_score,) = torch.autograd.grad(-(advantages(reward)[:, document] * log_p).mean(0).sum(), a)
+    torch.testing.assert_close(by_target, by_score)
+
+
+def test_advantages_leave_one_out():
+    reward = torch.tensor([[1.0], [2.0], [6.0]])
+    torch.testing.assert_close(advantages(reward), torch.tensor([[1 - 4.0], [2 - 3.5], [6 - 1.5]]))
+
+
+# ------------------------------------------------------------------ semi-Markov
+
+
+def cuts(length, longest):
+    """All ways to cut `length` words into phrases of at most `longest`."""
+    for bits in itertools.product([False, True], repeat=length - 1):
+        ends = [t for t, bit in enumerate([*bits, True]) if bit]
+        phrases = list(zip([0, *(e + 1 for e in ends[:-1])], ends, strict=True))
+        if all(b - a < longest for a, b in phrases):
+            yield [*bits, True], phrases
+
+
+@given(shapes(2, 3, 5), seeds)
+@settings(max_examples=10, deadline=None)
+def test_chain_equals_enumeration(lengths, seed):
+    batch = make_batch(lengths, seed)
+    longest = 3
+    potentials = torch.from_numpy(np.random.default_rng(seed).normal(size=(batch.n_words, longest)))
+    left = batch.sentence_offsets[1:][batch.sentence_of_word] - np.arange(batch.n_words)
+    potentials[torch.from_numpy(np.arange(longest) >= left[:, None])] = -torch.inf
+    chain = SegmentChain.from_flat(batch, potentials)
+    gamma = chain.boundaries().numpy()
+    for i in range(batch.n_sentences):
+        start, T = batch.sentence_offsets[i], batch.sentence_lengths[i]
+        weights, zs = [], []
+        for z, phrases in cuts(T, longest):
+            weights.append(np.exp(sum(potentials[start + a, b - a].item() for a, b in phrases)))
+            zs.append(z)
+        assert chain.log_partition[i].item() == pytest.approx(np.log(sum(weights)))
+        expected = np.average(np.array(zs, dtype=float), axis=0, weights=weights)
+        np.testing.assert_allclose(gamma[start : start + T], expected, atol=1e-9)
+
+
+def test_chain_samples_have_the_chains_marginals():
+    batch = make_batch([[6, 1], [4]])
+    a = torch.linspace(-2, 2, batch.n_words, dtype=torch.float64)
+    log_pi, log_not = torch.nn.functional.logsigmoid(a), torch.nn.functional.logsigmoid(-a)
+    chain = SegmentChain.from_flat(batch, prior_potentials(log_pi, log_not, batch, 4))
+    generator = np.random.default_rng(0)
+    mean = np.mean([chain.sample(generator) for _ in range(3000)], axis=0)
+    np.testing.assert_allclose(mean, chain.boundaries().numpy(), atol=0.04)
+
+
+def test_the_prior_as_a_chain_is_the_prior():
+    batch = make_batch([[6, 1], [4]])
+    a = torch.linspace(-2, 2, batch.n_words, dtype=torch.float64)
+    log_pi, log_not = torch.nn.functional.logsigmoid(a), torch.nn.functional.logsigmoid(-a)
+    chain = SegmentChain.from_flat(batch, prior_potentials(log_pi, log_not, batch, longest=6))
+    free = ~batch.sentence_final
+    torch.testing.assert_close(chain.boundaries()[free], torch.sigmoid(a)[free])
+    torch.testing.assert_close(chain.log_partition, torch.zeros(3, dtype=torch.float64))
+
+
+@given(shapes(3, 3, 5), seeds)
+@settings(max_examples=10, deadline=None)
+def test_the_surrogate_is_exact_at_z(lengths, seed):
+    model, batch = small_model(seed), make_batch(lengths, seed)
+    states, z = model.words(batch), random_z(batch, seed)
+    expansion = expand(model, batch, states, z)
+    phi = segment_scores(model, batch, states, z, expansion, longest=5)
+    ends = np.flatnonzero(z)
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    in_z = phi[begins, ends - begins].numpy()
+    by_sentence = np.add.reduceat(in_z, np.searchsorted(ends, batch.sentence_offsets[:-1]))
+    np.testing.assert_allclose(by_sentence, 0, atol=1e-9)
+    with torch.no_grad():
+        expected = [em_hrnn.log_p(model, batch, z, d).item() for d in range(batch.n_documents)]
+    np.testing.assert_allclose(expansion.log_p.numpy(), expected, atol=1e-9)
+
+
+def test_the_surrogate_follows_the_exact_posterior():
+    model = small_model(votes=10)
+    batch = make_batch([[5, 4, 3], [6, 2], [4, 4], [3, 5, 1]] * 4, seed=2)
+    states, z = model.words(batch), random_z(batch)
+    pi = torch.sigmoid(states.a.detach())
+    exact = STRATEGIES["exact"](model, batch, states, z, SETTINGS, np.random.default_rng(0))
+    chain = STRATEGIES["semi-markov"](model, batch, states, z, SETTINGS, np.random.default_rng(0))
+    shift = [(result.gamma - pi)[exact.mask].numpy() for result in (exact, chain)]
+    assert np.corrcoef(*shift)[0, 1] > 0.75
