@@ -1,5 +1,6 @@
 """Accuracy, macro-F1, loss and confusion of a set of predictions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,7 @@ class Scores:
 def score(
     probabilities: Float[np.ndarray, "documents classes"],
     labels: Int64[np.ndarray, " documents"] | Float[np.ndarray, "documents classes"],
-    classes: list[str],
+    classes: Sequence[str],
     phrases: PhraseLengths | None = None,
 ) -> Scores:
     if labels.ndim == 2:
@@ -79,13 +80,11 @@ def score(
 def _score_multi_label(
     probabilities: Float[np.ndarray, "documents classes"],
     labels: np.ndarray,
-    classes: list[str],
+    classes: Sequence[str],
     phrases: PhraseLengths | None,
 ) -> Scores:
     predicted = probabilities > 0.5
-    per_class = _class_scores(
-        (predicted & labels).sum(axis=0), predicted.sum(axis=0), labels.sum(axis=0), classes
-    )
+    per_class = _class_scores((predicted & labels).sum(axis=0), predicted.sum(axis=0), labels.sum(axis=0), classes)
     right = np.where(labels, probabilities, 1 - probabilities)
     return Scores(
         documents=len(labels),
@@ -98,7 +97,9 @@ def _score_multi_label(
     )
 
 
-def _class_scores(hits: np.ndarray, predicted: np.ndarray, true: np.ndarray, classes: list[str]) -> list[ClassScore]:
+def _class_scores(
+    hits: np.ndarray, predicted: np.ndarray, true: np.ndarray, classes: Sequence[str]
+) -> list[ClassScore]:
     precision = hits / np.maximum(predicted, 1)
     recall = hits / np.maximum(true, 1)
     f1 = 2 * hits / np.maximum(predicted + true, 1)

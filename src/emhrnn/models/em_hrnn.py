@@ -48,6 +48,8 @@ class WordStates:
 
 
 class EMHRNN(nn.Module):
+    threshold: Float[Tensor, ""]  # on the logit of pi, for `segment`
+
     def __init__(
         self,
         *,
@@ -70,12 +72,8 @@ class EMHRNN(nn.Module):
         self.rule = rule
         self.embedding = WordEmbedding(table, tuned=tune_embedding)
         size = self.embedding.size
-        if bidirectional_words:
-            self.word_layer: LSTM | Bidirectional = Bidirectional(
-                LSTM(size, word_size, generator=generator), LSTM(size, word_size, generator=generator)
-            )
-        else:
-            self.word_layer = LSTM(size, word_size, generator=generator)
+        directions = [LSTM(size, word_size, generator=generator) for _ in range(1 + bidirectional_words)]
+        self.word_layer: LSTM | Bidirectional = Bidirectional(*directions) if bidirectional_words else directions[0]
         h1_size = word_size * (2 if bidirectional_words else 1)
         self.indicator = _linear(h1_size, 1, generator)
         self.word_attention = AttentionPool(h1_size, attention_size, generator=generator)
@@ -110,14 +108,15 @@ class EMHRNN(nn.Module):
     def _h1_from_table(self, words: Int64[Tensor, " words"], batch: Batch) -> Float[Tensor, "words word_features"]:
         states = [
             layer.forward_projected(table, pack(batch.sentence_offsets, reverse=reverse), words)
-            for layer, table, reverse in zip(self._word_directions(), self._word_table or (), (False, True), strict=False)
+            for layer, table, reverse in zip(
+                self._word_directions(), self._word_table or (), (False, True), strict=False
+            )
         ]
         return torch.cat(states, dim=1) if len(states) > 1 else states[0]
 
-    def _word_directions(self) -> tuple[LSTM, ...]:
-        if isinstance(self.word_layer, Bidirectional):
-            return (self.word_layer.forward_layer, self.word_layer.backward_layer)
-        return (self.word_layer,)
+    def _word_directions(self) -> list[LSTM]:
+        layers = [*self.word_layer.children()] if isinstance(self.word_layer, Bidirectional) else [self.word_layer]
+        return [layer for layer in layers if isinstance(layer, LSTM)]
 
     @torch.no_grad()
     def precompute_words(self) -> None:
@@ -135,7 +134,8 @@ class EMHRNN(nn.Module):
         """z as predicted: pi over the threshold, and every sentence end."""
         if self.rule is not None:
             return self.rule(batch)
-        return (states.a.detach() > self.threshold).numpy() | batch.sentence_final
+        z: np.ndarray = (states.a.detach() > self.threshold).numpy() | batch.sentence_final
+        return z
 
     def encode(
         self,
@@ -178,7 +178,7 @@ class EMHRNN(nn.Module):
 
 
 def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
-    layer = nn.utils.skip_init(nn.Linear, inputs, outputs)
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
     bound = inputs**-0.5
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)

@@ -32,7 +32,8 @@ class WordEmbedding(nn.Module):
         return torch.cat([self.unknown[None], self.table[1:]])
 
     def forward(self, words: Int64[Tensor, " words"]) -> Float[Tensor, "words size"]:
-        x = F.embedding(words, self.table)
+        # A sparse gradient: a batch holds few of the words, and an optimiser should pay for those alone.
+        x = F.embedding(words, self.table, sparse=self.tuned)
         if not self.tuned:
             x = torch.where((words == UNKNOWN)[:, None], self.unknown, x)
         return x

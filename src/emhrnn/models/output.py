@@ -37,5 +37,7 @@ def log_likelihood(logits: Float[Tensor, "documents classes"], labels: Labels) -
     return -F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none").sum(dim=1)
 
 
-def probabilities(logits: Float[Tensor, "documents classes"], *, multi_label: bool) -> Float[Tensor, "documents classes"]:
+def probabilities(
+    logits: Float[Tensor, "documents classes"], *, multi_label: bool
+) -> Float[Tensor, "documents classes"]:
     return torch.sigmoid(logits) if multi_label else torch.softmax(logits, dim=1)

@@ -30,17 +30,20 @@ def single_words(batch: Batch) -> Z:
 def every(batch: Batch, length: int) -> Z:
     """Phrases of `length` words, counted from each sentence's start."""
     position = np.arange(batch.n_words) - batch.sentence_offsets[batch.sentence_of_word]
-    return (position % length == length - 1) | batch.sentence_final
+    z: Z = (position % length == length - 1) | batch.sentence_final
+    return z
 
 
 def random(batch: Batch, rate: float, generator: np.random.Generator) -> Z:
     """Each word ends a phrase with probability `rate`."""
-    return (generator.random(batch.n_words) < rate) | batch.sentence_final
+    z: Z = (generator.random(batch.n_words) < rate) | batch.sentence_final
+    return z
 
 
 def at_words(batch: Batch, ends_phrase: Bool[np.ndarray, " vocabulary"]) -> Z:
     """Phrases end at the words marked in the vocabulary, for example at punctuation."""
-    return ends_phrase[batch.words] | batch.sentence_final
+    z: Z = ends_phrase[batch.words] | batch.sentence_final
+    return z
 
 
 def punctuation(vocabulary: Sequence[str]) -> Bool[np.ndarray, " vocabulary"]:
@@ -63,7 +66,8 @@ def _same_for_everyone(words: Int64[np.ndarray, " words"], seed: int) -> np.ndar
 
 def fixed_random(batch: Batch, rate: float, seed: int = 0) -> Z:
     """Random boundaries that depend only on the words, so that a text is always cut in the same places."""
-    return (_same_for_everyone(batch.words, seed) < rate) | batch.sentence_final
+    z: Z = (_same_for_everyone(batch.words, seed) < rate) | batch.sentence_final
+    return z
 
 
 def rule(name: str, vocabulary: Sequence[str], rate: float = PAPER_RATE) -> Callable[[Batch], Z]:

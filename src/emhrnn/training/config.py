@@ -47,7 +47,9 @@ class ModelConfig(Section):
     attention_size: int = Field(50, ge=1)
     bidirectional_words: bool = True
     dropout: float = Field(0.3, ge=0, lt=1)
-    segmentation: str = Field("learned", description="learned, or an ablation: none, words, punctuation, random, every-K")
+    segmentation: str = Field(
+        "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
+    )
 
 
 class EMConfig(Section):

@@ -7,20 +7,103 @@
     pi     : - sum_t gamma_t log pi_t + (1 - gamma_t) log(1 - pi_t)
 
 Phases: `warm-up` trains theta on random segmentations, so that it cannot lean on one of them; `indicator` trains pi
-alone on top of it; `em` trains both. Whatever pi does, the share of boundaries is held at `rate`: the bias of the
-indicator is moved to where the mean of pi is `rate` (a Lagrange multiplier on that constraint), and the threshold on
-pi to the quantile that keeps it.
+alone on top of it; `em` trains both.
 """
-
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.em.imputation import SegmentationCache, above, from_posterior, move_threshold, rate_threshold
+from emhrnn.em.monitor import Monitor
+from emhrnn.em.steps import m_step_pi, m_step_theta, newton_indicator
+from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
 from emhrnn.models import segmentation
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.training.config import EMConfig
-from emhrnn.training.objective import LabelLoss, labels_of
+from emhrnn.training.label_loss import LabelLoss, labels_of
+from emhrnn.training.schedule import phase
+from emhrnn.training.state import Purpose, numpy_generator, torch_generator
+
+
+class EMObjective:
+    """Keeps what EM remembers between steps: the threshold on pi (in the model) and, where the imputation wants it,
+    the last segmentation of every document."""
+
+    def __init__(self, model: EMHRNN, config: EMConfig, label_loss: LabelLoss, seed: int, corpus: Corpus) -> None:
+        self.model = model
+        self.config = config
+        self.label_loss = label_loss
+        self.seed = seed
+        self.settings = EMSettings(
+            **config.model_dump(include=set(EMSettings.__dataclass_fields__)),
+        )
+        self.cache = SegmentationCache(corpus.lengths)
+        self.monitor = Monitor()
+
+    def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Float[Tensor, ""], dict[str, float]]:
+        dropout = torch_generator(self.seed, Purpose.DROPOUT, step)
+        generator = numpy_generator(self.seed, Purpose.BLOCKS, step)
+        states = self.model.words(batch, dropout)
+        current = phase(self.config, epoch)
+        if self.model.rule is not None:
+            return self._theta(batch, states, self.model.rule(batch), dropout), {}
+        if current == "warm-up":
+            z = segmentation.random(batch, self.config.rate, generator)
+            return self._theta(batch, states, z, dropout), {}
+        zhat = self._impute(batch, states)
+        e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
+        self._remember(batch, zhat, e, states)
+        loss = self._pi(batch, states, e, alone=current == "indicator")
+        if current == "em":
+            if self.config.theta == "all" and e.posterior is not None:
+                loss = loss + m_step_theta(self.model, batch, states, zhat, e.posterior)
+            else:
+                loss = loss + self._theta(batch, states, e.z_sample, dropout)
+        return loss, {"log_evidence": float(e.log_evidence.mean())}
+
+    def end_epoch(self) -> dict[str, float]:
+        """The degeneracy monitor's numbers of the epoch."""
+        summary = self.monitor.summary().to_dict()
+        return {name: value for name, value in summary.items() if np.isfinite(value)}
+
+    def settled(self, epoch: int) -> bool:
+        return self.config.estep == "none" or phase(self.config, epoch) == "em"
+
+    def _theta(
+        self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"], dropout: torch.Generator
+    ) -> Float[Tensor, ""]:
+        return self.label_loss(self.model.encode(batch, states, z, dropout).logits, labels_of(batch))
+
+    def _pi(self, batch: Batch, states: WordStates, e: EStep, *, alone: bool) -> Float[Tensor, ""]:
+        if self.config.newton:
+            newton_indicator(self.model.indicator, states.h1, e.gamma, e.mask)
+            return states.a.new_zeros((), requires_grad=True)
+        a = states.a
+        if alone or self.config.detach_indicator:
+            a = self.model.indicator(states.h1.detach()).squeeze(1)
+        per_document = float(e.mask.sum()) / batch.n_documents  # Q sums over words, and is averaged over documents
+        return self.config.indicator_weight * per_document * m_step_pi(a, e.gamma, e.mask)
+
+    def _impute(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
+        if self.config.impute == "prior":
+            return above(batch, states.a)
+        threshold = rate_threshold(batch, states.a, self.config.rate)
+        self.model.threshold.fill_(move_threshold(float(self.model.threshold), threshold))
+        by_rate = above(batch, states.a, float(self.model.threshold))
+        if self.config.impute == "rate":
+            return by_rate
+        return self.cache.read(batch, by_rate)
+
+    def _remember(self, batch: Batch, zhat: Bool[np.ndarray, " words"], e: EStep, states: WordStates) -> None:
+        """What the E-step found, for the next visit to these documents; and for the monitor."""
+        seen = self.cache.visited[batch.rows].all()
+        before = self.cache.read(batch, zhat) if seen else None
+        found = e.z_sample
+        if self.config.impute == "posterior":
+            found = from_posterior(zhat, e.gamma, e.mask)
+        self.cache.write(batch, found)
+        self.monitor.update(batch, found, torch.sigmoid(states.a.detach()).numpy(), before)

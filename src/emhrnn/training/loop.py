@@ -5,27 +5,18 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.batching import epoch_batches
+from emhrnn.corpus.batching import BatchPlan
 from emhrnn.errors import TrainingError
 from emhrnn.training.config import TrainingConfig
+from emhrnn.training.objective import Objective
+from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.schedule import learning_rate
 from emhrnn.training.state import Position, Purpose, numpy_generator
-
-
-class Objective(Protocol):
-    """The loss of one batch, to be differentiated; and what it has to say about it, as named numbers."""
-
-    def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]: ...
-
-    def after_step(self, batch: Batch) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -48,31 +39,16 @@ class Step:
         return self.batch + 1 == self.batches
 
 
-def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Weight decay acts on matrices alone: shrinking biases, context vectors and word vectors has no use."""
-    matrices, others = [], []
-    for name, parameter in model.named_parameters():
-        (matrices if parameter.ndim > 1 and not name.startswith("embedding.") else others).append(parameter)
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum)
-    return torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
-
-
 def order_of(corpus: Corpus, config: TrainingConfig, epoch: int) -> list[np.ndarray]:
     """The batches of an epoch as row numbers; the same for the same seed and epoch."""
-    return epoch_batches(
-        corpus.lengths,
-        numpy_generator(config.seed, Purpose.ORDER, epoch),
-        documents=config.batch_documents or None,
-        words=config.batch_words,
-    )
+    documents, words = (config.batch_documents, None) if config.batch_documents else (None, config.batch_words)
+    plan = BatchPlan(corpus.lengths, documents=documents, words=words)
+    return plan.batches(numpy_generator(config.seed, Purpose.ORDER, epoch))
 
 
 def steps(
-    model: nn.Module,
     objective: Objective,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     corpus: Corpus,
     config: TrainingConfig,
     position: Position,
@@ -87,19 +63,17 @@ def steps(
             batch = corpus.batch(order[position.batch])
             waited = time.perf_counter() - began
             rate = learning_rate(config, position.step, config.epochs * len(order))
-            for group in optimizer.param_groups:
-                group["lr"] = rate
+            optimizer.set_learning_rate(rate)
             loss, notes = objective.loss(batch, position.epoch, position.step)
             value = float(loss.detach())
             if not math.isfinite(value):
                 raise TrainingError(_not_finite(value, position, batch, save_bad_batch))
-            optimizer.zero_grad(set_to_none=True)
+            optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            norm = float(nn.utils.clip_grad_norm_(model.parameters(), config.clip))
+            norm = optimizer.clip(config.clip)
             if not math.isfinite(norm):
                 raise TrainingError(_not_finite(norm, position, batch, save_bad_batch))
             optimizer.step()
-            objective.after_step(batch)
             done = Step(
                 epoch=position.epoch,
                 batch=position.batch,

@@ -1,48 +1,58 @@
 """What one batch is asked to improve: the loss of a model, with its own randomness and its own state.
 
-A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has Algorithm 1: an E-step for the phrase
-boundaries, then a theta-term and a pi-term with the responsibilities frozen.
+A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has Algorithm 1 (`em_objective`).
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
-import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.training.config import Config
+from emhrnn.training.em_objective import EMObjective
+from emhrnn.training.label_loss import LabelLoss, balanced_weights, labels_of
+from emhrnn.training.state import Purpose, torch_generator
+
+
+class Objective(Protocol):
+    def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
+        """To be differentiated; and what there is to say about the batch, as named numbers."""
+
+    def end_epoch(self) -> dict[str, float]:
+        """What there is to say about the epoch, as named numbers."""
+
+    def settled(self, epoch: int) -> bool:
+        """True when the schedule has nothing new to come, so that early stopping may decide."""
 
 
 @dataclass(frozen=True, eq=False)
-class LabelLoss:
-    """Minus the log-likelihood of the labels, averaged over documents, with class weights and label smoothing."""
+class PlainObjective:
+    """For every model without latent boundaries."""
 
-    class_weights: Float[Tensor, " classes"] | None = None
-    smoothing: float = 0.0
+    model: nn.Module
+    label_loss: LabelLoss
+    seed: int
 
-    def __call__(self, logits: Float[Tensor, "documents classes"], labels: np.ndarray) -> Float[Tensor, ""]:
-        y = torch.from_numpy(labels)
-        loss = -log_likelihood(logits, y)  # (documents,)
-        if self.smoothing and y.ndim == 1:
-            # every class gets smoothing / C of the target
-            uniform = -torch.log_softmax(logits, dim=1).mean(dim=1)
-            loss = (1 - self.smoothing) * loss + self.smoothing * uniform
-        if self.class_weights is None or y.ndim == 2:
-            return loss.mean()
-        weights = self.class_weights[y]
-        return (weights * loss).sum() / weights.sum()
+    def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
+        output = self.model(batch, torch_generator(self.seed, Purpose.DROPOUT, step))
+        return self.label_loss(output.logits, labels_of(batch)), {}
 
+    def end_epoch(self) -> dict[str, float]:
+        return {}
 
-def balanced_weights(labels: np.ndarray, classes: int) -> Float[Tensor, " classes"]:
-    """Weights under which every class counts the same: documents / (classes * documents of the class)."""
-    counts = np.bincount(labels, minlength=classes)
-    return torch.from_numpy(len(labels) / (classes * np.maximum(counts, 1))).float()
+    def settled(self, epoch: int) -> bool:
+        return True
 
 
-def labels_of(batch: Batch) -> np.ndarray:
-    """The labels of a training batch, which always has them."""
-    if batch.labels is None:
-        raise ValueError("a training batch needs labels")
-    return batch.labels
+def make_objective(model: nn.Module, config: Config, corpus: Corpus) -> Objective:
+    """The objective that fits the model. Class weights come from the corpus."""
+    weights = None
+    if config.training.class_weight == "balanced" and corpus.labels is not None and corpus.labels.ndim == 1:
+        weights = balanced_weights(corpus.labels, len(corpus.classes))
+    label_loss = LabelLoss(weights, config.training.label_smoothing)
+    if isinstance(model, EMHRNN):
+        return EMObjective(model, config.em, label_loss, config.training.seed, corpus)
+    return PlainObjective(model, label_loss, config.training.seed)

@@ -1,15 +1,15 @@
 """A run folder: a trained model with all that is needed to use it, and how it came to be.
 
-    config.json          format version, settings, classes, seed, versions, checksums of the data
-    model.safetensors    weights of the best epoch
-    vocabulary.txt       one word a line, line number = word id
-    history.jsonl        one JSON object per epoch
-    metrics.json         scores of the best epoch on the validation data
+config.json          format version, settings, classes, seed, versions, checksums of the data
+model.safetensors    weights of the best epoch
+vocabulary.txt       one word a line, line number = word id
+history.jsonl        one JSON object per epoch
+metrics.json         scores of the best epoch on the validation data
 """
 
 import json
 import platform
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from emhrnn.corpus import TextSettings
 from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.files import write_json
 from emhrnn.models.table import Sizes, build_model
-from emhrnn.text import Vocabulary
+from emhrnn.text import Limits, Vocabulary
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
 from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
@@ -43,17 +44,19 @@ class Run:
     model: nn.Module
     config: Config
     vocabulary: Vocabulary
-    classes: list[str]
+    classes: tuple[str, ...]
     multi_label: bool
+    text: TextSettings  # how the training data was read; new text is read the same way
 
 
 def new_run(
     config: Config,
     vocabulary: Vocabulary,
-    classes: list[str],
+    classes: tuple[str, ...],
     table: Float[Tensor, "vocabulary size"],
     *,
     multi_label: bool,
+    text: TextSettings,
 ) -> Run:
     """An untrained model of the configured kind."""
     sizes = Sizes(
@@ -62,7 +65,7 @@ def new_run(
         **config.model.model_dump(exclude={"name", "embedding_size"}),
     )
     model = build_model(config.model.name, sizes, table, vocabulary.words, config.training.seed)
-    return Run(model, config, vocabulary, classes, multi_label)
+    return Run(model, config, vocabulary, classes, multi_label, text)
 
 
 def describe(folder: Path, run: Run, **facts: Any) -> None:
@@ -74,6 +77,7 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
             "config": run.config.model_dump(),
             "classes": run.classes,
             "multi_label": run.multi_label,
+            "text": asdict(run.text),
             "parameters": sum(p.numel() for p in run.model.parameters()),
             "versions": {
                 "emhrnn": __version__,
@@ -114,14 +118,16 @@ def load_run(folder: Path) -> Run:
     tensors, _ = load_tensors(folder / WEIGHTS)
     try:
         config = validated(description["config"])
-        classes, multi_label = list(description["classes"]), bool(description["multi_label"])
+        classes, multi_label = tuple(description["classes"]), bool(description["multi_label"])
+        read = description["text"]
+        text = TextSettings(**{**read, "limits": Limits(**read["limits"])})
     except (KeyError, TypeError, ConfigError) as error:
         raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     table = tensors.get("embedding.table")
     if table is None or table.ndim != 2 or len(table) != len(vocabulary):
         raise CheckpointError(f"{folder}: {WEIGHTS} and {VOCABULARY} do not belong together; copy the run again")
-    run = new_run(config, vocabulary, classes, torch.zeros_like(table), multi_label=multi_label)
+    run = new_run(config, vocabulary, classes, torch.zeros_like(table), multi_label=multi_label, text=text)
     load_into(run.model, tensors, folder / WEIGHTS)
     run.model.eval()
     return run

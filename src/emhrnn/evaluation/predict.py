@@ -1,0 +1,58 @@
+"""Class probabilities of a whole corpus, and how long the phrases were that led to them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float32, Int64
+from torch import nn
+
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.batching import BatchPlan
+from emhrnn.evaluation.phrases import PhraseLengths, count_phrase_lengths
+from emhrnn.models.output import Output, probabilities
+
+BATCH_WORDS = 16_000  # larger batches no longer gain, and would leave the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """In the order of the corpus."""
+
+    probabilities: Float32[np.ndarray, "documents classes"]
+    phrases: PhraseLengths | None  # None for models without phrases
+
+
+@torch.inference_mode()
+def predict(
+    model: nn.Module,
+    corpus: Corpus,
+    *,
+    multi_label: bool,
+    on_batch: Callable[[Batch, Output], None] | None = None,
+) -> Predictions:
+    """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
+    result: np.ndarray | None = None
+    histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
+    for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():
+        batch = corpus.batch(rows)
+        output: Output = model(batch)
+        if result is None:
+            result = np.empty((len(corpus), output.logits.shape[1]), dtype=np.float32)
+        result[rows] = probabilities(output.logits, multi_label=multi_label).numpy()
+        if output.z is not None:
+            histogram = _add(histogram, output.z)
+        if on_batch is not None:
+            on_batch(batch, output)
+    if result is None:
+        raise ValueError("predict needs at least one document")
+    return Predictions(result, PhraseLengths.of(histogram) if histogram.any() else None)
+
+
+def _add(histogram: Int64[np.ndarray, " lengths"], z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " more_lengths"]:
+    counts = count_phrase_lengths(z)
+    longer, shorter = (counts, histogram) if len(counts) > len(histogram) else (histogram.copy(), counts)
+    longer[: len(shorter)] += shorter
+    return longer

@@ -1,0 +1,63 @@
+"""Explain raw texts with a trained run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.explain.build import explain_documents
+from emhrnn.explain.explanation import Explanation, Labels
+from emhrnn.models.output import Output, probabilities
+from emhrnn.text import Document, read_document
+from emhrnn.training.run import Run
+
+
+def explain_texts(run: Run, texts: Sequence[str], labels: Sequence[Labels | None] | None = None) -> list[Explanation]:
+    """One explanation per text, in order; `labels` are the true ones where they are known.
+
+    Raises:
+        DataError: a text has no words.
+        ConfigError: the run's model has no phrases to show.
+    """
+    documents = [read(run, text, number) for number, text in enumerate(texts)]
+    batch = batch_of(run, documents)
+    with torch.inference_mode():
+        output: Output = run.model(batch)
+    if output.z is None or output.alpha is None or output.beta is None or output.gamma is None:
+        raise ConfigError(f"the model {run.config.model.name!r} has no phrase weights to explain with; use em-hrnn")
+    return explain_documents(
+        documents,
+        probabilities=probabilities(output.logits, multi_label=run.multi_label).numpy(),
+        classes=run.classes,
+        z=output.z,
+        alpha=output.alpha.numpy(),
+        beta=output.beta.numpy(),
+        gamma=output.gamma.numpy(),
+        pi=None if output.pi is None else output.pi.numpy(),
+        known=batch.words > 0,
+        model=run.config.model.name,
+        labels=labels,
+        multi_label=run.multi_label,
+    )
+
+
+def read(run: Run, text: str, number: int = 0) -> Document:
+    """The text as the run's training data was read, without its length caps: an explanation shows all of a text."""
+    document = read_document(text, language=run.text.language, lowercase=run.text.lowercase)
+    if len(document) == 0:
+        raise DataError(f"text {number + 1} has no words; give a text with at least one word")
+    return document
+
+
+def batch_of(run: Run, documents: Sequence[Document]) -> Batch:
+    words = run.vocabulary.encode([word for document in documents for word in document.words])
+    lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
+    sentences = [document.n_sentences for document in documents]
+    return Batch(
+        words=words.astype(np.int64),
+        sentence_offsets=np.concatenate([[0], np.cumsum(lengths)]),
+        document_offsets=np.cumsum([0, *sentences], dtype=np.int64),
+        rows=np.arange(len(documents), dtype=np.int64),
+    )

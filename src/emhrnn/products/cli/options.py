@@ -1,0 +1,33 @@
+"""Options that several commands share, so that they are spelt and explained the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="csv, tsv, jsonl (also .gz, .xz, .zst), parquet, Tang's .ss, a folder per class, or a prepared corpus.",
+        show_default=False,
+    ),
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder made by `emhrnn train`.", show_default=False)]
+TextColumn = Annotated[
+    str | None, typer.Option("--text-column", help="Column of the text.", show_default="guessed", metavar="NAME")
+]
+LabelColumn = Annotated[
+    str | None, typer.Option("--label-column", help="Column of the label.", show_default="guessed", metavar="NAME")
+]
+Format = Annotated[
+    str | None,
+    typer.Option("--format", help="Format of DATA.", show_default="from its name and content", metavar="NAME"),
+]
+Split = Annotated[
+    str | None,
+    typer.Option("--split", help="Only rows whose `split` column says this.", show_default="all rows", metavar="NAME"),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
+Threads = Annotated[int, typer.Option("--threads", min=0, help="Threads to use.", show_default="as torch decides")]

@@ -1,0 +1,35 @@
+"""Scores as tables for the terminal."""
+
+from emhrnn.evaluation.scores import Scores
+from emhrnn.products.cli.printing import percent
+
+
+def score_tables(scores: Scores, *, confusion: bool) -> str:
+    parts = [
+        f"documents  {scores.documents:,}",
+        f"accuracy   {percent(scores.accuracy)}",
+        f"macro-F1   {percent(scores.macro_f1)}",
+        f"loss       {scores.loss:.4f} nats per document",
+    ]
+    if scores.phrases is not None:
+        phrases = scores.phrases
+        parts.append(f"phrases    {phrases.mean:.2f} words on average, {phrases.shortest} to {phrases.longest}")
+    rows = [["class", "documents", "precision", "recall", "F1"]]
+    rows += [
+        [c.name, f"{c.documents:,}", percent(c.precision), percent(c.recall), percent(c.f1)] for c in scores.classes
+    ]
+    parts += ["", aligned(rows)]
+    if confusion and scores.confusion is not None and len(scores.classes) <= 20:
+        names = [c.name for c in scores.classes]
+        counts = [[name, *map(str, row)] for name, row in zip(names, scores.confusion, strict=True)]
+        parts += ["", "rows: true class, columns: predicted class", aligned([["", *names], *counts])]
+    return "\n".join(parts)
+
+
+def aligned(rows: list[list[str]]) -> str:
+    """The first column to the left, numbers to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    )

@@ -1,0 +1,23 @@
+"""Scores of a run on named data."""
+
+import tempfile
+from pathlib import Path
+
+from emhrnn.errors import DataError
+from emhrnn.evaluation.scores import Scores
+from emhrnn.training.data import Named, other_corpus
+from emhrnn.training.fit import validate
+from emhrnn.training.run import load_run
+
+
+def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Scores:
+    """A label that the run has never seen is an error: no prediction could be right about it."""
+    run = load_run(folder)
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        corpus = other_corpus(
+            data, Path(scratch) / "corpus",
+            vocabulary=run.vocabulary, classes=run.classes, text=run.text, progress=progress,
+        )  # fmt: skip
+        if not corpus.labelled:
+            raise DataError(f"{data.path} has no labels to compare with; `emhrnn predict` needs none")
+        return validate(run, corpus)

@@ -1,0 +1,63 @@
+"""The optimiser: AdamW or SGD for the layers, and a sparse one for word vectors that are tuned.
+
+A batch holds a few hundred distinct words of a vocabulary of a hundred thousand. Their gradient is kept sparse, so that
+a step costs what the words of the batch cost, not what the vocabulary costs.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from emhrnn.training.config import TrainingConfig
+
+
+class Optimizer:
+    """Steps every parameter of a model; gradients of word vectors may be sparse."""
+
+    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+        rows = {name: p for name, p in model.named_parameters() if name == "embedding.table"}
+        dense = {name: p for name, p in model.named_parameters() if name not in rows}
+        # Weight decay acts on matrices alone: shrinking biases and context vectors has no use.
+        groups = [
+            {"params": [p for p in dense.values() if p.ndim > 1], "weight_decay": config.weight_decay},
+            {"params": [p for p in dense.values() if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        self.parameters = [*dense.values(), *rows.values()]
+        self.parts: list[torch.optim.Optimizer]
+        if config.optimizer == "sgd":
+            self.parts = [torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum)]
+            if rows:
+                self.parts.append(torch.optim.SGD(list(rows.values()), lr=config.learning_rate))
+        else:
+            self.parts = [torch.optim.AdamW(groups, lr=config.learning_rate)]
+            if rows:
+                self.parts.append(torch.optim.SparseAdam(list(rows.values()), lr=config.learning_rate))
+
+    def set_learning_rate(self, rate: float) -> None:
+        for part in self.parts:
+            for group in part.param_groups:
+                group["lr"] = rate
+
+    def zero_grad(self) -> None:
+        for part in self.parts:
+            part.zero_grad(set_to_none=True)
+
+    def clip(self, largest: float) -> float:
+        """Scale all gradients down to a common norm of at most `largest`; the norm before."""
+        gradients = [self._values(p) for p in self.parameters if p.grad is not None]
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+        if norm > largest:
+            torch._foreach_mul_(gradients, largest / norm)
+        return float(norm)
+
+    def step(self) -> None:
+        for part in self.parts:
+            part.step()
+
+    @staticmethod
+    def _values(parameter: nn.Parameter) -> Tensor:
+        gradient = parameter.grad
+        assert gradient is not None
+        if gradient.is_sparse:
+            gradient = parameter.grad = gradient.coalesce()
+            return gradient._values()
+        return gradient
