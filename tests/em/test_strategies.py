@@ -15,8 +15,8 @@ from emhrnn.em.reinforce import advantages, reinforce_gamma
 from emhrnn.em.samples import draw, sample_likelihood
 from emhrnn.em.segment_chain import SegmentChain, prior_potentials
 from emhrnn.em.semi_markov import expand, segment_scores
-from emhrnn.em.strategies import STRATEGIES, EMSettings
 from emhrnn.em.steps import m_step_pi
+from emhrnn.em.strategies import STRATEGIES, EMSettings
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 from tests.oracles import em_hrnn
 

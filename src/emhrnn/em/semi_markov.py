@@ -40,7 +40,7 @@ class Expansion:
 
     log_p: Float[Tensor, " documents"]
     s: Float[Tensor, "sentences phrase_size"]
-    log_B: Float[Tensor, " sentences"]
+    log_mass: Float[Tensor, " sentences"]  # log B
     g: Float[Tensor, "sentences phrase_size"]
     entering: Float[Tensor, "phrases two_phrase_size"]  # (h2, c2) that each phrase of Z continues
     slope: Float[Tensor, "phrases two_phrase_size"]  # d log p / d entering
@@ -58,8 +58,8 @@ def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, 
         s, _ = attend(h2, scores, torch.from_numpy(sentence_phrases))
         log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
         slope, g = torch.autograd.grad(log_p.sum(), (nudge, s))
-    log_B = torch.segment_reduce(scores.detach().exp(), "sum", offsets=torch.from_numpy(sentence_phrases)).log()
-    return Expansion(log_p.detach(), s.detach(), log_B, g, entering.detach(), slope)
+    log_mass = torch.segment_reduce(scores.detach().exp(), "sum", offsets=torch.from_numpy(sentence_phrases)).log()
+    return Expansion(log_p.detach(), s.detach(), log_mass, g, entering.detach(), slope)
 
 
 def _nudged_lstm(
@@ -140,7 +140,7 @@ def segment_scores(
         mass[a] += weight[b]
         h, c = _cell(total[a] / mass[a] + gates_of_context[a], context[a, H:])
         i = sentence[a]
-        share = (model.phrase_attention.scores(h) - expansion.log_B[i]).exp()
+        share = (model.phrase_attention.scores(h) - expansion.log_mass[i]).exp()
         own = share * ((h - expansion.s[i]) * expansion.g[i]).sum(1)
         later = ((torch.cat([h, c], dim=1) - context_after[b]) * slope_after[b]).sum(1)
         phi[a, l] = own + later
