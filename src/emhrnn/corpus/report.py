@@ -55,7 +55,7 @@ class Report:
             kind = "classes, several per document" if self.multi_label else "classes"
             lines.append((kind, ", ".join(f"{name} ({count:,})" for name, count in self.classes.items())))
         if self.users or self.products:
-            lines.append(("users, products", f"{self.users:,}, {self.products:,}"))
+            lines.append(("given by", f"{self.users:,} users on {self.products:,} products"))
         if self.columns:
             lines.append(("columns", ", ".join(f"{role} = {name}" for role, name in self.columns.items())))
         if self.limits:
