@@ -57,13 +57,15 @@ class EMObjective:
         zhat = self._impute(batch, states)
         e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
         self._remember(batch, zhat, e, states)
-        loss = self._pi(batch, states, e, alone=current == "indicator")
-        if current == "em":
-            if self.config.theta == "all" and e.posterior is not None:
-                loss = loss + m_step_theta(self.model, batch, states, zhat, e.posterior)
-            else:
-                loss = loss + self._theta(batch, states, e.z_sample, dropout)
-        return loss, {"log_evidence": float(e.log_evidence.mean())}
+        pi_loss = self._pi(batch, states, e, alone=current == "indicator")
+        notes = {"log_evidence": float(e.log_evidence.mean())}
+        if current == "indicator":
+            return pi_loss, notes
+        if self.config.theta == "all" and e.posterior is not None:
+            theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior)
+        else:
+            theta_loss = self._theta(batch, states, e.z_sample, dropout)
+        return theta_loss + pi_loss, {**notes, "label_loss": float(theta_loss.detach())}
 
     def end_epoch(self) -> dict[str, float]:
         """The degeneracy monitor's numbers of the epoch."""

@@ -1,5 +1,6 @@
 """Train a run on a corpus: the loop, with validation, history, the best weights and a progress bar around it."""
 
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -132,7 +133,7 @@ class _Meter:
         if self.bar is None:
             self.bar = tqdm(
                 total=step.batches, desc=f"epoch {step.epoch + 1}/{self.epochs}", unit="batch", leave=False,
-                disable=not self.show, mininterval=0.2, initial=step.batch,
+                disable=None if self.show else True, mininterval=0.2, initial=step.batch,
             )  # fmt: skip
         self.bar.update()
         if step.batch % 10 == 0:
@@ -140,7 +141,7 @@ class _Meter:
 
     def _loss(self) -> float:
         documents = sum(step.documents for step in self.steps)
-        return sum(step.loss * step.documents for step in self.steps) / documents
+        return sum(step.notes.get("label_loss", step.loss) * step.documents for step in self.steps) / documents
 
     def _speed(self) -> float:
         return sum(step.words for step in self.steps) / sum(step.seconds for step in self.steps)
@@ -174,7 +175,7 @@ class _Meter:
         if self.bar is not None:
             self.bar.close()
         if self.show:
-            tqdm.write(_line(epoch, self.epochs))
+            tqdm.write(_line(epoch, self.epochs), file=sys.stderr)
         self.steps, self.bar, self.began = [], None, now
         return epoch
 
