@@ -1,0 +1,81 @@
+"""TF-IDF against scikit-learn's own, on words written out."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from emhrnn.models.tfidf import NO_KEY, TfIdf
+from tests.models.examples import (
+    CLASSES,
+    VOCABULARY,
+    check_survives_saving,
+    make_batch,
+    seeds,
+    sentences_of,
+    separable_batch,
+    shapes,
+)
+
+
+def small(kind="logistic", **settings) -> TfIdf:
+    return TfIdf(vocabulary=VOCABULARY, classes=CLASSES, kind=kind, **{"max_features": 400} | settings)
+
+
+def terms(sentences: list[list[int]]) -> list[str]:
+    """Words and pairs of one document, spelled."""
+    words = [str(word) for sentence in sentences for word in sentence if word]
+    pairs = [
+        f"{first} {second}"
+        for sentence in sentences
+        for first, second in itertools.pairwise(sentence)
+        if first and second
+    ]
+    return words + pairs
+
+
+def spelled(key: int) -> str:
+    return str(key) if key < VOCABULARY else f"{key // VOCABULARY - 1} {key % VOCABULARY}"
+
+
+@settings(max_examples=15, deadline=None)
+@given(lengths=shapes, seed=seeds)
+def test_features_equal_those_of_scikit_learn(lengths, seed) -> None:
+    batches = [make_batch(lengths, seed), make_batch([[4, 3], [2]], seed + 1)]
+    documents = [sentences_of(batch, d) for batch in batches for d in range(batch.n_documents)]
+    model = small(min_documents=1)
+    model._choose_features(batches)
+    theirs = TfidfVectorizer(analyzer=terms, sublinear_tf=True)
+    expected = theirs.fit_transform(documents).toarray()
+    keys = [spelled(int(key)) for key in model.keys if key != NO_KEY]
+    assert set(keys) == set(theirs.vocabulary_)
+    ours = np.concatenate([model.features(batch).toarray() for batch in batches])[:, : len(keys)]
+    np.testing.assert_allclose(ours, expected[:, [theirs.vocabulary_[key] for key in keys]], atol=1e-6)
+
+
+def test_the_most_frequent_features_are_kept() -> None:
+    batch = separable_batch(40)
+    everything, few = small(min_documents=1), small(min_documents=1, max_features=5)
+    everything._choose_features([batch])
+    few._choose_features([batch])
+    order = everything.idf[everything.keys != NO_KEY].sort().values
+    assert few.idf.sort().values.tolist() == order[:5].tolist()
+
+
+@pytest.mark.parametrize("kind", ["logistic", "svm"])
+def test_fits_and_survives_saving(kind) -> None:
+    batch = separable_batch()
+    model = small(kind, C=10.0)
+    model.fit([separable_batch(), separable_batch(20, seed=1)])
+    assert np.array_equal(model(batch).logits.argmax(1).numpy(), batch.labels)
+    check_survives_saving(model, small(kind), batch)
+
+
+def test_a_document_of_unknown_words_gets_the_bias() -> None:
+    batch = make_batch([[3], [2]])
+    batch.words[:] = 0
+    model = small()
+    model.fit([separable_batch()])
+    assert (model(batch).logits == model.bias).all()
