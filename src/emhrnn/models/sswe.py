@@ -1,0 +1,130 @@
+r"""SSWE + SVM: word vectors that know sentiment, pooled, and a linear support vector machine (Tang et al., ACL 2014 and
+EMNLP 2015; SPEC 5).
+
+    t  = [x_(t-1); x_t; x_(t+1)]         a window of three words of a text with polarity delta (+1 or -1)
+    t' = the same with another word in the middle
+    f  = W2 hardtanh(W1 t + b1) + b2     two scores: f0 of being a text, f1 of being positive
+
+    loss = 1/2 max(0, 1 - f0(t) + f0(t'))  +  1/2 max(0, 1 - delta f1(t) + delta f1(t'))
+
+    document = [min; max; mean] of its word vectors -> linear SVM
+
+The classes are taken for ordered, as stars are: those above the middle are positive, those below negative, and a class
+in the middle only teaches f0. With epochs = 0 the given vectors are used as they are.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
+from emhrnn.models.dense import dense
+from emhrnn.models.embedding import UNKNOWN
+from emhrnn.models.fitting import fit_linear, labels_of
+from emhrnn.models.output import Output
+
+HIDDEN = 20
+STEP = 4096  # windows per step of AdaGrad
+
+
+class SSWE(nn.Module):
+    vectors: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(
+        self,
+        *,
+        table: Float[Tensor, "vocabulary size"],
+        classes: int,
+        epochs: int = 3,
+        learning_rate: float = 0.1,
+        C: float = 1.0,
+    ) -> None:
+        """The vectors start from `table`."""
+        super().__init__()
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.C = C
+        self.register_buffer("vectors", table.clone())
+        self.register_buffer("weight", torch.zeros(classes, 3 * table.shape[1]))
+        self.register_buffer("bias", torch.zeros(classes))
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        v = self.features(batch)
+        return Output(v @ self.weight.t() + self.bias, v)
+
+    def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
+        labels = labels_of(batches)
+        if self.epochs:
+            if labels.ndim == 2:
+                raise ConfigError("sswe-svm learns from ordered classes, the data are multi-label; set model.epochs=0")
+            self._learn_vectors(batches, torch.Generator().manual_seed(seed))
+        features = torch.cat([self.features(batch) for batch in batches]).double()
+        # Standardised features for the solver; mean and scale then go into the weights.
+        mean, scale = features.mean(0), features.std(0, correction=0).clamp_min(1e-6)
+        standard = ((features - mean) / scale).numpy()
+        weight, bias = fit_linear(standard, labels, len(self.bias), "svm", self.C, seed)
+        self.weight.copy_(weight / scale)
+        self.bias.copy_(bias - weight.double() @ (mean / scale))
+
+    def features(self, batch: Batch) -> Float[Tensor, "documents features"]:
+        x = self.vectors[torch.from_numpy(batch.words)]
+        offsets = torch.from_numpy(batch.word_offsets)
+        pooled = [torch.segment_reduce(x, how, offsets=offsets, axis=0) for how in ("min", "max", "mean")]
+        return torch.cat(pooled, dim=1)
+
+    def _learn_vectors(self, batches: Iterable[Batch], generator: torch.Generator) -> None:
+        vocabulary, size = self.vectors.shape
+        vectors = nn.Parameter(self.vectors.clone())
+        hidden, score = dense(3 * size, HIDDEN, generator), dense(HIDDEN, 2, generator)
+        optimizer = torch.optim.Adagrad([vectors, *hidden.parameters(), *score.parameters()], lr=self.learning_rate)
+
+        def scores(window: Int64[Tensor, "n 3"]) -> Float[Tensor, "n 2"]:
+            x = nn.functional.embedding(window, vectors).flatten(1)  # (n, 3 size)
+            f: Tensor = score(nn.functional.hardtanh(hidden(x)))
+            return f
+
+        for _ in range(self.epochs):
+            for window, delta in self._windows(batches):
+                corrupted = window.clone()
+                corrupted[:, 1] = torch.randint(1, vocabulary, (len(window),), generator=generator)
+                difference = scores(window) - scores(corrupted)  # (n, 2)
+                loss = hybrid_loss(difference, delta)
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+        self.vectors.copy_(vectors.detach())
+
+    def _windows(self, batches: Iterable[Batch]) -> Iterator[tuple[Int64[Tensor, "n 3"], Float[Tensor, " n"]]]:
+        for batch in batches:
+            delta = polarity(np.asarray(batch.labels), len(self.bias))
+            windows = torch.from_numpy(_neighbours(batch))
+            of_word = torch.from_numpy(delta[batch.document_of_sentence[batch.sentence_of_word]])
+            yield from zip(torch.split(windows, STEP), torch.split(of_word, STEP), strict=True)
+
+
+def hybrid_loss(difference: Float[Tensor, "n 2"], delta: Float[Tensor, " n"]) -> Float[Tensor, ""]:
+    """The loss above from f(t) - f(t'), averaged; a text without polarity has no second term."""
+    text = (1 - difference[:, 0]).clamp_min(0)
+    sentiment = (1 - delta * difference[:, 1]).clamp_min(0) * (delta != 0)
+    return (text + sentiment).mean() / 2
+
+
+def polarity(labels: Int64[np.ndarray, " documents"], classes: int) -> np.ndarray:
+    """+1 above the middle class, -1 below, 0 in it."""
+    sign: np.ndarray = np.sign(2 * labels - (classes - 1)).astype(np.float32)
+    return sign
+
+
+def _neighbours(batch: Batch) -> Int64[np.ndarray, "words 3"]:
+    """Each word between its neighbours of the same sentence; unknown words stand beyond its ends."""
+    left, right = np.roll(batch.words, 1), np.roll(batch.words, -1)
+    left[batch.sentence_offsets[:-1]] = UNKNOWN
+    right[batch.sentence_final] = UNKNOWN
+    return np.stack([left, batch.words, right], axis=1)

@@ -1,0 +1,11 @@
+"""The loss of SSWE, one window at a time (SPEC 5)."""
+
+
+def hybrid_loss(pairs: list[tuple[tuple[float, float], tuple[float, float]]], polarities: list[int]) -> float:
+    """`pairs` are the scores (f0, f1) of a window and of its corrupted twin."""
+    total = 0.0
+    for ((f0, f1), (r0, r1)), delta in zip(pairs, polarities, strict=True):
+        total += 0.5 * max(0.0, 1 - f0 + r0)
+        if delta:
+            total += 0.5 * max(0.0, 1 - delta * f1 + delta * r1)
+    return total / len(pairs)
