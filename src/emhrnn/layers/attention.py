@@ -12,6 +12,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from emhrnn.layers.native import attention as native
+from emhrnn.layers.native import kernels_for
+
 
 class AttentionPool(nn.Module):
     """Scores rows and pools each segment of them."""
@@ -26,6 +29,8 @@ class AttentionPool(nn.Module):
         )
 
     def scores(self, h: Float[Tensor, "n H"]) -> Float[Tensor, " n"]:
+        if kernels := kernels_for(h, self.weight):
+            return native.attention_scores(kernels, h, self.weight, self.bias, self.context)
         return torch.tanh(nn.functional.linear(h, self.weight, self.bias)) @ self.context
 
     def forward(
@@ -38,6 +43,8 @@ def attend(
     h: Float[Tensor, "n H"], scores: Float[Tensor, " n"], offsets: Int64[Tensor, " m_plus_1"]
 ) -> tuple[Float[Tensor, "m H"], Float[Tensor, " n"]]:
     """Pooled rows and attention weights of the segments offsets[i] : offsets[i + 1]; an empty segment pools to zero."""
+    if kernels := kernels_for(h, scores):
+        return native.attend(kernels, h, scores, offsets)
     pooled, weights = _Attend.apply(h, scores, offsets)  # type: ignore[no-untyped-call]
     return pooled, weights
 

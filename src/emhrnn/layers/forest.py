@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from emhrnn.layers.attention import attend, segment_softmax, segments, weighted_sums
 from emhrnn.layers.cell import cell_, cell_slopes
 from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.native import kernels_for
 
 CHUNK = 2048  # nodes per matrix product: the gates of a chunk stay in the cache
 
@@ -31,7 +32,11 @@ def forest_lstm(
 ) -> Float[Tensor, "n H"]:
     """States of all nodes, which come level by level: roots first (parent -1), then their children, and so on."""
     sizes = [int(size) for size in level_sizes]
-    h: Tensor = _Forest.apply(lstm.project(x), lstm.state_weight, inputs, parents, sizes)  # type: ignore[no-untyped-call]
+    projection = lstm.project(x)
+    keep = torch.is_grad_enabled() and (projection.requires_grad or lstm.state_weight.requires_grad)
+    h: Tensor = _Forest.apply(  # type: ignore[no-untyped-call]
+        projection, lstm.state_weight, inputs.contiguous(), parents.contiguous(), sizes, keep
+    )
     return h
 
 
@@ -44,6 +49,8 @@ def attend_paths(
     """Attention over the rows index[offsets[i] : offsets[i + 1]] of h, for each i."""
     if torch.is_grad_enabled() and (h.requires_grad or scores.requires_grad):
         return attend(h.index_select(0, index), scores.index_select(0, index), offsets)[0]
+    if kernels := kernels_for(h, scores):
+        return kernels.attend(*(tensor.contiguous() for tensor in (h, scores, offsets, index)), keep=False)[0]
     weights = segment_softmax(scores.index_select(0, index), offsets, segments(offsets))
     return weighted_sums(h, weights, offsets, index)
 
@@ -53,25 +60,23 @@ class _Forest(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, projection: Tensor, state_weight: Tensor, inputs: Tensor, parents: Tensor, level_sizes: list[int]
+        ctx: Any,
+        projection: Tensor,
+        state_weight: Tensor,
+        inputs: Tensor,
+        parents: Tensor,
+        level_sizes: list[int],
+        keep: bool,
     ) -> Tensor:
-        n, H = len(inputs), state_weight.shape[1]
-        h, c = projection.new_empty(n, H), projection.new_empty(n, H)
-        transposed = state_weight.t().contiguous()
-        differentiate = any(ctx.needs_input_grad[:2])
-        all_gates = projection.new_empty(n if differentiate else 0, 4 * H)
-        for rows, root in _chunks(level_sizes):
-            gates = projection.index_select(0, inputs[rows])
-            c_prev = None
-            if not root:
-                gates.addmm_(h.index_select(0, parents[rows]), transposed)
-                c_prev = c.index_select(0, parents[rows])
-            cell_(gates, c_prev, c[rows], h[rows])
-            if differentiate:
-                all_gates[rows] = gates
-        if differentiate:
+        if kernels := kernels_for(projection, state_weight):
+            h, gates, c = kernels.forest_forward(
+                level_sizes, inputs, parents, projection, state_weight.contiguous(), keep=keep
+            )
+        else:
+            h, gates, c = _forest(projection, state_weight, inputs, parents, level_sizes, keep=keep)
+        if keep:
             ctx.level_sizes, ctx.distinct = level_sizes, len(projection)
-            ctx.save_for_backward(state_weight, inputs, parents, all_gates, c, h)
+            ctx.save_for_backward(state_weight, inputs, parents, gates, c, h)
         return h
 
     @staticmethod
@@ -93,7 +98,33 @@ class _Forest(torch.autograd.Function):
                 d_state_weight.addmm_(d_gates.t(), h.index_select(0, parents[rows]))
                 d_h.index_add_(0, parents[rows], d_gates @ state_weight)
                 d_c.index_add_(0, parents[rows], d_c_t * gates[rows, H : 2 * H])
-        return d_projection, d_state_weight, None, None, None
+        return d_projection, d_state_weight, None, None, None, None
+
+
+def _forest(
+    projection: Float[Tensor, "m four_H"],
+    state_weight: Float[Tensor, "four_H H"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: list[int],
+    *,
+    keep: bool,
+) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"]]:
+    """h, the activated gates if they are to be kept, and c."""
+    n, H = len(inputs), state_weight.shape[1]
+    h, c = projection.new_empty(n, H), projection.new_empty(n, H)
+    kept = projection.new_empty(n, 4 * H) if keep else None
+    transposed = state_weight.t().contiguous()
+    for rows, root in _chunks(level_sizes):
+        gates = projection.index_select(0, inputs[rows])
+        c_prev = None
+        if not root:
+            gates.addmm_(h.index_select(0, parents[rows]), transposed)
+            c_prev = c.index_select(0, parents[rows])
+        cell_(gates, c_prev, c[rows], h[rows])
+        if kept is not None:
+            kept[rows] = gates
+    return h, kept, c
 
 
 def _chunks(level_sizes: list[int]) -> list[tuple[slice, bool]]:

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cell import tanh_
+from emhrnn.layers.native import kernels_for
+from emhrnn.layers.native.recurrent import recurrent
 from emhrnn.layers.packing import Packing
 
 
@@ -34,6 +36,8 @@ class GRU(nn.Module):
         return self.state_weight.shape[1]
 
     def forward(self, x: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
+        if kernels := kernels_for(x, self.state_weight):
+            return recurrent(kernels, "gru", packing, x, None, None, self.input_weight, self.state_weight, self.bias)
         h: Tensor = _Scan.apply(x, self.input_weight, self.state_weight, self.bias, packing)  # type: ignore[no-untyped-call]
         return h
 

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cell import cell_, cell_slopes
+from emhrnn.layers.native import kernels_for
+from emhrnn.layers.native.recurrent import recurrent
 from emhrnn.layers.packing import Packing
 
 
@@ -38,6 +40,8 @@ class LSTM(nn.Module):
         return self.state_weight.shape[1]
 
     def forward(self, x: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
+        if kernels := kernels_for(x, self.state_weight):
+            return recurrent(kernels, "lstm", packing, x, None, None, self.input_weight, self.state_weight, self.bias)
         h: Tensor = _InputScan.apply(x, self.input_weight, self.state_weight, self.bias, packing)  # type: ignore[no-untyped-call]
         return h
 
@@ -49,6 +53,8 @@ class LSTM(nn.Module):
         self, projection: Float[Tensor, "m four_H"], packing: Packing, index: Int64[Tensor, " n"] | None = None
     ) -> Float[Tensor, "n H"]:
         """From input projections that exist already; position i reads row index[i], or row i without an index."""
+        if kernels := kernels_for(projection, self.state_weight):
+            return recurrent(kernels, "lstm", packing, None, projection, index, None, self.state_weight, None)
         rows = packing.order if index is None else index.index_select(0, packing.order)
         packed = projection.index_select(0, rows)
         h: Tensor = _Scan.apply(packed, self.state_weight, packing)  # type: ignore[no-untyped-call]

@@ -23,6 +23,10 @@ class Packing:
     offsets: Int64[Tensor, " sequences_plus_1"]
     reverse: bool
 
+    @property
+    def rows(self) -> int:
+        return int(self.offsets[-1])
+
     @cached_property
     def lengths(self) -> Int64[Tensor, " sequences"]:
         return self.offsets.diff()
@@ -70,4 +74,4 @@ class Packing:
 
 def pack(offsets: Int64[np.ndarray, " sequences_plus_1"], *, reverse: bool = False) -> Packing:
     """Sequence i is rows offsets[i] : offsets[i + 1], offsets[0] = 0; `reverse` reads every sequence from its end."""
-    return Packing(torch.from_numpy(offsets), reverse)
+    return Packing(torch.from_numpy(np.ascontiguousarray(offsets)), reverse)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from emhrnn.layers.attention import attend
 from emhrnn.layers.cell import tanh_
+from emhrnn.layers.native import kernels_for
 
 CHUNK = 8192  # pairs at a time: the sums stay in the cache
 
@@ -27,6 +28,10 @@ def pair_attention(
     backward_nodes[t]), rows of `left` and `right`."""
     A = len(context)
     differentiate = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (left, right, context))
+    kernels = kernels_for(left, right, context)
+    if kernels and not differentiate:
+        arguments = (left, right, context, offsets, forward_nodes, backward_nodes)
+        return kernels.pair_attention(*(tensor.contiguous() for tensor in arguments))
     scores = []
     for f, b in zip(torch.split(forward_nodes, CHUNK), torch.split(backward_nodes, CHUNK), strict=True):
         if differentiate:

@@ -1,0 +1,56 @@
+"""The native kernels: a second implementation of the layers, in one C++ file that is compiled when first used.
+
+`kernels()` gives them, or None where they cannot or shall not be used: no C++ compiler, a failed build,
+`EMHRNN_NATIVE=0`. Then the torch layers serve, which give the same numbers to 1e-5; one log line says so.
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from emhrnn.layers.native.build import BuildError, load_library
+from emhrnn.layers.native.library import Kernels
+
+__all__ = ["Kernels", "kernels", "kernels_for", "native_kernels"]
+
+log = logging.getLogger(__name__)
+_enabled = True
+
+
+def kernels() -> Kernels | None:
+    return _load() if _enabled else None
+
+
+def kernels_for(*tensors: Tensor) -> Kernels | None:
+    """The kernels, if they can work on these tensors: float32 on the CPU."""
+    if all(tensor.dtype is torch.float32 and tensor.device.type == "cpu" for tensor in tensors):
+        return kernels()
+    return None
+
+
+@contextmanager
+def native_kernels(enabled: bool) -> Iterator[None]:
+    """Turns the kernels on or off for a while, in the whole process: for tests and benchmarks."""
+    global _enabled
+    before, _enabled = _enabled, enabled
+    try:
+        yield
+    finally:
+        _enabled = before
+
+
+@cache
+def _load() -> Kernels | None:
+    if os.environ.get("EMHRNN_NATIVE", "1") == "0":
+        log.info("EMHRNN_NATIVE=0: the pure torch layers are used")
+        return None
+    try:
+        return Kernels(load_library())
+    except BuildError as error:
+        log.warning("the pure torch layers are used, which are slower: %s", error)
+        return None

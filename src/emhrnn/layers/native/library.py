@@ -1,0 +1,242 @@
+"""The functions of kernels.cpp for tensors. Each call releases Python's lock and uses torch's number of threads.
+
+The C++ side trusts its arguments, so offsets and indices are checked here: a wrong one is an IndexError, not a crash.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from emhrnn.layers.packing import Packing
+
+Cell = Literal["lstm", "gru"]
+CELLS: dict[Cell, int] = {"lstm": 0, "gru": 1}  # as kernels.cpp numbers them
+
+
+class RecurrentGradients(NamedTuple):
+    """Of four blocks of gates: for a GRU r, u, n and U_n h."""
+
+    input_weight: Float[Tensor, "four_H D"]
+    state_weight: Float[Tensor, "four_H H"]
+    bias: Float[Tensor, " four_H"]
+    projection: Float[Tensor, "n four_H"] | None
+    x: Float[Tensor, "n D"] | None
+
+
+class Kernels:
+    """All tensors are float32 or int64 on the CPU."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        self._padded_columns = library.padded_columns
+        self._padded_columns.argtypes = [ctypes.c_int64]
+        self._padded_columns.restype = ctypes.c_int64
+
+    def recurrent_forward(
+        self,
+        cell: Cell,
+        packing: Packing,
+        x: Float[Tensor, "m D"] | None,
+        projection: Float[Tensor, "m four_H"] | None,
+        rows: Int64[Tensor, " n"] | None,
+        input_weight: Float[Tensor, "gates D"] | None,
+        state_weight: Float[Tensor, "gates H"],
+        bias: Float[Tensor, " gates"] | None,
+        *,
+        keep: bool,
+    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"] | None]:
+        """h, and with `keep` what the backward pass needs: the gates and c. The input is x, or else a projection."""
+        n, H = packing.rows, state_weight.shape[1]
+        source = x if x is not None else projection
+        assert source is not None
+        if rows is None and len(source) != n:
+            raise IndexError(f"{len(source)} input rows for offsets that end at {n}")
+        if rows is not None:
+            check_index(rows, len(source))
+            if len(rows) != n:
+                raise IndexError(f"{len(rows)} row numbers for offsets that end at {n}")
+        h = state_weight.new_empty(n, H)
+        gates = state_weight.new_empty(n, 4 * H) if keep else None
+        c = state_weight.new_empty(n, H) if keep else None
+        self._call(
+            "recurrent_forward", CELLS[cell], *_sequences(packing), H, source.shape[1], x, projection, rows,
+            input_weight, state_weight, bias, gates, c, h, torch.get_num_threads(),
+        )  # fmt: skip
+        return h, gates, c
+
+    def recurrent_backward(
+        self,
+        cell: Cell,
+        packing: Packing,
+        x: Float[Tensor, "m D"] | None,
+        rows: Int64[Tensor, " n"] | None,
+        input_weight: Float[Tensor, "gates D"] | None,
+        state_weight: Float[Tensor, "gates H"],
+        gates: Float[Tensor, "n four_H"],
+        c: Float[Tensor, "n H"],
+        h: Float[Tensor, "n H"],
+        dh: Float[Tensor, "n H"],
+        *,
+        need_projection: bool,
+        need_x: bool,
+    ) -> "RecurrentGradients":
+        n, H, D = len(h), state_weight.shape[1], 0 if x is None else x.shape[1]
+        d_weights = h.new_empty(4 * H, self._padded_columns(D + H + 1))
+        d_projection = torch.empty_like(gates) if need_projection else None
+        dx = h.new_empty(n, D) if need_x else None
+        self._call(
+            "recurrent_backward", CELLS[cell], *_sequences(packing), H, D, x, rows, input_weight, state_weight, gates,
+            c, h, dh, d_weights, d_projection, dx, torch.get_num_threads(),
+        )  # fmt: skip
+        return RecurrentGradients(
+            d_weights[:, :D].contiguous(),
+            d_weights[:, D : D + H].contiguous(),
+            d_weights[:, D + H].contiguous(),
+            d_projection,
+            dx,
+        )
+
+    def forest_forward(
+        self,
+        level_sizes: Sequence[int],
+        inputs: Int64[Tensor, " n"],
+        parents: Int64[Tensor, " n"],
+        projection: Float[Tensor, "m four_H"],
+        state_weight: Float[Tensor, "four_H H"],
+        *,
+        keep: bool,
+    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"]]:
+        n, H = len(inputs), state_weight.shape[1]
+        sizes = torch.tensor(level_sizes, dtype=torch.int64)
+        check_index(inputs, len(projection))
+        roots = int(sizes[0]) if len(sizes) else 0
+        if int(sizes.sum()) != n or len(parents) != n:
+            raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
+        check_index(parents[roots:], n)
+        h, c = projection.new_empty(n, H), projection.new_empty(n, H)
+        gates = projection.new_empty(n, 4 * H) if keep else None
+        self._call(
+            "forest_forward", len(sizes), sizes, H, inputs, parents, projection, state_weight, gates, c, h,
+            torch.get_num_threads(),
+        )  # fmt: skip
+        return h, gates, c
+
+    def attention_scores(
+        self,
+        h: Float[Tensor, "n H"],
+        weight: Float[Tensor, "A H"],
+        bias: Float[Tensor, " A"],
+        context: Float[Tensor, " A"],
+        *,
+        keep: bool,
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n A"] | None]:
+        """Scores, and with `keep` the tanh that the backward pass needs."""
+        n, A = len(h), len(context)
+        scores = h.new_empty(n)
+        u = h.new_empty(n, A) if keep else None
+        self._call("attention_scores", n, h.shape[1], A, h, weight, bias, context, u, scores, torch.get_num_threads())
+        return scores, u
+
+    def attention_scores_backward(
+        self,
+        h: Float[Tensor, "n H"],
+        u: Float[Tensor, "n A"],
+        weight: Float[Tensor, "A H"],
+        context: Float[Tensor, " A"],
+        d_scores: Float[Tensor, " n"],
+    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "A H"], Float[Tensor, " A"]]:
+        """Gradients of h, the weight and the bias."""
+        (n, H), A = h.shape, len(context)
+        d_weights, dh = h.new_empty(A, self._padded_columns(H + 1)), torch.empty_like(h)
+        self._call(
+            "attention_scores_backward", n, H, A, h, u, weight, context, d_scores, d_weights, dh,
+            torch.get_num_threads(),
+        )  # fmt: skip
+        return dh, d_weights[:, :H].contiguous(), d_weights[:, H].contiguous()
+
+    def attend(
+        self,
+        h: Float[Tensor, "n H"],
+        scores: Float[Tensor, " n"],
+        offsets: Int64[Tensor, " m_plus_1"],
+        rows: Int64[Tensor, " k"] | None,
+        *,
+        keep: bool,
+    ) -> tuple[Float[Tensor, "m H"], Float[Tensor, " k"] | None]:
+        """Pooled rows, and with `keep` the weights."""
+        check_offsets(offsets, len(h) if rows is None else len(rows))
+        if rows is not None:
+            check_index(rows, len(h))
+        m, H = len(offsets) - 1, h.shape[1]
+        pooled = h.new_empty(m, H)
+        weights = h.new_empty(len(h) if rows is None else len(rows)) if keep else None
+        self._call("attend", m, offsets, rows, H, h, scores, weights, pooled, torch.get_num_threads())
+        return pooled, weights
+
+    def attend_backward(
+        self,
+        h: Float[Tensor, "n H"],
+        weights: Float[Tensor, " n"],
+        offsets: Int64[Tensor, " m_plus_1"],
+        d_pooled: Float[Tensor, "m H"],
+        d_weights: Float[Tensor, " n"] | None,
+    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, " n"]]:
+        """Gradients of h and of the scores."""
+        m, H = d_pooled.shape
+        dh, d_scores = torch.empty_like(h), torch.empty_like(weights)
+        threads = torch.get_num_threads()
+        self._call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
+        return dh, d_scores
+
+    def pair_attention(
+        self,
+        left: Float[Tensor, "F A_plus_C"],
+        right: Float[Tensor, "B A_plus_C"],
+        context: Float[Tensor, " A"],
+        offsets: Int64[Tensor, " v_plus_1"],
+        forward_nodes: Int64[Tensor, " k"],
+        backward_nodes: Int64[Tensor, " k"],
+    ) -> Float[Tensor, "v C"]:
+        check_offsets(offsets, len(forward_nodes))
+        check_index(forward_nodes, len(left))
+        check_index(backward_nodes, len(right))
+        variants, A, C = len(offsets) - 1, len(context), left.shape[1] - len(context)
+        logits = left.new_empty(variants, C)
+        self._call(
+            "pair_attention", variants, offsets, forward_nodes, backward_nodes, A, C, left, right, context, logits,
+            torch.get_num_threads(),
+        )  # fmt: skip
+        return logits
+
+    def _call(self, name: str, *arguments: Tensor | int | None) -> None:
+        for argument in arguments:
+            if isinstance(argument, Tensor) and not argument.is_contiguous():
+                raise ValueError(f"{name} needs contiguous tensors")
+        getattr(self._library, name)(
+            *(
+                ctypes.c_void_p(argument.data_ptr())
+                if isinstance(argument, Tensor)
+                else (None if argument is None else ctypes.c_int64(argument))
+                for argument in arguments
+            )
+        )
+
+
+def check_index(index: Int64[Tensor, " k"], size: int) -> None:
+    if len(index):
+        low, high = (int(bound) for bound in torch.aminmax(index))
+        if low < 0 or high >= size:
+            raise IndexError(f"row numbers from {low} to {high} for {size} rows")
+
+
+def check_offsets(offsets: Int64[Tensor, " m_plus_1"], rows: int) -> None:
+    if int(offsets[0]) != 0 or int(offsets[-1]) != rows or bool((offsets.diff() < 0).any()):
+        raise IndexError(f"offsets must rise from 0 to {rows}, the number of rows")
+
+
+def _sequences(packing: Packing) -> tuple[int, Tensor, Tensor, int]:
+    return len(packing.offsets) - 1, packing.offsets, packing.sequences, int(packing.reverse)
