@@ -10,6 +10,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.errors import DataError
+from emhrnn.layers.native import native_kernels
 from emhrnn.models.output import log_likelihood
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 from tests.oracles import brute_force, em_hrnn
@@ -104,14 +105,31 @@ def test_batch_order_does_not_matter():
         torch.testing.assert_close(whole[rows == d], one, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("native", [False, True])
 @torch.no_grad()
-def test_long_and_short_sentences_in_single_precision():
+def test_long_and_short_sentences_in_single_precision(native):
     model = small_model(scale=1.5).float()
     batch = make_batch([[1, 300, 2], [57, 1, 1], [1], [120, 33]])
     states, z = model.words(batch), random_z(batch, rate=0.23)
     blocks = local_blocks(batch, 4, 4, generator=np.random.default_rng(1))
-    fast = configuration_likelihood(model, batch, states, z, blocks)
+    with native_kernels(native):
+        fast = configuration_likelihood(model, batch, states, z, blocks)
     torch.testing.assert_close(fast, by_encoding(model, batch, states, z, blocks), rtol=0, atol=1e-4)
+
+
+@given(shapes(4, 4, 7), seeds)
+@settings(max_examples=10, deadline=None)
+@torch.no_grad()
+def test_both_back_ends_agree_with_double_precision(lengths, seed):
+    model, batch = small_model(seed), make_batch(lengths, seed)
+    z = random_z(batch, seed)
+    blocks = local_blocks(batch, 3, 4, generator=np.random.default_rng(seed))
+    exact = configuration_likelihood(model, batch, model.words(batch), z, blocks)
+    model.float()
+    for native in (False, True):
+        with native_kernels(native):
+            fast = configuration_likelihood(model, batch, model.words(batch), z, blocks)
+        torch.testing.assert_close(fast.double(), exact, rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
