@@ -1,0 +1,146 @@
+r"""fastText: the mean of word and word-pair vectors, and a linear classifier (Joulin et al., EACL 2017). The library
+trains it; its matrices are kept as tensors, so that prediction needs neither the library nor its file format.
+
+    the  room  was  great  </s>      each word and each pair of neighbours has a vector; pairs share hashed buckets
+    \_________________________/      mean
+                 v
+             softmax(W v)
+
+The library reads a text file. We write word ids into it, so a word is its decimal number; the hash of a pair is the
+library's own (FNV-1a of both words, 32 bits and signed), which makes the buckets meet.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.models.fasttext_process import ENVIRONMENT, INPUT, LABELS, OUTPUT, WORDS
+from emhrnn.models.fitting import labels_of
+from emhrnn.models.output import Output
+
+END = "</s>"  # the library puts it behind every line
+LABEL = "__label__"
+
+
+class FastText(nn.Module):
+    rows: Tensor
+    seen: Tensor
+    weight: Tensor
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        classes: int,
+        size: int = 50,
+        buckets: int = 200_000,
+        epochs: int = 10,
+        learning_rate: float = 0.5,
+    ) -> None:
+        super().__init__()
+        self.buckets = buckets
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.end = vocabulary  # the row of END, behind the words
+        self.hashes = _hashes(vocabulary)
+        self.register_buffer("rows", torch.zeros(vocabulary + 1 + buckets, size))  # words, END, buckets of pairs
+        self.register_buffer("seen", torch.zeros(vocabulary + 1, dtype=torch.bool))  # words of the training data
+        self.register_buffer("weight", torch.zeros(classes, size))
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        index, offsets = self._features(batch)
+        v = nn.functional.embedding_bag(index, self.rows, offsets, mode="mean", include_last_offset=True)
+        return Output(v @ self.weight.t(), v)
+
+    def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
+        if importlib.util.find_spec("fasttext") is None:
+            raise ConfigError("the model fasttext needs the fastText library; pip install 'emhrnn[bench]'")
+        several = labels_of(batches).ndim == 2
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            with (folder / "train.txt").open("w", encoding="ascii") as file:
+                file.writelines(line for batch in batches for line in _lines(batch))
+            settings = {
+                "input": str(folder / "train.txt"),
+                "dim": self.rows.shape[1],
+                "wordNgrams": 2,
+                "bucket": self.buckets,
+                "minCount": 1,
+                "epoch": self.epochs,
+                "lr": self.learning_rate,
+                "loss": "ova" if several else "softmax",
+                "thread": 1,  # with more, the result depends on who comes first
+                "seed": seed,
+                "verbose": 0,
+            }
+            (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+            process = subprocess.run(
+                [sys.executable, "-m", "emhrnn.models.fasttext_process", str(folder / "settings.json"), str(folder)],
+                env=os.environ | ENVIRONMENT,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if process.returncode:
+                reason = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+                raise TrainingError(f"fastText failed: {reason[0]}; try a smaller training.learning_rate")
+            self._take(folder)
+
+    def _take(self, folder: Path) -> None:
+        """The library's matrices in our order of words and classes."""
+        words = json.loads((folder / WORDS).read_text(encoding="utf-8"))
+        labels = json.loads((folder / LABELS).read_text(encoding="utf-8"))
+        rows = torch.from_numpy(np.load(folder / INPUT, allow_pickle=False))
+        ids = torch.tensor([self.end if word == END else int(word) for word in words])
+        classes = torch.tensor([int(label.removeprefix(LABEL)) for label in labels])
+        self.rows.zero_()[ids] = rows[: len(ids)]
+        self.rows[self.end + 1 :] = rows[len(ids) :]
+        self.seen.zero_()[ids] = True
+        self.weight.zero_()[classes] = torch.from_numpy(np.load(folder / OUTPUT, allow_pickle=False))
+
+    def _features(self, batch: Batch) -> tuple[Int64[Tensor, " k"], Int64[Tensor, " documents_plus_1"]]:
+        """Rows of the words and pairs of each document."""
+        words = np.insert(batch.words, batch.word_offsets[1:], self.end)  # END behind every document
+        document = np.repeat(np.arange(batch.n_documents), batch.document_lengths + 1)
+        pair = words[:-1] != self.end  # a word and its right neighbour
+        hashes = self.hashes[words]
+        mixed = hashes[:-1] * np.uint64(116049371) + hashes[1:]
+        rows_of_pairs = self.end + 1 + (mixed % np.uint64(self.buckets)).astype(np.int64)
+        known = self.seen.numpy()[words]
+        index = np.concatenate([words[known], rows_of_pairs[pair]])
+        owner = np.concatenate([document[known], document[:-1][pair]])
+        order = np.argsort(owner, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=batch.n_documents))])
+        return torch.from_numpy(index[order]), torch.from_numpy(offsets)
+
+
+def _lines(batch: Batch) -> Iterator[str]:
+    labels = np.asarray(batch.labels)
+    for d in range(batch.n_documents):
+        classes = np.flatnonzero(labels[d]) if labels.ndim == 2 else [labels[d]]
+        words = batch.words[batch.word_offsets[d] : batch.word_offsets[d + 1]]
+        yield " ".join([*(f"{LABEL}{c}" for c in classes), *map(str, words.tolist())]) + "\n"
+
+
+def _hashes(vocabulary: int) -> np.ndarray:
+    """FNV-1a of each word's number and, last, of END: 32 bits, taken for signed, in 64 bits that wrap around."""
+    spelled = np.array([*map(str, range(vocabulary)), END], dtype=np.bytes_)
+    letters = spelled.view(np.uint8).reshape(len(spelled), -1)
+    value = np.full(len(spelled), 2166136261, dtype=np.uint32)
+    for column in letters.T:
+        mixed = (value ^ column) * np.uint32(16777619)
+        value = np.where(column > 0, mixed, value)  # zeros fill up shorter words
+    return value.view(np.int32).astype(np.int64).view(np.uint64)

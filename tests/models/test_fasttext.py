@@ -1,0 +1,106 @@
+"""fastText: our prediction from its matrices against the library's own prediction."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.models import fasttext as our_fasttext
+from emhrnn.models.fasttext import FastText, _lines
+from tests.models.examples import CLASSES, VOCABULARY, check_survives_saving, make_batch, separable_batch
+
+LIBRARY = """
+import json, sys, fasttext
+model = fasttext.load_model(sys.argv[1])
+answers = []
+for text in json.load(sys.stdin):
+    labels, probabilities = model.predict(text, k=-1)
+    answers.append(dict(zip(labels, map(float, probabilities))))
+print(json.dumps(answers))
+"""
+
+
+def small(**settings) -> FastText:
+    sizes = {"size": 8, "buckets": 50, "epochs": 20, "learning_rate": 0.5}
+    return FastText(vocabulary=VOCABULARY, classes=CLASSES, **sizes | settings)
+
+
+def test_hashes_are_those_of_the_library() -> None:
+    def fnv(word: str) -> int:
+        value = 2166136261
+        for letter in word.encode():
+            value = ((value ^ letter) * 16777619) % 2**32
+        return (value - 2**32 if value >= 2**31 else value) % 2**64
+
+    expected = [fnv(word) for word in [*map(str, range(120)), "</s>"]]
+    assert our_fasttext._hashes(120).tolist() == expected
+
+
+def test_predicts_what_the_library_predicts(tmp_path, monkeypatch) -> None:
+    train, test = separable_batch(30), make_batch([[5, 2], [1], [4, 4, 3], [6]])
+    test.words[0] = 2  # in no training document
+    saved = tmp_path / "model.bin"
+    run = subprocess.run
+
+    def run_and_save(command, **settings):
+        """Trains as `fit` does and keeps the library's own file, too."""
+        code = (
+            "import sys, fasttext; learn = fasttext.train_supervised\n"
+            f"def keep(**settings):\n    model = learn(**settings); model.save_model({str(saved)!r}); return model\n"
+            "fasttext.train_supervised = keep\n"
+            "import json, pathlib; from emhrnn.models.fasttext_process import train\n"
+            "train(json.loads(pathlib.Path(sys.argv[1]).read_text()), pathlib.Path(sys.argv[2]))"
+        )
+        return run([sys.executable, "-c", code, *command[3:]], **settings)
+
+    model = small()
+    monkeypatch.setattr(our_fasttext.subprocess, "run", run_and_save)
+    model.fit([train])
+    texts = [line.split(" ", 1)[1].strip() for line in _lines(test)]
+    answer = run(
+        [sys.executable, "-c", LIBRARY, str(saved)], input=json.dumps(texts), capture_output=True, text=True, check=True
+    )
+    theirs = [[row[f"__label__{c}"] for c in range(CLASSES)] for row in json.loads(answer.stdout)]
+    ours = torch.softmax(model(test).logits, dim=1)
+    np.testing.assert_allclose(ours.numpy(), theirs, atol=2e-5)  # the library adds 1e-5 to each
+
+
+def test_fits_is_deterministic_and_survives_saving() -> None:
+    batch = separable_batch()
+    model, again = small(), small()
+    model.fit([batch])
+    again.fit([batch])
+    assert torch.equal(model.rows, again.rows)
+    assert np.array_equal(model(batch).logits.argmax(1).numpy(), batch.labels)
+    check_survives_saving(model, small(), batch)
+
+
+def test_multi_label() -> None:
+    one = separable_batch()
+    several = Batch(
+        words=one.words,
+        sentence_offsets=one.sentence_offsets,
+        document_offsets=one.document_offsets,
+        rows=one.rows,
+        labels=np.eye(CLASSES, dtype=np.float32)[one.labels],
+    )
+    model = small()
+    model.fit([several])
+    assert ((model(several).logits.numpy() > 0) == several.labels).mean() > 0.9
+
+
+def test_without_the_library(monkeypatch) -> None:
+    monkeypatch.setattr(our_fasttext.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(our_fasttext.ConfigError, match="needs the fastText library; pip install"):
+        small().fit([separable_batch()])
+
+
+def test_failure_is_told(monkeypatch) -> None:
+    failed = subprocess.CompletedProcess([], 1, "", "Traceback\nRuntimeError: Encountered NaN.\n")
+    monkeypatch.setattr(our_fasttext.subprocess, "run", lambda *arguments, **settings: failed)
+    with pytest.raises(our_fasttext.TrainingError, match="fastText failed: RuntimeError: Encountered NaN"):
+        small().fit([separable_batch()])
