@@ -76,8 +76,9 @@ def test_words_are_ordered_by_frequency_and_rare_ones_are_unknown() -> None:
     assert corpus.report.unknown_rate == pytest.approx(1 / 6)
 
 
-def test_only_known_words_enter_the_vocabulary() -> None:
-    assert Corpus.from_texts(["b a a", "a b c"], known={"b", "c", "z"}).vocabulary.words == ["<unk>", "b", "c"]
+def test_known_words_enter_the_vocabulary_however_rare_they_are() -> None:
+    corpus = Corpus.from_texts(["b a a", "a b c d"], min_count=2, known={"b", "c", "z"})
+    assert corpus.vocabulary.words == ["<unk>", "a", "b", "c"]
 
 
 def test_a_given_vocabulary_is_used_as_it_is() -> None:

@@ -108,8 +108,10 @@ def second_pass(assembly: Assembly, words: GrowingVocabulary, recipe: Recipe, re
 
 
 def _choose(words: GrowingVocabulary, counts: np.ndarray, recipe: Recipe) -> Vocabulary:
-    known = recipe.known
-    pairs = zip(words.words, counts.tolist(), strict=True)
     # The first entry is <unk>, which no text contains; only kept empty documents count for it.
-    counted = {word: count for word, count in pairs if known is None or word in known}
+    counted = dict(zip(words.words, counts.tolist(), strict=True))
+    if recipe.known is not None:
+        for word, count in counted.items():
+            if count < recipe.min_count and word in recipe.known:
+                counted[word] = recipe.min_count
     return Vocabulary.from_counts(counted, min_count=recipe.min_count, max_size=recipe.max_words)

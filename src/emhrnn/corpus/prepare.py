@@ -52,8 +52,8 @@ def prepare(
         columns: names of the columns; by default guessed. The report says which were taken.
         split: read only the rows with this value in the split column.
         vocabulary: a vocabulary to use as it is, for example that of a trained model. Without it, one is made of the
-            words that occur at least `min_count` times, at most `max_words` of them, and, where `known` is given,
-            only of words in it, for example those of pretrained vectors.
+            words that occur at least `min_count` times, at most `max_words` of them; words in `known`, for example
+            those of pretrained vectors, count as frequent enough however rare they are.
         classes: the class names in the order of their ids; a row with any other label is an error. By default, the
             labels found: numbers by value, others by the alphabet.
         users, products: names in the order of their ids; any other becomes -1. By default, the names found.

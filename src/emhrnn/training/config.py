@@ -28,7 +28,10 @@ class DataConfig(Section):
     """How text becomes word ids, and how data is split."""
 
     lowercase: bool = True
-    min_count: int = Field(2, ge=1, description="words seen less often are unknown, unless the vectors know them")
+    vocabulary: Literal["data", "vectors", "both"] = Field(
+        "both", description="words of the data (seen min_count times), of the vectors (the paper), or of both"
+    )
+    min_count: int = Field(2, ge=1, description="words of the data that are seen less often are unknown")
     max_vocabulary: int | None = Field(None, ge=1)
     max_sentence_words: int | None = Field(None, ge=1, description="cap; the corpus report counts what it touches")
     max_sentences: int | None = Field(None, ge=1)
@@ -104,6 +107,7 @@ class Config(Section):
 
 # The letter of the paper (SPEC 1.8). The learning rate is to be picked on validation.
 PAPER: dict[str, dict[str, Any]] = {
+    "data": {"vocabulary": "vectors"},
     "model": {"tune_embedding": False, "bidirectional_words": False, "dropout": 0.0},
     "em": {"estep": "local", "focus": False, "impute": "prior", "warmup_epochs": 0},
     "training": {

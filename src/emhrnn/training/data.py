@@ -33,28 +33,31 @@ def text_settings(config: DataConfig) -> TextSettings:
 def training_corpus(
     data: Named, destination: Path, config: Config, vectors: Vectors | None, *, progress: bool
 ) -> Corpus:
-    """The training data with the vocabulary that the model will have.
-
-    Frozen vectors bring their own vocabulary, as in the paper: every word that they know. Vectors that are tuned start
-    from them, and the vocabulary is that of the data, since other words are never tuned."""
-    own_words = (
-        Vocabulary.from_words(vectors.words) if vectors is not None and not config.model.tune_embedding else None
-    )
+    """The training data in the vocabulary that the model will have: the words of the data, or those of the vectors (the
+    paper: any other word is unknown), or both, so that a word that is new at test time still has its vector."""
+    wanted = "data" if vectors is None else config.data.vocabulary
+    pretrained = None if vectors is None else Vocabulary.from_words(vectors.words)
     if is_corpus(data.path):
         corpus = Corpus.open(data.path)
-        return corpus if own_words is None else corpus.remap(own_words)
-    return prepare(
-        data.path,
-        destination,
-        format=data.format,
-        columns=data.columns,
-        split=data.split,
-        vocabulary=own_words,
-        min_count=config.data.min_count,
-        max_words=config.data.max_vocabulary,
-        text=text_settings(config.data),
-        progress=progress,
-    )
+    else:
+        corpus = prepare(
+            data.path,
+            destination,
+            format=data.format,
+            columns=data.columns,
+            split=data.split,
+            vocabulary=pretrained if wanted == "vectors" else None,
+            min_count=config.data.min_count,
+            max_words=config.data.max_vocabulary,
+            known=pretrained if wanted == "both" else None,
+            text=text_settings(config.data),
+            progress=progress,
+        )
+    if pretrained is not None and wanted == "vectors":
+        return corpus.remap(pretrained)
+    if pretrained is not None and wanted == "both":
+        return corpus.remap(corpus.vocabulary | pretrained)
+    return corpus
 
 
 def other_corpus(
