@@ -1,0 +1,230 @@
+r"""A pretrained transformer with a linear head: Bert-base fine-tuning after Sun et al. (2019; SPEC 5), for any encoder
+in Hugging Face's format.
+
+    the first 128 and the last 382 word pieces of the document
+    [CLS] p p p ... p | p ... p [SEP]
+    encoder (BERT, MiniLM, MPNet, ...)
+    v = state of [CLS], or the mean of all states
+    softmax(W_c v + b_c)
+
+`Transformer` is fine-tuned whole: base learning rate 2e-5, and a layer k of L learns at decay^(L - k) of it
+(`learning_rate_scales`). `FrozenTransformer` runs the encoder once per document and fits the head alone: for CPUs.
+
+The encoder must be on this machine: a folder with config.json, model.safetensors and a tokenizer, or the name of a
+model in the local cache. Pickled weights are refused. To load a trained run, the folder must still be there: the run
+holds all weights, the folder says what network they belong to.
+
+The text comes from the batch: each word of the vocabulary is cut into pieces once, and a batch looks them up. So the
+encoder sees normalised, lower-cased words, and [UNK] for words outside the vocabulary; keep the vocabulary complete
+with data.min_count = 1.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
+from emhrnn.models.dense import dense
+from emhrnn.models.embedding import UNKNOWN
+from emhrnn.models.fitting import fit_linear, labels_of
+from emhrnn.models.output import Output
+
+Pooling = Literal["cls", "mean"]
+
+
+class Encoder(nn.Module):
+    """Batch -> one vector per document."""
+
+    pieces: Tensor
+    piece_offsets: Tensor
+
+    def __init__(self, source: str, vocabulary: Sequence[str], *, pooling: Pooling, head: int, tail: int) -> None:
+        super().__init__()
+        tokenizer, network = _load(source)
+        self.network = network
+        self.pooling = pooling
+        limit = int(getattr(network.config, "max_position_embeddings", head + tail + 2)) - 2
+        self.tail = min(tail, max(limit - head, 0))
+        self.head = min(head, limit)
+        self.first, self.last, self.pad = _special(tokenizer)
+        pieces = tokenizer([" " + word for word in vocabulary], add_special_tokens=False)["input_ids"]
+        pieces[UNKNOWN] = [tokenizer.unk_token_id]
+        lengths = [len(part) for part in pieces]
+        self.register_buffer("pieces", torch.tensor([piece for part in pieces for piece in part]))
+        self.register_buffer("piece_offsets", torch.from_numpy(np.cumsum([0, *lengths], dtype=np.int64)))
+
+    @property
+    def size(self) -> int:
+        return int(self.network.config.hidden_size)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "documents size"]:
+        ids, mask = self.padded(batch)
+        states = self.network(input_ids=ids, attention_mask=mask).last_hidden_state  # (documents, length, size)
+        if self.pooling == "cls":
+            first: Tensor = states[:, 0]
+            return first
+        weights = mask.to(states.dtype).unsqueeze(2)
+        mean: Tensor = (states * weights).sum(1) / weights.sum(1)
+        return mean
+
+    def padded(self, batch: Batch) -> tuple[Int64[Tensor, "documents length"], Int64[Tensor, "documents length"]]:
+        """[CLS], head and tail of each document's pieces, [SEP], padding; and a mask that is 1 before the padding."""
+        pieces, offsets = self._pieces_of(batch)
+        lengths = np.diff(offsets)
+        kept = np.minimum(lengths, self.head + self.tail)
+        place = np.arange(kept.max() + 2)
+        skipped = np.where(place > self.head, (lengths - kept)[:, None], 0)  # the middle of a long document
+        rows = np.clip(offsets[:-1, None] + place - 1 + skipped, 0, len(pieces) - 1)
+        ids = np.where(place <= kept[:, None], pieces[rows], self.pad)
+        ids[:, 0] = self.first
+        ids[np.arange(len(ids)), kept + 1] = self.last
+        return torch.from_numpy(ids), torch.from_numpy((place <= kept[:, None] + 1).astype(np.int64))
+
+    def _pieces_of(self, batch: Batch) -> tuple[np.ndarray, Int64[np.ndarray, " documents_plus_1"]]:
+        """The word pieces of all documents, flat, and where each document begins."""
+        starts = self.piece_offsets.numpy()
+        lengths = np.diff(starts)[batch.words]  # (words,)
+        ends = np.cumsum(lengths)
+        index = np.arange(ends[-1]) + np.repeat(starts[batch.words] - (ends - lengths), lengths)
+        offsets = np.concatenate([[0], ends])[batch.word_offsets]
+        return self.pieces.numpy()[index], offsets
+
+
+class Transformer(nn.Module):
+    def __init__(
+        self,
+        *,
+        source: str,
+        vocabulary: Sequence[str],
+        classes: int,
+        generator: torch.Generator,
+        pooling: Pooling = "cls",
+        head: int = 128,
+        tail: int = 382,
+    ) -> None:
+        super().__init__()
+        self.encoder = Encoder(source, vocabulary, pooling=pooling, head=head, tail=tail)
+        self.output = dense(self.encoder.size, classes, generator)
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        """A generator turns the encoder's own dropout on."""
+        self.train(generator is not None)
+        if generator is None:
+            v = self.encoder(batch)
+        else:
+            # the encoder draws from torch's global generator: lend it one for this call
+            seed = int(torch.randint(2**62, (), generator=generator))
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                v = self.encoder(batch)
+        return Output(self.output(v), v)
+
+    def learning_rate_scales(self, decay: float = 0.95) -> dict[str, float]:
+        """By parameter name, the share of the learning rate: 1 for the head and the top layer, decay for the layer
+        below it, and so on down to the embeddings."""
+        layers = int(self.encoder.network.config.num_hidden_layers)
+        return {name: decay ** (layers - _depth(name, layers)) for name, _ in self.named_parameters()}
+
+
+class FrozenTransformer(nn.Module):
+    weight: Tensor
+    bias: Tensor
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        vocabulary: Sequence[str],
+        classes: int,
+        pooling: Pooling = "mean",
+        head: int = 128,
+        tail: int = 382,
+        C: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.C = C
+        self.encoder = Encoder(source, vocabulary, pooling=pooling, head=head, tail=tail).requires_grad_(False).eval()
+        self.register_buffer("weight", torch.zeros(classes, self.encoder.size))
+        self.register_buffer("bias", torch.zeros(classes))
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        v = self.encoder(batch)
+        return Output(v @ self.weight.t() + self.bias, v)
+
+    @torch.no_grad()
+    def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
+        features = torch.cat([self.encoder(batch) for batch in batches]).double()
+        mean, scale = features.mean(0), features.std(0, correction=0).clamp_min(1e-6)
+        standard = ((features - mean) / scale).numpy()
+        weight, bias = fit_linear(standard, labels_of(batches), len(self.bias), "logistic", self.C, seed)
+        self.weight.copy_(weight / scale)
+        self.bias.copy_(bias - weight.double() @ (mean / scale))
+
+
+def _load(source: str) -> tuple[Any, Any]:
+    """Tokenizer and network from the local disk."""
+    try:
+        from transformers import AutoModel, AutoTokenizer
+    except ImportError:
+        raise ConfigError("the model transformer needs transformers; pip install 'emhrnn[transformers]'") from None
+    folder = Path(source)
+    if folder.is_dir():
+        _check_files(folder)
+    elif folder.is_absolute() or source.startswith("."):
+        raise ConfigError(f"{source}: no such folder; give one with config.json, model.safetensors and a tokenizer")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # parts that the file lacks are drawn at random
+            network = AutoModel.from_pretrained(
+                source, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+            )
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(
+            f"{source}: cannot be loaded ({reason}); give a folder, or a model of the local cache, with safetensors"
+        ) from None
+    if getattr(network, "pooler", None) is not None:
+        network.pooler = None  # a layer on top of [CLS] that belongs to the pretraining task
+    return tokenizer, network
+
+
+def _check_files(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise ConfigError(f"{folder}: no config.json; give a folder saved by transformers' save_pretrained")
+    if any(folder.glob("*.safetensors")):
+        return
+    pickled = [file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for file in folder.glob(pattern)]
+    if pickled:
+        raise ConfigError(
+            f"{folder / pickled[0]}: pickled weights are not loaded, a pickle can run any code; convert to safetensors"
+        )
+    raise ConfigError(f"{folder}: no model.safetensors; give a folder saved by transformers' save_pretrained")
+
+
+def _special(tokenizer: Any) -> tuple[int, int, int]:
+    """Ids of the first and the last piece of a text and of padding."""
+    first = tokenizer.cls_token_id if tokenizer.cls_token_id is not None else tokenizer.bos_token_id
+    last = tokenizer.sep_token_id if tokenizer.sep_token_id is not None else tokenizer.eos_token_id
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    if first is None or last is None or tokenizer.unk_token_id is None:
+        raise ConfigError("the tokenizer has no [CLS], [SEP] or [UNK]; give an encoder such as BERT, MiniLM or MPNet")
+    return first, last, pad
+
+
+def _depth(name: str, layers: int) -> int:
+    """0 for the embeddings, k for layer k = 1 .. L, L for what lies above."""
+    parts = name.split(".")
+    for before, part in itertools.pairwise(parts):
+        if before in ("layer", "layers") and part.isdigit():
+            return int(part) + 1
+    return 0 if "embeddings" in parts else layers

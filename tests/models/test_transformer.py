@@ -1,0 +1,143 @@
+"""The transformer rows on a tiny random BERT: what the encoder reads, fine-tuning, frozen features, refusals."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
+from emhrnn.models.transformer import FrozenTransformer, Transformer
+from tests.models.examples import (
+    CLASSES,
+    VOCABULARY,
+    check_learns,
+    check_survives_saving,
+    generator_of,
+    separable_batch,
+)
+
+transformers = pytest.importorskip("transformers", reason="needs the extra `transformers`")
+
+WORDS = ["<unk>", "the", "rooms", "cat", "dog", "cow", "was", "nice", "clean", "old", "and", "!!"]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "room", "##s", "!", *(word for word in WORDS[1:-1] if word != "rooms")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("bert")
+    (path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    tokenizer = transformers.BertTokenizer(vocab={piece: i for i, piece in enumerate(PIECES)})
+    tokenizer.save_pretrained(path)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(PIECES),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=20,
+    )
+    transformers.BertModel(config).save_pretrained(path)
+    return path
+
+
+def small(folder, seed: int = 0, **settings) -> Transformer:
+    return Transformer(source=str(folder), vocabulary=WORDS, classes=CLASSES, generator=generator_of(seed), **settings)
+
+
+def ids(*pieces: str) -> list[int]:
+    return [PIECES.index(f"[{piece}]") if piece.isupper() else PIECES.index(piece) for piece in pieces]
+
+
+def test_reads_the_pieces_of_each_word(folder) -> None:
+    batch = Batch.from_lists([[[1, 2], [0, 11]], [[3]]])
+    read, mask = small(folder).encoder.padded(batch)
+    assert read.tolist() == [
+        ids("CLS", "the", "room", "##s", "UNK", "!", "!", "SEP"),
+        ids("CLS", "cat", "SEP", "PAD", "PAD", "PAD", "PAD", "PAD"),
+    ]
+    assert mask.tolist() == [[1] * 8, [1, 1, 1, 0, 0, 0, 0, 0]]
+
+
+def test_reads_head_and_tail_of_a_long_document(folder) -> None:
+    batch = Batch.from_lists([[[1, 3, 4, 5], [6, 7, 8, 9]], [[1, 3, 4, 5, 6]], [[1, 3, 4]]])
+    read, _ = small(folder, head=2, tail=3).encoder.padded(batch)
+    assert read.tolist() == [
+        ids("CLS", "the", "cat", "nice", "clean", "old", "SEP"),
+        ids("CLS", "the", "cat", "dog", "cow", "was", "SEP"),
+        ids("CLS", "the", "cat", "dog", "SEP", "PAD", "PAD"),
+    ]
+
+
+def test_never_reads_more_than_the_encoder_can(folder) -> None:
+    model = small(folder)  # 20 positions: 18 pieces
+    assert (model.encoder.head, model.encoder.tail) == (18, 0)
+    assert model(Batch.from_lists([[[1] * 50]])).logits.isfinite().all()
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_padding_changes_nothing(folder, pooling) -> None:
+    model = small(folder, pooling=pooling)
+    short, both = Batch.from_lists([[[3, 4]]]), Batch.from_lists([[[3, 4]], [[1] * 12]])
+    with torch.no_grad():
+        torch.testing.assert_close(model(short).logits[0], model(both).logits[0])
+
+
+def test_dropout_comes_from_the_generator_alone(folder) -> None:
+    model, batch = small(folder), separable_batch(4)
+    state = torch.get_rng_state()
+    first, second = model(batch, generator_of(1)).logits, model(batch, generator_of(1)).logits
+    assert torch.equal(first, second)
+    assert not torch.equal(first, model(batch, generator_of(2)).logits)
+    assert torch.equal(model(batch).logits, model(batch).logits)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_fine_tunes_and_survives_saving(folder) -> None:
+    model, batch = small(folder), separable_batch()
+    check_learns(model, batch, steps=80, learning_rate=0.01)
+    check_survives_saving(model, small(folder, 1), batch)
+
+
+def test_lower_layers_learn_more_slowly(folder) -> None:
+    scales = small(folder).learning_rate_scales(0.5)
+    assert scales["output.weight"] == 1
+    assert {scale for name, scale in scales.items() if "layer.1." in name} == {1}
+    assert {scale for name, scale in scales.items() if "layer.0." in name} == {0.5}
+    assert {scale for name, scale in scales.items() if "embeddings" in name} == {0.25}
+
+
+def test_frozen_features(folder) -> None:
+    def fresh() -> FrozenTransformer:
+        return FrozenTransformer(source=str(folder), vocabulary=WORDS, classes=CLASSES, C=100.0)
+
+    model, batch = fresh(), separable_batch()
+    before = {name: value.clone() for name, value in model.encoder.state_dict().items()}
+    model.fit([batch])
+    assert (model(batch).logits.argmax(1).numpy() == batch.labels).mean() > 0.8
+    assert all(torch.equal(value, before[name]) for name, value in model.encoder.state_dict().items())
+    check_survives_saving(model, fresh(), batch)
+    assert len(WORDS) == VOCABULARY
+    assert np.isfinite(model(batch).v.numpy()).all()
+
+
+def test_what_cannot_be_loaded(folder, tmp_path) -> None:
+    with pytest.raises(ConfigError, match=r"no such folder; give one with config.json"):
+        small(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match=r"no config.json"):
+        small(tmp_path / "empty")
+    shutil.copytree(folder, tmp_path / "pickled")
+    (tmp_path / "pickled" / "model.safetensors").rename(tmp_path / "pickled" / "pytorch_model.bin")
+    with pytest.raises(ConfigError, match=r"pytorch_model.bin: pickled weights are not loaded"):
+        small(tmp_path / "pickled")
+    (tmp_path / "pickled" / "pytorch_model.bin").unlink()
+    with pytest.raises(ConfigError, match=r"no model.safetensors"):
+        small(tmp_path / "pickled")
+    (tmp_path / "pickled" / "model.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        small(tmp_path / "pickled")
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        small("no-such-model-in-the-cache")
