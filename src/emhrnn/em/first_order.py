@@ -15,8 +15,8 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em import configurations
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.likelihood import BUDGET, batch_labels, bytes_per_state, sentence_vectors
-from emhrnn.em.plan import chunks
-from emhrnn.em.sentence_plan import SentencePlan, flip_keys, plan_sentences
+from emhrnn.em.plan import chunks, make_sentence_plan
+from emhrnn.em.sentence_plan import SentencePlan
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
 
@@ -35,8 +35,7 @@ def first_order_likelihood(
     parts = []
     for chunk in chunks(batch, blocks, bytes_per_state=bytes_per_state(model), budget=budget, per_document=False):
         words = chunk.word_range
-        keys = flip_keys(chunk.blocks, chunk.batch.n_words)
-        plan = plan_sentences(chunk.batch, z[words], chunk.blocks, keys)
+        plan = make_sentence_plan(chunk.batch, z[words], chunk.blocks)
         with torch.no_grad():
             s = sentence_vectors(model, states.h1[words], states.scores[words], plan)  # (variants, phrase_size)
         log_p, gradient = _value_and_gradient(model, chunk.batch, s, labels[chunk.document_range])

@@ -16,6 +16,7 @@ from jaxtyping import Bool
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.document_plan import DocumentPlan, plan_documents
+from emhrnn.em.native_plan import native_plan
 from emhrnn.em.sentence_plan import SentencePlan, flip_keys, plan_sentences
 
 PHRASES_PER_SENTENCE = 8  # a guess for the byte budget
@@ -28,9 +29,20 @@ class Plan:
 
 
 def make_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> Plan:
+    if made := native_plan(batch, z, blocks):
+        sentences, documents = made
+        assert documents is not None
+        return Plan(sentences, documents)
     keys = flip_keys(blocks, batch.n_words)
     sentences = plan_sentences(batch, z, blocks, keys)
     return Plan(sentences, plan_documents(batch, z, blocks, keys, sentences))
+
+
+def make_sentence_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> SentencePlan:
+    """Only the sentences, for E-steps that re-encode no document."""
+    if made := native_plan(batch, z, blocks, with_documents=False):
+        return made[0]
+    return plan_sentences(batch, z, blocks, flip_keys(blocks, batch.n_words))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Compiles kernels.cpp once per source, compiler and CPU, into a cache folder of the user, and loads it.
+"""Compiles a C++ file once per source, compiler and CPU, into a cache folder of the user, and loads it.
 
 The folder is $EMHRNN_CACHE, or else emhrnn in $XDG_CACHE_HOME, or else ~/.cache/emhrnn. Processes that build at the
 same time do not disturb each other: each writes a file of its own and renames it.
@@ -30,18 +30,19 @@ class BuildError(Exception):
     """Why there are no kernels, in one line."""
 
 
-def load_library() -> ctypes.CDLL:
-    """The compiled kernels, from the cache if they are there."""
+def load_library(source: Path | None = None) -> ctypes.CDLL:
+    """The compiled file (the kernels, if none is named), from the cache if it is there."""
+    source = source or SOURCE
     compiler = find_compiler()
     flags = (*FLAGS, *CAPABILITY_FLAGS.get(torch.backends.cpu.get_cpu_capability(), ()))
-    library = cache_folder() / f"kernels-{_key(compiler, flags)}.so"
+    library = cache_folder() / f"{source.stem}-{_key(compiler, flags, source)}.so"
     try:
         if library.exists():
             try:
                 return ctypes.CDLL(str(library))
             except OSError:
                 pass  # damaged: build it again
-        _compile(compiler, flags, library)
+        _compile(compiler, flags, source, library)
         return ctypes.CDLL(str(library))
     except OSError as error:
         raise BuildError(f"cannot use {library}: {error}; set EMHRNN_CACHE to a folder that can be written") from error
@@ -63,18 +64,18 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "emhrnn"
 
 
-def _key(compiler: list[str], flags: tuple[str, ...]) -> str:
+def _key(compiler: list[str], flags: tuple[str, ...], source: Path) -> str:
     version = _run([*compiler, "--version"])
-    what = [SOURCE.read_text(), version, platform.machine(), *compiler, *flags]
+    what = [source.read_text(), version, platform.machine(), *compiler, *flags]
     return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
 
 
-def _compile(compiler: list[str], flags: tuple[str, ...], library: Path) -> None:
+def _compile(compiler: list[str], flags: tuple[str, ...], source: Path, library: Path) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     handle, unfinished = tempfile.mkstemp(dir=library.parent, suffix=".so")
     os.close(handle)
     try:
-        _run([*compiler, *flags, str(SOURCE), "-o", unfinished])
+        _run([*compiler, *flags, str(source), "-o", unfinished])
         os.replace(unfinished, library)
     finally:
         Path(unfinished).unlink(missing_ok=True)
