@@ -68,12 +68,12 @@ class HAN(nn.Module):
 
 
 class MeanPool(nn.Module):
-    """The mean of each segment: attention with equal scores."""
+    """The mean of each segment: attention with equal scores, which are not worth showing."""
 
     def forward(
         self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
-    ) -> tuple[Float[Tensor, "m H"], Float[Tensor, " n"]]:
-        return attend(h, h.new_zeros(len(h)), offsets)
+    ) -> tuple[Float[Tensor, "m H"], None]:
+        return attend(h, h.new_zeros(len(h)), offsets)[0], None
 
 
 class MaxPool(nn.Module):

@@ -1,15 +1,23 @@
-"""The one table from a model's name to the function that builds it."""
+"""The one table of systems: name -> how it is built and learns, what it needs, what it can show and who wrote it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.errors import ConfigError
+from emhrnn.models.basis_cust import BasisCust
+from emhrnn.models.cma import CMA
+from emhrnn.models.cnn_word import CNNWord
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.grnn import GRNN
+from emhrnn.models.han import HAN
+from emhrnn.models.hm_rnn import HMRNN
+from emhrnn.models.lstm import MeanLSTM
+from emhrnn.models.mhs_rnn import MHSRNN
 from emhrnn.models.segmentation import PAPER_RATE, rule
 
 
@@ -27,34 +35,275 @@ class Sizes:
     dropout: float = 0.0
     segmentation: str = "learned"
     rate: float = PAPER_RATE
+    layers: int = 3  # hm-rnn
+    features: int = 256  # cnn-word: of each convolution
+    dense_size: int = 1024  # cnn-word
+    length: int = 231  # cnn-word: words it reads
+    users: int = 0  # cma, basis-cust: how many the training data have
+    products: int = 0
+    ids: bool = True  # cma, basis-cust: false is the same model without ids
+    id_size: int = 64
+    bases: int = 4  # basis-cust
+    customize: str = "linear"  # basis-cust
+    means: int = 5000  # bag-of-means
+    max_features: int = 200_000  # tfidf-*: most n-grams
+    buckets: int = 200_000  # fasttext: of word pairs
+    fit_epochs: int | None = None  # sswe-svm, fasttext: passes over the data; none = the model's own
+    C: float | None = None  # linear classifiers: inverse strength of the regularisation; none = the model's own
+    pretrained: str = ""  # transformer: folder, or name in the local cache
+    frozen: bool = False  # transformer: only fit a linear head
 
 
-class Builder(Protocol):
-    def __call__(
-        self, sizes: Sizes, table: Float[Tensor, "vocabulary size"], vocabulary: Sequence[str], seed: int
-    ) -> nn.Module: ...
+Builder = Callable[[Sizes, Tensor, Sequence[str], int], nn.Module]  # sizes, word vectors, vocabulary, seed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A system. `learns` by EM, by gradient descent or by a fit in one go (models/fitting.py)."""
+
+    build: Builder
+    learns: Literal["em", "gradient", "fit"]
+    reference: str
+    needs: tuple[str, ...] = ()  # beyond text and labels: word vectors, ids, pretrained weights, the fastText library
+    shows: tuple[str, ...] = ()  # weights it gives: words, phrases, sentences; boundaries
+
+    def to_dict(self) -> dict[str, Any]:
+        facts = asdict(self)
+        del facts["build"]
+        return facts
+
+
+def _common(sizes: Sizes, table: Tensor, seed: int) -> dict[str, Any]:
+    """What every model that learns by gradient descent takes."""
+    return {
+        "table": table,
+        "classes": sizes.classes,
+        "generator": torch.Generator().manual_seed(seed),
+        "tune_embedding": sizes.tune_embedding,
+        "dropout": sizes.dropout,
+    }
+
+
+def _given(**settings: float | None) -> dict[str, Any]:
+    """Those that are set; a model's own default stands for the rest."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def build_em_hrnn(
     sizes: Sizes, table: Float[Tensor, "vocabulary size"], vocabulary: Sequence[str], seed: int
 ) -> EMHRNN:
     return EMHRNN(
-        table=table,
-        classes=sizes.classes,
-        generator=torch.Generator().manual_seed(seed),
-        tune_embedding=sizes.tune_embedding,
+        **_common(sizes, table, seed),
         word_size=sizes.word_size,
         phrase_size=sizes.phrase_size,
         sentence_size=sizes.sentence_size,
         attention_size=sizes.attention_size,
         bidirectional_words=sizes.bidirectional_words,
-        dropout=sizes.dropout,
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),
     )
 
 
-MODELS: dict[str, Builder] = {"em-hrnn": build_em_hrnn}
+def _han(pooling: Literal["attention", "mean", "max"]) -> Builder:
+    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> HAN:
+        return HAN(
+            **_common(sizes, table, seed),
+            pooling=pooling,
+            word_size=sizes.word_size,
+            sentence_size=sizes.sentence_size,
+            attention_size=sizes.attention_size,
+        )
+
+    return build
+
+
+def build_lstm(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> MeanLSTM:
+    return MeanLSTM(**_common(sizes, table, seed), word_size=sizes.word_size)
+
+
+def build_cnn_word(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> CNNWord:
+    return CNNWord(
+        **_common(sizes, table, seed), features=sizes.features, dense_size=sizes.dense_size, length=sizes.length
+    )
+
+
+def _grnn(sentences: Literal["convolution", "lstm"]) -> Builder:
+    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> GRNN:
+        return GRNN(
+            **_common(sizes, table, seed),
+            sentences=sentences,
+            word_size=sizes.word_size,
+            sentence_size=sizes.sentence_size,
+        )
+
+    return build
+
+
+def build_hm_rnn(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> HMRNN:
+    return HMRNN(**_common(sizes, table, seed), layers=sizes.layers, word_size=sizes.word_size)
+
+
+def _mhs_rnn(attention: bool) -> Builder:
+    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> MHSRNN:
+        return MHSRNN(
+            **_common(sizes, table, seed),
+            attention=attention,
+            word_size=sizes.word_size,
+            sentence_size=sizes.sentence_size,
+            attention_size=sizes.attention_size,
+        )
+
+    return build
+
+
+def build_cma(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> CMA:
+    return CMA(
+        **_common(sizes, table, seed),
+        users=sizes.users,
+        products=sizes.products,
+        ids=sizes.ids,
+        id_size=sizes.id_size,
+        word_size=sizes.word_size,
+        sentence_size=sizes.sentence_size,
+        attention_size=sizes.attention_size,
+    )
+
+
+def build_basis_cust(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> BasisCust:
+    return BasisCust(
+        **_common(sizes, table, seed),
+        users=sizes.users,
+        products=sizes.products,
+        ids=sizes.ids,
+        id_size=sizes.id_size,
+        bases=sizes.bases,
+        customize=sizes.customize,
+        word_size=sizes.word_size,
+        attention_size=sizes.attention_size,
+    )
+
+
+# The rest are imported when they are built: scikit-learn and transformers take seconds to load.
+
+
+def build_bag_of_means(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    from emhrnn.models.bag_of_means import BagOfMeans
+
+    return BagOfMeans(table=table, classes=sizes.classes, means=sizes.means, **_given(C=sizes.C))
+
+
+def build_sswe(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    from emhrnn.models.sswe import SSWE
+
+    return SSWE(table=table, classes=sizes.classes, **_given(C=sizes.C, epochs=sizes.fit_epochs))
+
+
+def _tfidf(kind: Literal["logistic", "svm"]) -> Builder:
+    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+        from emhrnn.models.tfidf import TfIdf
+
+        return TfIdf(
+            vocabulary=len(vocabulary),
+            classes=sizes.classes,
+            kind=kind,
+            max_features=sizes.max_features,
+            **_given(C=sizes.C),
+        )
+
+    return build
+
+
+def build_fasttext(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    from emhrnn.models.fasttext import FastText
+
+    return FastText(
+        vocabulary=len(vocabulary),
+        classes=sizes.classes,
+        size=sizes.word_size,
+        buckets=sizes.buckets,
+        **_given(epochs=sizes.fit_epochs),
+    )
+
+
+def build_transformer(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    from emhrnn.models.transformer import FrozenTransformer, Transformer
+
+    if not sizes.pretrained:
+        raise ConfigError(
+            "transformer needs pretrained weights; set model.pretrained to a folder with model.safetensors"
+        )
+    if sizes.frozen:
+        return FrozenTransformer(
+            source=sizes.pretrained, vocabulary=vocabulary, classes=sizes.classes, **_given(C=sizes.C)
+        )
+    return Transformer(
+        source=sizes.pretrained,
+        vocabulary=vocabulary,
+        classes=sizes.classes,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+HAN_PAPER = "Yang et al., NAACL 2016"
+ZHANG_PAPER = "Zhang et al., NIPS 2015"
+TANG_PAPER = "Tang, Qin and Liu, EMNLP 2015"
+MHS_PAPER = "Luo and Zhu, arXiv 2106.02562"
+
+MODELS: dict[str, Row] = {
+    "em-hrnn": Row(
+        build=build_em_hrnn,
+        learns="em",
+        reference="Luo and Zhu, EM-HRNN",
+        shows=("words", "phrases", "sentences", "boundaries"),
+    ),
+    "hn-att": Row(build=_han("attention"), learns="gradient", reference=HAN_PAPER, shows=("words", "sentences")),
+    "hn-ave": Row(build=_han("mean"), learns="gradient", reference=HAN_PAPER),
+    "hn-max": Row(build=_han("max"), learns="gradient", reference=HAN_PAPER),
+    "hm-rnn": Row(
+        build=build_hm_rnn,
+        learns="gradient",
+        reference="Chung, Ahn and Bengio, ICLR 2017",
+        shows=("boundaries",),
+    ),
+    "mhs-rnn": Row(build=_mhs_rnn(False), learns="gradient", reference=MHS_PAPER, shows=("boundaries",)),
+    "mhs-rnn-att": Row(
+        build=_mhs_rnn(True),
+        learns="gradient",
+        reference=MHS_PAPER,
+        shows=("words", "phrases", "sentences", "boundaries"),
+    ),
+    "lstm": Row(build=build_lstm, learns="gradient", reference=ZHANG_PAPER),
+    "cnn-word": Row(build=build_cnn_word, learns="gradient", reference=ZHANG_PAPER),
+    "conv-grnn": Row(build=_grnn("convolution"), learns="gradient", reference=TANG_PAPER),
+    "lstm-grnn": Row(build=_grnn("lstm"), learns="gradient", reference=TANG_PAPER),
+    "cma": Row(
+        build=build_cma,
+        learns="gradient",
+        reference="Ma et al., IJCNLP 2017",
+        needs=("user and product ids",),
+        shows=("words", "sentences"),
+    ),
+    "basis-cust": Row(
+        build=build_basis_cust,
+        learns="gradient",
+        reference="Kim et al., TACL 2019",
+        needs=("user and product ids",),
+        shows=("words", "sentences"),
+    ),
+    "bag-of-means": Row(build=build_bag_of_means, learns="fit", reference=ZHANG_PAPER, needs=("word vectors",)),
+    "sswe-svm": Row(build=build_sswe, learns="fit", reference="Tang et al., ACL 2014"),
+    "tfidf-lr": Row(build=_tfidf("logistic"), learns="fit", reference="scikit-learn"),
+    "tfidf-svm": Row(build=_tfidf("svm"), learns="fit", reference="scikit-learn"),
+    "fasttext": Row(
+        build=build_fasttext, learns="fit", reference="Joulin et al., EACL 2017", needs=("the extra emhrnn[bench]",)
+    ),
+    "transformer": Row(
+        build=build_transformer,
+        learns="gradient",
+        reference="Sun et al., CCL 2019",
+        needs=("pretrained weights", "the extra emhrnn[transformers]"),
+    ),
+}
 
 
 def build_model(
@@ -62,4 +311,4 @@ def build_model(
 ) -> nn.Module:
     if name not in MODELS:
         raise ConfigError(f"unknown model {name!r}; use one of {', '.join(sorted(MODELS))}")
-    return MODELS[name](sizes, table, vocabulary, seed)
+    return MODELS[name].build(sizes, table, vocabulary, seed)
