@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int64
 
 from emhrnn.corpus.assembly import Assembly, renumber
 from emhrnn.corpus.encoding import GrowingVocabulary, TextSettings, encode_chunks
@@ -71,7 +72,9 @@ def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str
 def second_pass(assembly: Assembly, words: GrowingVocabulary, recipe: Recipe, reader: Any, sink: Any) -> Contents:
     """Decides the vocabulary and the order of the classes, and writes the documents with their final ids."""
     counts = assembly.word_counts(len(words))
-    vocabulary = recipe.vocabulary or _choose(words, counts, recipe)
+    vocabulary = recipe.vocabulary or choose_vocabulary(
+        words.words, counts, min_count=recipe.min_count, max_words=recipe.max_words, known=recipe.known
+    )
     word_table = vocabulary.encode(words.words)
     classes = list(recipe.classes) if recipe.classes is not None else in_natural_order(assembly.classes.names)
     class_ids = {name: index for index, name in enumerate(classes)}
@@ -107,11 +110,19 @@ def second_pass(assembly: Assembly, words: GrowingVocabulary, recipe: Recipe, re
     )
 
 
-def _choose(words: GrowingVocabulary, counts: np.ndarray, recipe: Recipe) -> Vocabulary:
+def choose_vocabulary(
+    words: Sequence[str],
+    counts: Int64[np.ndarray, " words"],
+    *,
+    min_count: int,
+    max_words: int | None,
+    known: Container[str] | None,
+) -> Vocabulary:
+    """The words that are frequent enough; those in `known` are, however rare."""
     # The first entry is <unk>, which no text contains; only kept empty documents count for it.
-    counted = dict(zip(words.words, counts.tolist(), strict=True))
-    if recipe.known is not None:
+    counted = dict(zip(words, counts.tolist(), strict=True))
+    if known is not None:
         for word, count in counted.items():
-            if count < recipe.min_count and word in recipe.known:
-                counted[word] = recipe.min_count
-    return Vocabulary.from_counts(counted, min_count=recipe.min_count, max_size=recipe.max_words)
+            if count < min_count and word in known:
+                counted[word] = min_count
+    return Vocabulary.from_counts(counted, min_count=min_count, max_size=max_words)

@@ -1,18 +1,22 @@
 """From what the user names (a file in any format, or a prepared corpus) to the corpora that training needs."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
+from emhrnn.corpus.building import choose_vocabulary
 from emhrnn.errors import DataError
 from emhrnn.text import Limits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
+from emhrnn.training.run import is_run
 from emhrnn.training.state import Purpose, numpy_generator
+
+COUNTED_ROWS = 10_000  # documents whose words are counted together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,34 +34,83 @@ def text_settings(config: DataConfig) -> TextSettings:
     return TextSettings(lowercase=config.lowercase, limits=limits)
 
 
+def prepared(data: Named) -> Corpus | None:
+    """The corpus, where the data is one that `emhrnn prepare` wrote; None where it is raw.
+
+    Raises:
+        DataError: the data is a run folder, or a prepared corpus of which something is asked that was settled when it
+            was prepared, and that would be passed over in silence.
+    """
+    if is_run(data.path):
+        raise DataError(
+            f"{data.path} is a run folder, not data; give documents: a file, a folder per class, or a prepared corpus"
+        )
+    if not is_corpus(data.path):
+        return None
+    asked = {"format": data.format, "split": data.split, **data.columns.to_dict()}
+    for what, value in asked.items():
+        if value is not None:
+            raise DataError(
+                f"{data.path} is a prepared corpus, in which the {what} {value!r} cannot be chosen any more; "
+                "leave that out, or give the file it was prepared from"
+            )
+    return Corpus.open(data.path)
+
+
 def training_corpus(
     data: Named, destination: Path, config: Config, vectors: Vectors | None, *, progress: bool
 ) -> Corpus:
-    """The training data in the vocabulary that the model will have: the words of the data, or those of the vectors (the
-    paper: any other word is unknown), or both, so that a word that is new at test time still has its vector."""
-    wanted = "data" if vectors is None else config.data.vocabulary
+    """The training data in the vocabulary that the model will have."""
+    corpus = prepared(data)
+    if corpus is not None:
+        if text_settings(config.data) not in (TextSettings(), corpus.text):
+            raise DataError(
+                f"{data.path} was prepared with {_told(corpus.text)}, the settings ask for "
+                f"{_told(text_settings(config.data))}; prepare it anew with these, or leave the settings out"
+            )
+        return in_model_words(corpus, config, vectors)
     pretrained = None if vectors is None else Vocabulary.from_words(vectors.words)
-    if is_corpus(data.path):
-        corpus = Corpus.open(data.path)
-    else:
-        corpus = prepare(
-            data.path,
-            destination,
-            format=data.format,
-            columns=data.columns,
-            split=data.split,
-            vocabulary=pretrained if wanted == "vectors" else None,
-            min_count=config.data.min_count,
-            max_words=config.data.max_vocabulary,
-            known=pretrained if wanted == "both" else None,
-            text=text_settings(config.data),
-            progress=progress,
-        )
-    if pretrained is not None and wanted == "vectors":
+    wanted = "data" if vectors is None else config.data.vocabulary
+    corpus = prepare(
+        data.path,
+        destination,
+        format=data.format,
+        columns=data.columns,
+        split=data.split,
+        vocabulary=pretrained if wanted == "vectors" else None,
+        min_count=config.data.min_count,
+        max_words=config.data.max_vocabulary,
+        known=pretrained if wanted == "both" else None,
+        text=text_settings(config.data),
+        progress=progress,
+    )
+    return corpus if pretrained is None or wanted != "both" else corpus.remap(corpus.vocabulary | pretrained)
+
+
+def in_model_words(corpus: Corpus, config: Config, vectors: Vectors | None) -> Corpus:
+    """A corpus that holds all words of its documents, in the vocabulary that the model will have: the words of the data
+    that are frequent enough, or those of the vectors (the paper: any other word is unknown), or both, so that a word
+    that is new at test time still has its vector."""
+    pretrained = None if vectors is None else Vocabulary.from_words(vectors.words)
+    if pretrained is not None and config.data.vocabulary == "vectors":
         return corpus.remap(pretrained)
-    if pretrained is not None and wanted == "both":
-        return corpus.remap(corpus.vocabulary | pretrained)
-    return corpus
+    both = pretrained if config.data.vocabulary == "both" else None
+    own = choose_vocabulary(
+        corpus.vocabulary.words,
+        _word_counts(corpus),
+        min_count=config.data.min_count,
+        max_words=config.data.max_vocabulary,
+        known=both,
+    )
+    return corpus.remap(own if both is None else own | both)
+
+
+def _word_counts(corpus: Corpus) -> Int64[np.ndarray, " vocabulary"]:
+    counts = np.zeros(len(corpus.vocabulary), dtype=np.int64)
+    for start in range(0, len(corpus), COUNTED_ROWS):
+        rows = np.arange(start, min(start + COUNTED_ROWS, len(corpus)))
+        counts += np.bincount(corpus.batch(rows).words, minlength=len(counts))
+    return counts
 
 
 def other_corpus(
@@ -71,7 +124,8 @@ def other_corpus(
     progress: bool = True,
 ) -> Corpus:
     """Validation or test data in the words and classes of a model."""
-    if not is_corpus(data.path):
+    corpus = prepared(data)
+    if corpus is None:
         return prepare(
             data.path,
             destination,
@@ -84,13 +138,17 @@ def other_corpus(
             keep_empty=keep_empty,
             progress=progress,
         )
-    corpus = Corpus.open(data.path).remap(vocabulary)
-    if corpus.labelled and corpus.classes != classes:
+    if corpus.labelled and data.columns.labelled and corpus.classes != classes:
         raise DataError(
             f"{data.path} was prepared with the classes {_some(corpus.classes)}, the model has {_some(classes)}; "
-            "give the raw file instead, or prepare it with the model's classes"
+            "give the raw file, or prepare it anew with --like RUN"
         )
-    return corpus
+    if corpus.text != text:
+        raise DataError(
+            f"{data.path} was prepared with {_told(corpus.text)}, the model reads with {_told(text)}; "
+            "give the raw file, or prepare it anew with --like RUN"
+        )
+    return corpus.remap(vocabulary)
 
 
 def embedding_table(
@@ -108,3 +166,8 @@ def embedding_table(
 def _some(names: tuple[str, ...]) -> str:
     shown = ", ".join(map(repr, names[:5]))
     return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _told(text: TextSettings) -> str:
+    caps = [f"{name} {value}" for name, value in asdict(text.limits).items() if value is not None]
+    return ", ".join([f"language {text.language!r}", f"lowercase {text.lowercase}", *caps])

@@ -7,6 +7,7 @@ history.jsonl        one JSON object per epoch
 metrics.json         scores of the best epoch on the validation data
 """
 
+import hashlib
 import json
 import platform
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from emhrnn.corpus import TextSettings
+from emhrnn.corpus import TextSettings, is_corpus
 from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.files import write_json
 from emhrnn.models.table import Sizes, build_model
@@ -68,6 +69,17 @@ def new_run(
     return Run(model, config, vocabulary, classes, multi_label, text)
 
 
+def is_run(path: Path) -> bool:
+    return (path / CONFIG).is_file() and not is_corpus(path)
+
+
+def identity(run: Run) -> str:
+    """A checksum of the words and classes, which the weights know by number only: with others of the same count they
+    would load, and be wrong in silence."""
+    parts = [run.multi_label, run.classes, run.vocabulary.words]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
 def describe(folder: Path, run: Run, **facts: Any) -> None:
     """Write everything of the run folder but the weights; `facts` are kept as given (data, command, ...)."""
     write_json(
@@ -92,14 +104,18 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
 
 
 def save_weights(folder: Path, run: Run, epoch: int) -> None:
-    save_tensors(folder / WEIGHTS, run.model.state_dict(), {"format": FORMAT, "epoch": epoch})
+    note = {"format": FORMAT, "epoch": epoch, "run": identity(run)}
+    save_tensors(folder / WEIGHTS, run.model.state_dict(), note)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
     """config.json, checked for being one that this version can read."""
     path = folder / CONFIG
-    if not folder.is_dir():
+    if not folder.exists():
         raise CheckpointError(f"{folder}: no such run folder; `emhrnn train DATA --out {folder}` makes one")
+    if is_corpus(folder) or not folder.is_dir():
+        kind = "a prepared corpus" if folder.is_dir() else "a file"
+        raise CheckpointError(f"{folder} is {kind}, not a run folder; give the folder of a run first, then the data")
     if not path.is_file():
         raise CheckpointError(f"{folder}: not a run folder, it has no {CONFIG}; give a folder made by `emhrnn train`")
     try:
@@ -115,19 +131,31 @@ def read_description(folder: Path) -> dict[str, Any]:
 def load_run(folder: Path) -> Run:
     """The trained model of a run folder."""
     description = read_description(folder)
-    tensors, _ = load_tensors(folder / WEIGHTS)
-    try:
-        config = validated(description["config"])
-        classes, multi_label = tuple(description["classes"]), bool(description["multi_label"])
-        read = description["text"]
-        text = TextSettings(**{**read, "limits": Limits(**read["limits"])})
-    except (KeyError, TypeError, ConfigError) as error:
-        raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
+    tensors, note = load_tensors(folder / WEIGHTS)
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     table = tensors.get("embedding.table")
     if table is None or table.ndim != 2 or len(table) != len(vocabulary):
         raise CheckpointError(f"{folder}: {WEIGHTS} and {VOCABULARY} do not belong together; copy the run again")
-    run = new_run(config, vocabulary, classes, torch.zeros_like(table), multi_label=multi_label, text=text)
+    try:
+        run = new_run(
+            validated(description["config"]),
+            vocabulary,
+            tuple(map(str, description["classes"])),
+            torch.zeros_like(table),
+            multi_label=bool(description["multi_label"]),
+            text=_text_settings(description["text"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
+        raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
     load_into(run.model, tensors, folder / WEIGHTS)
+    if note.get("run", identity(run)) != identity(run):
+        raise CheckpointError(
+            f"{folder}: {WEIGHTS} was trained with other words or classes than those in {VOCABULARY} and {CONFIG}; "
+            "copy the run again or train anew"
+        )
     run.model.eval()
     return run
+
+
+def _text_settings(values: dict[str, Any]) -> TextSettings:
+    return TextSettings(**{**values, "limits": Limits(**values["limits"])})

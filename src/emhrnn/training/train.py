@@ -10,11 +10,14 @@ import numpy as np
 
 from emhrnn.corpus import Corpus
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.files import check_free, write_json
-from emhrnn.text import Vectors
+from emhrnn.files import write_json
+from emhrnn.models.segmentation import rule
+from emhrnn.models.table import MODELS
+from emhrnn.text import UNK, Vectors
 from emhrnn.training.config import Config
 from emhrnn.training.data import Named, embedding_table, other_corpus, training_corpus
 from emhrnn.training.fit import Fitted, fit
+from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
 from emhrnn.training.run import METRICS, Run, describe, new_run
 from emhrnn.training.state import Purpose, numpy_generator
@@ -35,48 +38,55 @@ def train(
     config: Config,
     valid: Named | None = None,
     vectors: Vectors | None = None,
+    overwrite: bool = False,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Trained:
-    """Prepare the data, train, and leave a complete run folder at `out`."""
-    if config.model.embedding_size != 100 and vectors is not None and vectors.size != config.model.embedding_size:
-        raise ConfigError(
-            f"model.embedding_size is {config.model.embedding_size}, the vectors have {vectors.size}; leave it out"
+    """Prepare the data, train, and leave a complete run folder at `out`.
+
+    When this fails before the first epoch is done, nothing of it stays; after that, `out` holds the best model so far.
+
+    Raises:
+        DataError: the data cannot be used, or `out` is taken. With `overwrite`, a run that is there is replaced as soon
+            as the first epoch of the new one is done.
+    """
+    check_settings(config, vectors)
+    if out.exists() and data.path.resolve().is_relative_to(out.resolve()):
+        raise DataError(f"the data {data.path} lies inside {out}, where the run is to be written; give another folder")
+    with run_folder(out, overwrite=overwrite):
+        training, validation = _corpora(data, valid, out, config, vectors, progress)
+        table = embedding_table(config, training.vocabulary, vectors)
+        run = new_run(
+            config, training.vocabulary, training.classes, table, multi_label=training.multi_label, text=training.text
         )
-    check_free(out)
-    corpus = training_corpus(data, out / "corpus" / "train", config, vectors, progress=progress)
-    if not corpus.labelled:
-        raise DataError(f"{data.path} has no labels; training needs a label for every document")
-    corpus.check_trainable()
-    if valid is None:
-        generator = numpy_generator(config.training.seed, Purpose.SPLIT)
-        training, validation = corpus.split(config.data.validation, generator)
-    else:
-        training = corpus
-        validation = other_corpus(
-            valid, out / "corpus" / "valid",
-            vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text, progress=progress,
-        )  # fmt: skip
-        if not validation.labelled:
-            raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
-    table = embedding_table(config, corpus.vocabulary, vectors)
-    run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=corpus.multi_label, text=corpus.text)
-    describe(
-        out,
-        run,
-        data={
-            "train": {"source": str(data.path), "documents": len(training), "words": int(training.lengths.sum())},
-            "valid": {
-                "source": str((valid or data).path),
-                "documents": len(validation),
-                "words": int(validation.lengths.sum()),
-            },
-        },
-        command=shlex.join(sys.argv),
-    )
-    fitted = fit(run, training, validation, folder=out, progress=progress, on_epoch=on_epoch)
+        parts = {"train": (data, training), "valid": (valid or data, validation)}
+        described = {
+            part: {"source": str(named.path), "documents": len(corpus), "words": int(corpus.lengths.sum())}
+            for part, (named, corpus) in parts.items()
+        }
+        describe(out, run, data=described, command=shlex.join(sys.argv))
+        fitted = fit(run, training, validation, folder=out, progress=progress, on_epoch=on_epoch)
+        write_metrics(out, fitted)
+    return Trained(run, fitted, training, validation)
+
+
+def check_settings(config: Config, vectors: Vectors | None = None) -> None:
+    """Raise a ConfigError for what the model's builder would refuse, before any data is read."""
+    size = config.model.embedding_size
+    if "embedding_size" in config.model.model_fields_set and vectors is not None and vectors.size != size:
+        raise ConfigError(
+            f"model.embedding_size is {size} and the vectors have {vectors.size} numbers; leave it out, they decide"
+        )
+    if config.model.name not in MODELS:
+        raise ConfigError(f"unknown model {config.model.name!r}; use one of {', '.join(sorted(MODELS))}")
+    if config.model.segmentation != "learned":
+        rule(config.model.segmentation, [UNK], config.em.rate)
+
+
+def write_metrics(folder: Path, fitted: Fitted) -> None:
+    """Scores of the best epoch, and what training took. The last file of a run: it says that training is done."""
     write_json(
-        out / METRICS,
+        folder / METRICS,
         {
             "best_epoch": fitted.best.epoch,
             "epochs": len(fitted.epochs),
@@ -85,4 +95,22 @@ def train(
             "valid": fitted.scores.to_dict(),
         },
     )
-    return Trained(run, fitted, training, validation)
+
+
+def _corpora(
+    data: Named, valid: Named | None, out: Path, config: Config, vectors: Vectors | None, progress: bool
+) -> tuple[Corpus, Corpus]:
+    """Training and validation data, in the same words and classes."""
+    corpus = training_corpus(data, out / "corpus" / "train", config, vectors, progress=progress)
+    if not corpus.labelled:
+        raise DataError(f"{data.path} has no labels; training needs a label for every document")
+    corpus.check_trainable()
+    if valid is None:
+        return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
+    validation = other_corpus(
+        valid, out / "corpus" / "valid",
+        vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text, progress=progress,
+    )  # fmt: skip
+    if not validation.labelled:
+        raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
+    return corpus, validation
