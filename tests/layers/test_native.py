@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from emhrnn.layers import GRU, LSTM, AttentionPool, attend, attend_paths, forest_lstm, pack, pair_attention
+from emhrnn.layers import GRU, LSTM, AttentionPool, LearnedRows, attend, attend_paths, forest_lstm, pack, pair_attention
 from emhrnn.layers.native import kernels, native_kernels
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.layers.test_forest import forests
@@ -55,7 +55,26 @@ def test_sentences_of_1_to_300_words(kind) -> None:
     layer = kind(20, 50, generator=generator_of(0))
     offsets = offsets_of([*range(1, 301, 13), 300])
     x = torch.randn(int(offsets[-1]), 20, generator=generator_of(1), requires_grad=True)
-    check(lambda: layer(x, pack(offsets)), [x])
+    check(lambda: layer(x, pack(offsets)), [x, *layer.parameters()])
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+@settings(max_examples=20, deadline=None)
+@given(lengths=lengths, hidden=hidden_sizes, seed=seeds)
+def test_learned_rows(kind, lengths, hidden, seed) -> None:
+    """The gradient of some rows is that of the whole input at these rows."""
+    generator = generator_of(seed)
+    layer = kind(5, hidden, generator=generator)
+    packing = pack(offsets_of(lengths))
+    x = torch.randn(packing.rows, 5, generator=generator)
+    rows = torch.randperm(len(x), generator=generator)[: len(x) // 3]
+    vectors = x[rows].requires_grad_()
+    check(lambda: layer(x, packing, LearnedRows(rows, vectors)), [vectors, *layer.parameters()])
+    dense = x.clone().requires_grad_()
+    seen = torch.randn(len(x), hidden, generator=generator)
+    (every,) = torch.autograd.grad((layer(dense, packing) * seen).sum(), dense)
+    (some,) = torch.autograd.grad((layer(x, packing, LearnedRows(rows, vectors)) * seen).sum(), vectors)
+    torch.testing.assert_close(some, every[rows], **CLOSE)
 
 
 @settings(max_examples=20, deadline=None)

@@ -15,6 +15,7 @@ from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.forest import attend_paths, forest_lstm
 from emhrnn.layers.gru import GRU
+from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.pairs import pair_attention
@@ -24,6 +25,7 @@ __all__ = [
     "LSTM",
     "AttentionPool",
     "Bidirectional",
+    "LearnedRows",
     "Packing",
     "attend",
     "attend_paths",

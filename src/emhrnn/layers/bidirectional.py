@@ -6,6 +6,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.layers.gru import GRU
+from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import pack
 
@@ -23,8 +24,11 @@ class Bidirectional(nn.Module):
         return self.forward_layer.hidden_size + self.backward_layer.hidden_size
 
     def forward(
-        self, x: Float[Tensor, "n D"], offsets: Int64[np.ndarray, " sequences_plus_1"]
+        self,
+        x: Float[Tensor, "n D"],
+        offsets: Int64[np.ndarray, " sequences_plus_1"],
+        learned: LearnedRows | None = None,
     ) -> Float[Tensor, "n both_H"]:
-        return torch.cat(
-            [self.forward_layer(x, pack(offsets)), self.backward_layer(x, pack(offsets, reverse=True))], dim=1
-        )
+        forward = self.forward_layer(x, pack(offsets), learned)
+        backward = self.backward_layer(x, pack(offsets, reverse=True), learned)
+        return torch.cat([forward, backward], dim=1)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cell import tanh_
+from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.native import kernels_for
 from emhrnn.layers.native.recurrent import recurrent
 from emhrnn.layers.packing import Packing
@@ -35,10 +36,14 @@ class GRU(nn.Module):
     def hidden_size(self) -> int:
         return self.state_weight.shape[1]
 
-    def forward(self, x: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
+    def forward(
+        self, x: Float[Tensor, "n D"], packing: Packing, learned: LearnedRows | None = None
+    ) -> Float[Tensor, "n H"]:
+        """`learned`: rows of a frozen x that have a gradient all the same."""
+        weights = self.input_weight, self.state_weight, self.bias
         if kernels := kernels_for(x, self.state_weight):
-            return recurrent(kernels, "gru", packing, x, None, None, self.input_weight, self.state_weight, self.bias)
-        h: Tensor = _Scan.apply(x, self.input_weight, self.state_weight, self.bias, packing)  # type: ignore[no-untyped-call]
+            return recurrent(kernels, "gru", packing, x, learned, *weights)
+        h: Tensor = _Scan.apply(x, *weights, packing, *(learned or (None, None)))  # type: ignore[no-untyped-call]
         return h
 
 
@@ -47,7 +52,14 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, input_weight: Tensor, state_weight: Tensor, bias: Tensor, packing: Packing
+        ctx: Any,
+        x: Tensor,
+        input_weight: Tensor,
+        state_weight: Tensor,
+        bias: Tensor,
+        packing: Packing,
+        learned_rows: Tensor | None,
+        _learned_vectors: Tensor | None,
     ) -> Tensor:
         x = x.index_select(0, packing.order)  # (n, D) packed
         gates = torch.addmm(bias, x, input_weight.t())  # (n, 3H), activated in place
@@ -73,13 +85,13 @@ class _Scan(torch.autograd.Function):
             before = torch.lerp(h_prev[rows], candidate, ru[:, H:], out=h[rows])
             start += size
         ctx.packing = packing
-        ctx.save_for_backward(x, input_weight, state_weight, gates, state_n, h_prev)
+        ctx.save_for_backward(x, input_weight, state_weight, gates, state_n, h_prev, learned_rows)
         return h.index_select(0, packing.inverse)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
-        x, input_weight, state_weight, gates, state_n, h_prev = ctx.saved_tensors
+        x, input_weight, state_weight, gates, state_n, h_prev, learned_rows = ctx.saved_tensors
         packing: Packing = ctx.packing
         dh = dh.index_select(0, packing.order)
         H = state_weight.shape[1]
@@ -108,5 +120,9 @@ class _Scan(torch.autograd.Function):
 
         d_input = slopes[:, H:]
         dx = (d_input @ input_weight).index_select(0, packing.inverse) if ctx.needs_input_grad[0] else None
+        d_learned = None
+        if learned_rows is not None:
+            d_learned = d_input.index_select(0, packing.inverse.index_select(0, learned_rows)) @ input_weight
         d_rolled = slopes[:, : 3 * H].t() @ h_prev
-        return dx, d_input.t() @ x, torch.cat([d_rolled[H:], d_rolled[:H]]), d_input.sum(0), None
+        d_state_weight = torch.cat([d_rolled[H:], d_rolled[:H]])
+        return dx, d_input.t() @ x, d_state_weight, d_input.sum(0), None, None, d_learned

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cell import cell_, cell_slopes
+from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.native import kernels_for
-from emhrnn.layers.native.recurrent import recurrent
+from emhrnn.layers.native.recurrent import recurrent, recurrent_projected
 from emhrnn.layers.packing import Packing
 
 
@@ -39,10 +40,14 @@ class LSTM(nn.Module):
     def hidden_size(self) -> int:
         return self.state_weight.shape[1]
 
-    def forward(self, x: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
+    def forward(
+        self, x: Float[Tensor, "n D"], packing: Packing, learned: LearnedRows | None = None
+    ) -> Float[Tensor, "n H"]:
+        """`learned`: rows of a frozen x that have a gradient all the same."""
+        weights = self.input_weight, self.state_weight, self.bias
         if kernels := kernels_for(x, self.state_weight):
-            return recurrent(kernels, "lstm", packing, x, None, None, self.input_weight, self.state_weight, self.bias)
-        h: Tensor = _InputScan.apply(x, self.input_weight, self.state_weight, self.bias, packing)  # type: ignore[no-untyped-call]
+            return recurrent(kernels, "lstm", packing, x, learned, *weights)
+        h: Tensor = _InputScan.apply(x, *weights, packing, *(learned or (None, None)))  # type: ignore[no-untyped-call]
         return h
 
     def project(self, x: Float[Tensor, "m D"]) -> Float[Tensor, "m four_H"]:
@@ -54,7 +59,7 @@ class LSTM(nn.Module):
     ) -> Float[Tensor, "n H"]:
         """From input projections that exist already; position i reads row index[i], or row i without an index."""
         if kernels := kernels_for(projection, self.state_weight):
-            return recurrent(kernels, "lstm", packing, None, projection, index, None, self.state_weight, None)
+            return recurrent_projected(kernels, packing, projection, index, self.state_weight)
         rows = packing.order if index is None else index.index_select(0, packing.order)
         packed = projection.index_select(0, rows)
         h: Tensor = _Scan.apply(packed, self.state_weight, packing)  # type: ignore[no-untyped-call]
@@ -66,23 +71,34 @@ class _InputScan(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, input_weight: Tensor, state_weight: Tensor, bias: Tensor, packing: Packing
+        ctx: Any,
+        x: Tensor,
+        input_weight: Tensor,
+        state_weight: Tensor,
+        bias: Tensor,
+        packing: Packing,
+        learned_rows: Tensor | None,
+        _learned_vectors: Tensor | None,
     ) -> Tensor:
         x = x.index_select(0, packing.order)  # (n, D) packed
         gates = torch.addmm(bias, x, input_weight.t())  # (n, 4H)
         h, c = _scan(gates, state_weight, packing)
         ctx.packing = packing
-        ctx.save_for_backward(x, input_weight, state_weight, gates, c, h)
+        ctx.save_for_backward(x, input_weight, state_weight, gates, c, h, learned_rows)
         return h.index_select(0, packing.inverse)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
-        x, input_weight, state_weight, gates, c, h = ctx.saved_tensors
-        dh = dh.index_select(0, ctx.packing.order)
-        d_gates, d_state_weight = _scan_backward(dh, state_weight, gates, c, h, ctx.packing)
-        dx = (d_gates @ input_weight).index_select(0, ctx.packing.inverse) if ctx.needs_input_grad[0] else None
-        return dx, d_gates.t() @ x, d_state_weight, d_gates.sum(0), None
+        x, input_weight, state_weight, gates, c, h, learned_rows = ctx.saved_tensors
+        packing: Packing = ctx.packing
+        dh = dh.index_select(0, packing.order)
+        d_gates, d_state_weight = _scan_backward(dh, state_weight, gates, c, h, packing)
+        dx = (d_gates @ input_weight).index_select(0, packing.inverse) if ctx.needs_input_grad[0] else None
+        d_learned = None
+        if learned_rows is not None:
+            d_learned = d_gates.index_select(0, packing.inverse.index_select(0, learned_rows)) @ input_weight
+        return dx, d_gates.t() @ x, d_state_weight, d_gates.sum(0), None, None, d_learned
 
 
 class _Scan(torch.autograd.Function):

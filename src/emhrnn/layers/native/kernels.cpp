@@ -244,7 +244,7 @@ class WeightGradient {
   WeightGradient(isize columns, isize first_size, isize second_size, float* out)
       : columns(columns), first_size(first_size), second_size(second_size),
         stride(padded(first_size, second_size)), out(out),
-        strips((columns + TILE) * BLOCK + WIDTH), panels(stride * BLOCK), row(stride) {
+        strips((columns + TILE - 1) / TILE * STRIP), panels(stride * BLOCK), row(stride) {
     row[first_size + second_size] = 1.f;
   }
   ~WeightGradient() { flush(); }
@@ -256,22 +256,28 @@ class WeightGradient {
       copy(second_size, second, row.data() + first_size);
     else
       std::fill_n(row.data() + first_size, second_size, 0.f);
-    for (isize j = 0; j < stride; j += WIDTH) {
-      const isize panel = j / PANEL * PANEL, width = std::min<isize>(PANEL, stride - panel);
-      store(panels.data() + panel * BLOCK + rows * width + j - panel, load(row.data() + j));
+    float *to_panel = panels.data(), *to_strip = strips.data();
+    const isize k = rows, end = stride;  // members are reloaded after each store of a vector, locals are not
+    const float* from = row.data();
+    isize j = 0;
+    for (; j + PANEL <= end; j += PANEL, to_panel += BLOCK * PANEL) {
+      store(to_panel + k * PANEL, load(from + j));
+      store(to_panel + k * PANEL + WIDTH, load(from + j + WIDTH));
     }
+    if (j < end) store(to_panel + k * WIDTH, load(from + j));
     isize i = 0;
-    for (; i + whole_vectors(TILE) <= columns; i += TILE)  // what is written beyond the strip, the next row overwrites
-      for (isize j = 0; j < TILE; j += WIDTH) store(strips.data() + i * BLOCK + rows * TILE + j, load(d + i + j));
-    for (; i < columns; i += TILE) {
-      const isize height = std::min<isize>(TILE, columns - i);
-      std::copy_n(d + i, height, strips.data() + i * BLOCK + rows * height);
+    const isize last = columns;
+    for (; i + whole_vectors(TILE) <= last; i += TILE, to_strip += STRIP)
+      for (isize v = 0; v < TILE; v += WIDTH) store(to_strip + k * TILE + v, load(d + i + v));
+    for (; i < last; i += TILE, to_strip += STRIP) {  // above, a vector may pass the strip: the next row mends it
+      const isize height = std::min<isize>(TILE, last - i);
+      std::copy_n(d + i, height, to_strip + k * height);
     }
     if (++rows == BLOCK) flush();
   }
 
  private:
-  static constexpr isize BLOCK = 128;
+  static constexpr isize BLOCK = 128, STRIP = BLOCK * TILE + WIDTH;  // a strip's last row may be written too far
   const isize columns, first_size, second_size, stride;
   float* const out;
   std::vector<float> strips, panels, row;
@@ -281,24 +287,25 @@ class WeightGradient {
     for (isize panel = 0; panel < stride; panel += PANEL)
       for (isize i = 0; i < columns; i += TILE)
         OUTERS[stride - panel >= PANEL][std::min<isize>(TILE, columns - i) - 1](
-            strips.data() + i * BLOCK, rows, panels.data() + panel * BLOCK, out + i * stride + panel, stride);
+            strips.data() + i / TILE * STRIP, rows, panels.data() + panel * BLOCK, out + i * stride + panel, stride);
     rows = 0;
   }
 };
 
-// body(gradient, part) for PARTS parts, each with sums of its own; their total goes to out. There are as many parts on
-// every machine, so that the result does not depend on the number of threads.
-constexpr isize PARTS = 8;
+// body(gradient, part, parts) for each part of the tasks, with sums of its own; their total goes to out. How many parts
+// there are depends on the data alone, so the result does not depend on the number of threads.
 template <class Body>
-void sum_weight_gradients(isize columns, isize first_size, isize second_size, float* out, isize threads, Body body) {
+void sum_weight_gradients(isize tasks, isize columns, isize first_size, isize second_size, float* out, isize threads,
+                          Body body) {
+  const isize parts = std::clamp<isize>(tasks / 2, 1, 8);
   const isize size = columns * WeightGradient::padded(first_size, second_size);
-  std::vector<float> sums(PARTS * size);
-  parallel(PARTS, threads, [&](isize part) {
+  std::vector<float> sums(parts * size);
+  parallel(parts, threads, [&](isize part) {
     WeightGradient gradient(columns, first_size, second_size, sums.data() + part * size);
-    body(gradient, part);
+    body(gradient, part, parts);
   });
   std::copy_n(sums.data(), size, out);
-  for (isize part = 1; part < PARTS; ++part)
+  for (isize part = 1; part < parts; ++part)
     for (isize i = 0; i < size; ++i) out[i] += sums[part * size + i];
 }
 
@@ -462,20 +469,20 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
 }
 
 // Gradients: d_weights (4H, D + H + 1 in whole vectors), of the weights of x, of those of h and of the bias; and where
-// they are asked for, d_projection (rows, 4H), of the gates before their activation, and dx (rows, D). The inputs are as
-// in `forward`; without x, D is 0.
+// they are asked for, d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0 in
+// it, and dx (rows, D). Without x, D is 0.
 template <class Cell>
-void backward(const Sequences& sequences, Sizes size, const float* x, const isize* rows, const float* input_weight,
+void backward(const Sequences& sequences, Sizes size, const float* x, const float* input_weight,
               const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
-              float* d_weights, float* d_projection, float* dx, isize threads) {
+              float* d_weights, float* d_projection, const isize* places, float* dx, isize threads) {
   const isize H = size.H, D = x ? size.D : 0;
   const Panels weights = gradient_weights<Cell>({H, dx ? D : 0}, input_weight, state_weight);
 
-  sum_weight_gradients(4 * H, D, H, d_weights, threads, [&](WeightGradient& gradient, isize part) {
+  const auto work = [&](WeightGradient& gradient, isize part, isize parts) {
     std::vector<float> sums(GROUP * weights.stride), carry(2 * GROUP * H), d_gates(GROUP * 4 * H);
     const float* from[GROUP];
     for (isize r = 0; r < GROUP; ++r) from[r] = d_gates.data() + r * 4 * H;
-    for (isize group = part; group < sequences.groups(); group += PARTS) {
+    for (isize group = part; group < sequences.groups(); group += parts) {
       std::fill(sums.begin(), sums.end(), 0.f);
       std::fill(carry.begin(), carry.end(), 0.f);
       const isize members = sequences.members(group);
@@ -483,7 +490,7 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const isiz
       for (isize t = sequences.length(group, 0) - 1; t >= 0; --t) {
         while (active < members && sequences.length(group, active) > t) ++active;
         for (isize r = 0; r < active; ++r) {
-          const isize row = sequences.row(group, r, t), read = rows ? rows[row] : row;
+          const isize row = sequences.row(group, r, t);
           const isize before = t ? sequences.row(group, r, t - 1) * H : 0;
           float* d = d_gates.data() + r * 4 * H;
           Cell::backward(H, gates + row * 4 * H, t ? h + before : nullptr, t ? c + before : nullptr, c + row * H,
@@ -493,10 +500,10 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const isiz
             const isize next = sequences.row(group, r, t - 1);
             prefetch(4 * H, gates + next * 4 * H);
             prefetch(H, dh + next * H);
-            if (x) prefetch(D, x + (rows ? rows[next] : next) * D);
+            if (x) prefetch(D, x + next * D);
           }
-          gradient.add(d, x ? x + read * D : nullptr, t ? h + before : nullptr);
-          if (d_projection) copy(4 * H, d, d_projection + row * 4 * H);
+          gradient.add(d, x ? x + row * D : nullptr, t ? h + before : nullptr);
+          if (places && places[row] >= 0) copy(4 * H, d, d_projection + places[row] * 4 * H);
         }
         if (!t && !dx) break;
         std::fill_n(sums.data(), active * weights.stride, 0.f);
@@ -505,7 +512,8 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const isiz
           copy(D, sums.data() + r * weights.stride + H, dx + sequences.row(group, r, t) * D);
       }
     }
-  });
+  };
+  sum_weight_gradients(sequences.groups(), 4 * H, D, H, d_weights, threads, work);
 }
 
 // ------------------------------------------------------------------------------------------------------- attention
@@ -547,13 +555,11 @@ void recurrent_forward(int64_t kind, int64_t sequences, const int64_t* offsets, 
 }
 
 void recurrent_backward(int64_t kind, int64_t sequences, const int64_t* offsets, const int64_t* longest_first,
-                        int64_t reverse, int64_t H, int64_t D, const float* x, const int64_t* rows,
-                        const float* input_weight, const float* state_weight, const float* gates, const float* c,
-                        const float* h, const float* dh, float* d_weights, float* d_projection, float* dx,
-                        int64_t threads) {
-  (kind ? backward<GRU> : backward<LSTM>)({sequences, offsets, longest_first, reverse != 0}, {H, D}, x, rows,
-                                          input_weight, state_weight, gates, c, h, dh, d_weights, d_projection, dx,
-                                          threads);
+                        int64_t reverse, int64_t H, int64_t D, const float* x, const float* input_weight,
+                        const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
+                        float* d_weights, float* d_projection, const int64_t* places, float* dx, int64_t threads) {
+  (kind ? backward<GRU> : backward<LSTM>)({sequences, offsets, longest_first, reverse != 0}, {H, D}, x, input_weight,
+                                          state_weight, gates, c, h, dh, d_weights, d_projection, places, dx, threads);
 }
 
 // LSTM over trees: node i reads projection row inputs[i] in the state of its parent, which is of the level before.
@@ -620,8 +626,8 @@ void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, 
                                const float* context, const float* d_scores, float* d_weights, float* dh,
                                int64_t threads) {
   const Panels weights(A, H, [=](isize k, isize j) { return weight[k * H + j]; });
-  const isize share = (n + PARTS - 1) / PARTS;
-  sum_weight_gradients(A, 0, H, d_weights, threads, [&](WeightGradient& gradient, isize part) {
+  sum_weight_gradients(n / TASK, A, 0, H, d_weights, threads, [&](WeightGradient& gradient, isize part, isize parts) {
+    const isize share = (n + parts - 1) / parts;
     std::vector<float> sums(GROUP * weights.stride), d_inner(GROUP * A);  // d_inner: before tanh
     const float* from[GROUP];
     for (isize r = 0; r < GROUP; ++r) from[r] = d_inner.data() + r * A;

@@ -23,7 +23,7 @@ class RecurrentGradients(NamedTuple):
     input_weight: Float[Tensor, "four_H D"]
     state_weight: Float[Tensor, "four_H H"]
     bias: Float[Tensor, " four_H"]
-    projection: Float[Tensor, "n four_H"] | None
+    projection: Float[Tensor, "k four_H"] | None
     x: Float[Tensor, "n D"] | None
 
 
@@ -72,8 +72,7 @@ class Kernels:
         self,
         cell: Cell,
         packing: Packing,
-        x: Float[Tensor, "m D"] | None,
-        rows: Int64[Tensor, " n"] | None,
+        x: Float[Tensor, "n D"] | None,
         input_weight: Float[Tensor, "gates D"] | None,
         state_weight: Float[Tensor, "gates H"],
         gates: Float[Tensor, "n four_H"],
@@ -81,16 +80,21 @@ class Kernels:
         h: Float[Tensor, "n H"],
         dh: Float[Tensor, "n H"],
         *,
-        need_projection: bool,
+        projection_rows: Int64[Tensor, " k"] | None,
         need_x: bool,
-    ) -> "RecurrentGradients":
+    ) -> RecurrentGradients:
+        """The gradient of the projection is given for the rows that are named."""
         n, H, D = len(h), state_weight.shape[1], 0 if x is None else x.shape[1]
         d_weights = h.new_empty(4 * H, self._padded_columns(D + H + 1))
-        d_projection = torch.empty_like(gates) if need_projection else None
+        d_projection = places = None
+        if projection_rows is not None:
+            check_index(projection_rows, n)
+            d_projection = h.new_empty(len(projection_rows), 4 * H)
+            places = torch.full((n,), -1).index_copy_(0, projection_rows, torch.arange(len(projection_rows)))
         dx = h.new_empty(n, D) if need_x else None
         self._call(
-            "recurrent_backward", CELLS[cell], *_sequences(packing), H, D, x, rows, input_weight, state_weight, gates,
-            c, h, dh, d_weights, d_projection, dx, torch.get_num_threads(),
+            "recurrent_backward", CELLS[cell], *_sequences(packing), H, D, x, input_weight, state_weight, gates, c, h,
+            dh, d_weights, d_projection, places, dx, torch.get_num_threads(),
         )  # fmt: skip
         return RecurrentGradients(
             d_weights[:, :D].contiguous(),
