@@ -3,6 +3,7 @@ whenever those are. The caller falls back to NumPy when this gives None."""
 
 import ctypes
 import logging
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from emhrnn.layers.native.build import BuildError, load_library
 
 log = logging.getLogger(__name__)
 SOURCE = Path(__file__).with_name("plan.cpp")
+ARRAYS = 20  # of a plan
 
 
 def native_plan(
@@ -34,27 +36,55 @@ def native_plan(
     ]  # fmt: skip
     arrays = [np.ascontiguousarray(array) for array in arrays]  # kept until the call returns
     sentence_offsets, document_offsets, z_bytes, positions, documents, *of_parts = map(_pointer, arrays)
-    plan = ctypes.c_void_p(
+    plan = _Plan(
+        library,
         library.plan_make(
             *_integers(batch.n_words, batch.n_sentences), sentence_offsets, document_offsets, z_bytes,
             *_integers(len(blocks), blocks.length), positions, documents,
             *_integers(len(parts.block)), *of_parts, *_integers(int(with_documents)),
-        )
+        ),
     )  # fmt: skip
-    try:
-        made = _arrays(library, plan)
-        of, variants, begin, end, path_offsets, path_nodes = (next(made) for _ in range(6))
-        phrases = Forest(next(made), next(made), next(made))
-        sentences = SentencePlan(of, parts, variants, begin, end, phrases, path_offsets, path_nodes)
-        if not with_documents:
-            return sentences, None
-        of, offsets, forward_nodes, backward_nodes, configurations = (next(made) for _ in range(5))
-        forward = Forest(next(made), next(made), next(made))
-        backward = Forest(next(made), next(made), next(made))
-        configurations = configurations.reshape(len(blocks), 1 << blocks.length)
-        return sentences, DocumentPlan(of, forward, backward, offsets, forward_nodes, backward_nodes, configurations)
-    finally:
-        library.plan_free(plan)
+    made = plan.arrays()
+    of, variants, begin, end, path_offsets, path_nodes = (next(made) for _ in range(6))
+    phrases = Forest(next(made), next(made), next(made))
+    sentences = SentencePlan(of, parts, variants, begin, end, phrases, path_offsets, path_nodes)
+    if not with_documents:
+        return sentences, None
+    of, offsets, forward_nodes, backward_nodes, configurations = (next(made) for _ in range(5))
+    forward = Forest(next(made), next(made), next(made))
+    backward = Forest(next(made), next(made), next(made))
+    configurations = configurations.reshape(len(blocks), 1 << blocks.length)
+    return sentences, DocumentPlan(of, forward, backward, offsets, forward_nodes, backward_nodes, configurations)
+
+
+class _Plan:
+    """A plan in the library's memory, which lives as long as an array of it."""
+
+    def __init__(self, library: ctypes.CDLL, address: int) -> None:
+        self._library, self._address = library, ctypes.c_void_p(address)
+
+    def __del__(self) -> None:
+        self._library.plan_free(self._address)
+
+    def arrays(self) -> Iterator[Int64[np.ndarray, " n"]]:
+        """Views, in the order of plan.cpp."""
+        size = ctypes.c_int64()
+        for number in range(ARRAYS):
+            data = self._library.plan_array(self._address, ctypes.c_int64(number), ctypes.byref(size))
+            yield np.asarray(_Memory(self, data, size.value)) if size.value else np.zeros(0, np.int64)
+
+
+class _Memory:
+    """An array as NumPy takes it over; it holds on to its owner."""
+
+    def __init__(self, owner: _Plan, address: int, size: int) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "shape": (size,),
+            "typestr": "<i8" if sys.byteorder == "little" else ">i8",
+            "data": (address, False),
+            "version": 3,
+        }
 
 
 @cache
@@ -66,18 +96,8 @@ def _library() -> ctypes.CDLL | None:
         return None
     library.plan_make.restype = ctypes.c_void_p
     library.plan_free.restype = None
-    library.plan_array.restype = ctypes.POINTER(ctypes.c_int64)
+    library.plan_array.restype = ctypes.c_void_p
     return library
-
-
-def _arrays(library: ctypes.CDLL, plan: ctypes.c_void_p) -> Iterator[Int64[np.ndarray, " n"]]:
-    """Copies of the plan's arrays, in the order of plan.cpp."""
-    size = ctypes.c_int64()
-    number = 0
-    while True:
-        data = library.plan_array(plan, ctypes.c_int64(number), ctypes.byref(size))
-        yield np.ctypeslib.as_array(data, (size.value,)).copy() if size.value else np.zeros(0, np.int64)
-        number += 1
 
 
 def _pointer(array: np.ndarray) -> ctypes.c_void_p:

@@ -22,41 +22,38 @@ uint64_t position_key(uint64_t position) {  // SplitMix64, as keys.py
 // Numbers keys in the order in which they are first seen. Open addressing; it grows when half full.
 class Numbering {
  public:
-  explicit Numbering(isize expected) { resize(expected); }
+  explicit Numbering(isize expected) { grow(expected); }
 
   std::pair<isize, bool> number(uint64_t key) {  // and whether it is new
-    if (2 * count_ > isize(mask_)) resize(2 * count_);
-    uint64_t place = mix(key) & mask_;
-    for (; ids_[place] >= 0; place = (place + 1) & mask_)
-      if (keys_[place] == key) return {ids_[place], false};
-    keys_[place] = key;
-    ids_[place] = count_;
-    return {count_++, true};
+    if (2 * count_ > isize(entries_.size())) grow(count_);
+    Entry& entry = find(key);
+    const bool is_new = entry.id < 0;
+    if (is_new) entry = {key, count_++};
+    return {entry.id, is_new};
   }
 
  private:
-  static uint64_t mix(uint64_t key) { return (key * 0x9E3779B97F4A7C15u) >> 20; }
+  struct Entry {
+    uint64_t key;
+    isize id = -1;
+  };
 
-  void resize(isize expected) {
+  Entry& find(uint64_t key) {  // its entry, or the empty one where it belongs
+    const uint64_t mask = entries_.size() - 1;
+    uint64_t place = (key * 0x9E3779B97F4A7C15u) >> 20 & mask;
+    while (entries_[place].id >= 0 && entries_[place].key != key) place = (place + 1) & mask;
+    return entries_[place];
+  }
+  void grow(isize expected) {
     uint64_t size = 64;
-    while (isize(size) < 4 * expected) size *= 2;
-    std::vector<uint64_t> keys(size);
-    Ints ids(size, -1);
-    keys.swap(keys_);
-    ids.swap(ids_);
-    mask_ = size - 1;
-    for (isize i = 0; i < isize(keys.size()); ++i)
-      if (ids[i] >= 0) {
-        uint64_t place = mix(keys[i]) & mask_;
-        while (ids_[place] >= 0) place = (place + 1) & mask_;
-        keys_[place] = keys[i];
-        ids_[place] = ids[i];
-      }
+    while (isize(size) < 3 * expected) size *= 2;
+    std::vector<Entry> old(size);
+    old.swap(entries_);
+    for (const Entry& entry : old)
+      if (entry.id >= 0) find(entry.key) = entry;
   }
 
-  std::vector<uint64_t> keys_;
-  Ints ids_;
-  uint64_t mask_ = 0;
+  std::vector<Entry> entries_;
   isize count_ = 0;
 };
 
@@ -135,48 +132,88 @@ struct Sentences {
   Forest phrases;
 };
 
-void plan_sentences(const Task& task, Sentences& plan) {
-  std::vector<uint64_t> word_keys(task.words), keys;
-  for (isize t = 0; t < task.words; ++t) word_keys[t] = position_key(t);
-  Numbering sentences(task.part_offsets[task.parts]), nodes(4 * task.part_offsets[task.parts]), segments(task.words);
-  std::vector<uint8_t> z;
-
-  const auto walk = [&](isize sentence, isize part, isize flips) {  // one variant's path through the trie
-    const isize start = task.sentence_offsets[sentence], end = task.sentence_offsets[sentence + 1];
-    z.assign(task.z + start, task.z + end);
-    for (isize j = 0; flips >> j; ++j)
-      if (flips >> j & 1) z[task.slot(task.part_block[part], task.part_first_slot[part] + j) - start] ^= 1;
-    uint64_t path = 0;
-    isize node = -1, level = 0, begin = start;
-    for (isize t = start; t < end; ++t) {
-      if (!z[t - start]) continue;
-      path ^= word_keys[t];
-      const auto [id, is_new] = nodes.number(path);
-      if (is_new) {
-        const auto [segment, new_segment] = segments.number(uint64_t(begin) << 32 | uint64_t(t));
-        if (new_segment) {
-          plan.segment_begin.push_back(begin);
-          plan.segment_end.push_back(t + 1);
-        }
-        plan.phrases.add(segment, node, level);
-      }
-      plan.path_nodes.push_back(id);
-      node = id;
-      begin = t + 1;
-      ++level;
+// Lays the paths of sentence variants through the trie.
+class Walker {
+ public:
+  Walker(const Task& task, Sentences& plan)
+      : task_(task), plan_(plan), word_keys_(task.words), nodes_(2 * task.part_offsets[task.parts]), segments_(task.words) {
+    for (isize t = 0; t < task.words; ++t) word_keys_[t] = position_key(t);
+    plan.path_offsets.push_back(0);
+    for (isize sentence = 0; sentence < task.sentences; ++sentence) {  // the sentences as z has them
+      start(sentence);
+      for (isize t = task.sentence_offsets[sentence]; t < task.sentence_offsets[sentence + 1]; ++t)
+        if (task.z[t]) end_phrase(t), last_words_.push_back(t);
+      finish(sentence);
     }
-    plan.of.push_back(sentence);
-    plan.path_offsets.push_back(plan.path_nodes.size());
-  };
+  }
 
-  plan.path_offsets.push_back(0);
-  for (isize sentence = 0; sentence < task.sentences; ++sentence) walk(sentence, -1, 0);
+  void variant(isize part, isize flips) {
+    const isize sentence = task_.part_sentence[part], block = task_.part_block[part];
+    isize slot = task_.part_first_slot[part];
+    for (; !(flips & 1); flips >>= 1) ++slot;
+    isize i = plan_.path_offsets[sentence];  // along the path of z
+    const isize end = plan_.path_offsets[sentence + 1], first_flip = task_.slot(block, slot);
+    start(sentence);
+    for (; last_words_[i] < first_flip; ++i) follow(i);
+    isize t = first_flip;
+    for (; flips; ++t) {
+      bool ends = task_.z[t];
+      if (t == task_.slot(block, slot)) ends ^= flips & 1, flips >>= 1, ++slot;
+      if (ends) end_phrase(t);
+    }
+    while (i < end && last_words_[i] < t) ++i;
+    for (; i < end; ++i) end_phrase(last_words_[i]);
+    finish(sentence);
+  }
+
+ private:
+  void start(isize sentence) {
+    path_ = 0;
+    node_ = -1;
+    level_ = 0;
+    begin_ = task_.sentence_offsets[sentence];
+  }
+  void finish(isize sentence) {
+    plan_.of.push_back(sentence);
+    plan_.path_offsets.push_back(plan_.path_nodes.size());
+  }
+  void end_phrase(isize t) {
+    const auto [id, is_new] = nodes_.number(path_ ^ word_keys_[t]);
+    if (is_new) {
+      const auto [segment, new_segment] = segments_.number(uint64_t(begin_) << 32 | uint64_t(t));
+      if (new_segment) plan_.segment_begin.push_back(begin_), plan_.segment_end.push_back(t + 1);
+      plan_.phrases.add(segment, node_, level_);
+    }
+    move(id, t);
+  }
+  void follow(isize i) { move(plan_.path_nodes[i], last_words_[i]); }
+  void move(isize node, isize t) {
+    path_ ^= word_keys_[t];
+    node_ = node;
+    begin_ = t + 1;
+    ++level_;
+    plan_.path_nodes.push_back(node);
+  }
+
+  const Task& task_;
+  Sentences& plan_;
+  std::vector<uint64_t> word_keys_;
+  Numbering nodes_, segments_;
+  Ints last_words_;  // of the phrases that z makes
+  uint64_t path_ = 0;
+  isize node_ = -1, level_ = 0, begin_ = 0;
+};
+
+void plan_sentences(const Task& task, Sentences& plan) {
+  Numbering sentences(task.part_offsets[task.parts]);
+  std::vector<uint64_t> keys;
+  Walker walker(task, plan);
   for (isize part = 0; part < task.parts; ++part) {
     subset_keys(task, task.part_block[part], task.part_first_slot[part], task.part_width[part], keys);
     plan.variants.push_back(task.part_sentence[part]);
     for (isize flips = 1; flips < isize(keys.size()); ++flips) {
       const auto [id, is_new] = sentences.number(keys[flips]);
-      if (is_new) walk(task.part_sentence[part], part, flips);
+      if (is_new) walker.variant(part, flips);
       plan.variants.push_back(task.sentences + id);
     }
   }
