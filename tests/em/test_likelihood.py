@@ -158,6 +158,18 @@ def test_gradients_equal_those_of_plain_passes():
         torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-10)
 
 
+def test_gradients_do_not_depend_on_the_budget():
+    model, batch = small_model(), make_batch([[3, 2], [4, 1], [5]])
+    z, blocks = random_z(batch), window_blocks(batch, 3)
+    gradients = []
+    for budget in (1 << 30, 1):
+        model.zero_grad()
+        configuration_likelihood(model, batch, model.words(batch), z, blocks, budget=budget).exp().sum().backward()
+        gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    for whole, chunked in zip(*gradients, strict=True):
+        torch.testing.assert_close(chunked, whole, rtol=1e-10, atol=1e-12)
+
+
 def test_documents_without_labels_are_refused():
     model, batch = small_model(), make_batch([[3, 2]])
     bare = Batch(batch.words, batch.sentence_offsets, batch.document_offsets, batch.rows)

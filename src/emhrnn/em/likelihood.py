@@ -5,16 +5,20 @@ states, distinct sentence vectors, chains of the sentence BiLSTM, sentence atten
 handful of large matrix products, with no Python loop over documents, blocks or configurations. Differentiable.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.document_plan import DocumentPlan
 from emhrnn.em.keys import ranges
-from emhrnn.em.plan import chunks, make_plan
+from emhrnn.em.plan import Chunk, chunks, make_plan
 from emhrnn.em.sentence_plan import Forest, SentencePlan
 from emhrnn.errors import DataError
 from emhrnn.layers.forest import attend_paths, forest_lstm
@@ -23,7 +27,7 @@ from emhrnn.layers.pairs import pair_attention
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
 
-BUDGET = 64 << 20  # bytes; about 16 documents of 150 words and 320 configurations, which stay in the cache
+BUDGET = 32 << 20  # bytes; about 10 documents of 150 words and 320 configurations
 
 
 def configuration_likelihood(
@@ -38,17 +42,36 @@ def configuration_likelihood(
     """log p(y | z_B, zhat_-B, w): z holds the boundaries outside each block. -inf where a block has no such
     configuration."""
     labels = batch_labels(batch)
-    parts = []
-    for chunk in chunks(batch, blocks, bytes_per_state=bytes_per_state(model), budget=budget):
-        words = chunk.word_range
-        plan = make_plan(chunk.batch, z[words], chunk.blocks)
-        s = sentence_vectors(model, states.h1[words], states.scores[words], plan.sentences)
-        logits = document_logits(model, s, plan.documents)  # (variants, classes)
-        y = labels[chunk.document_range][torch.from_numpy(plan.documents.documents)]
-        parts.append(_spread(log_likelihood(logits, y), plan.documents))
-    if not parts:
+    cut = list(chunks(batch, blocks, bytes_per_state=bytes_per_state(model), budget=budget))
+    if not cut:
         return states.h1.new_zeros(0, 1 << blocks.length)
-    return torch.cat(parts)
+    evaluate: Callable[..., Tensor] = _chunk_likelihood
+    if torch.is_grad_enabled() and len(cut) > 1:  # keep no states: the backward pass makes them again, chunk by chunk
+        evaluate = partial(checkpoint, _chunk_likelihood, use_reentrant=False, preserve_rng_state=False)
+    return torch.cat(
+        [
+            evaluate(
+                model, chunk, states.h1[chunk.word_range], states.scores[chunk.word_range], z[chunk.word_range],
+                labels[chunk.document_range],
+            )
+            for chunk in cut
+        ]
+    )  # fmt: skip
+
+
+def _chunk_likelihood(
+    model: EMHRNN,
+    chunk: Chunk,
+    h1: Float[Tensor, "words word_features"],
+    scores: Float[Tensor, " words"],
+    z: Bool[np.ndarray, " words"],
+    labels: Tensor,
+) -> Float[Tensor, "blocks configurations"]:
+    plan = make_plan(chunk.batch, z, chunk.blocks)
+    s = sentence_vectors(model, h1, scores, plan.sentences)
+    logits = document_logits(model, s, plan.documents)  # (variants, classes)
+    y = labels[torch.from_numpy(plan.documents.documents)]
+    return _spread(log_likelihood(logits, y), plan.documents)
 
 
 def sentence_vectors(
