@@ -89,8 +89,18 @@ class Corpus:
             text=text or TextSettings(),
             keep_empty=True,
         )
+        return cls._in_memory(_records(texts, labels), recipe)
+
+    @classmethod
+    def from_records(cls, records: Sequence[Record], *, vocabulary: Vocabulary, text: TextSettings) -> "Corpus":
+        """Records in memory without their labels, one row for each as in `from_texts`; sentence ends that the source
+        marks are kept."""
+        return cls._in_memory(records, Recipe(vocabulary=vocabulary, labelled=False, text=text, keep_empty=True))
+
+    @classmethod
+    def _in_memory(cls, records: Sequence[Record], recipe: Recipe) -> "Corpus":
         first, second = pa.BufferOutputStream(), pa.BufferOutputStream()
-        assembly, words = first_pass(_records(texts, labels), recipe, first, "the list of texts")
+        assembly, words = first_pass(records, recipe, first, "the list of texts")
         contents = second_pass(assembly, words, recipe, pa.ipc.open_file(first.getvalue()), second)
         return cls(Store(second.getvalue()), contents)
 

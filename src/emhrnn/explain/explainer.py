@@ -1,12 +1,14 @@
 """Explain raw texts with a trained run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.record import clean_text
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.models.output import Output, probabilities
@@ -22,6 +24,26 @@ def explain_texts(run: Run, texts: Sequence[str], labels: Sequence[Labels | None
         ConfigError: the run's model has no phrases to show.
     """
     documents = [read(run, text, number) for number, text in enumerate(texts)]
+    explanations: list[Explanation] = []
+    for start, stop in _groups([len(document) for document in documents]):
+        known = None if labels is None else labels[start:stop]
+        explanations += _explain(run, documents[start:stop], known)
+    return explanations
+
+
+def _groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbours that a batch has room for; a document that is larger than a batch is one alone."""
+    start = words = 0
+    for stop, length in enumerate(lengths):
+        if stop > start and words + length > BATCH_WORDS:
+            yield start, stop
+            start, words = stop, 0
+        words += length
+    if start < len(lengths):
+        yield start, len(lengths)
+
+
+def _explain(run: Run, documents: Sequence[Document], labels: Sequence[Labels | None] | None) -> list[Explanation]:
     batch = batch_of(run, documents)
     with torch.inference_mode():
         output: Output = run.model(batch)
@@ -45,7 +67,9 @@ def explain_texts(run: Run, texts: Sequence[str], labels: Sequence[Labels | None
 
 def read(run: Run, text: str, number: int = 0) -> Document:
     """The text as the run's training data was read, without its length caps: an explanation shows all of a text."""
-    document = read_document(text, language=run.text.language, lowercase=run.text.lowercase)
+    if not isinstance(text, str):
+        raise DataError(f"text {number + 1} is a {type(text).__name__}; give a string")
+    document = read_document(clean_text(text)[0], language=run.text.language, lowercase=run.text.lowercase)
     if len(document) == 0:
         raise DataError(f"text {number + 1} has no words; give a text with at least one word")
     return document

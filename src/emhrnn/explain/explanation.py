@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float64, Int64
 from emhrnn.errors import DataError
 
 TOLERANCE = 1e-4  # float32 softmaxes over thousands of words are off by about 1e-6
+PRINTED_WIDTH = 100
 
 Labels = str | tuple[str, ...]  # one label, or the labels of a multi-label document
 
@@ -211,6 +212,18 @@ class Explanation:
         from emhrnn.explain.json import explanation_from_dict
 
         return explanation_from_dict(data)
+
+    def __str__(self) -> str:
+        """What `print` shows: the terminal's view, without colour."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        from emhrnn.explain.terminal import print_explanation
+
+        page = StringIO()
+        print_explanation(self, Console(file=page, width=PRINTED_WIDTH, color_system=None, highlight=False))
+        return page.getvalue().rstrip("\n")
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

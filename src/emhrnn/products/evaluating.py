@@ -1,6 +1,7 @@
 """Scores of a run on named data."""
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from emhrnn.errors import DataError
@@ -10,7 +11,13 @@ from emhrnn.training.fit import validate
 from emhrnn.training.run import load_run
 
 
-def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Scores:
+@dataclass(frozen=True)
+class Evaluated:
+    scores: Scores
+    skipped: dict[str, int]  # rows that have no place in the scores, by reason
+
+
+def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Evaluated:
     """A label that the run has never seen is an error: no prediction could be right about it."""
     run = load_run(folder)
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
@@ -20,4 +27,4 @@ def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Scores:
         )  # fmt: skip
         if not corpus.labelled:
             raise DataError(f"{data.path} has no labels to compare with; `emhrnn predict` needs none")
-        return validate(run, corpus)
+        return Evaluated(validate(run, corpus), corpus.report.skipped)

@@ -1,28 +1,22 @@
-"""Score a file of any size: each row with words gives one row of predictions, in order, in constant memory."""
+"""Score a file of any size: each row in gives one row out, in the same order, in constant memory."""
 
-import csv
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet
+import numpy as np
 from tqdm import tqdm
 
-from emhrnn.corpus import Corpus, Record, Source, is_corpus
+from emhrnn.corpus import Corpus, Source
 from emhrnn.errors import DataError
 from emhrnn.evaluation.predict import predict
-from emhrnn.files import atomic_file
-from emhrnn.training.data import Named
+from emhrnn.products.model import labels_of
+from emhrnn.products.tables import Row, opened, writer_for
+from emhrnn.training.data import Named, other_corpus, prepared
 from emhrnn.training.run import Run
 
 ROWS = 2000  # scored together: enough to sort by length, little enough to keep in memory
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,17 +25,27 @@ class Scored:
     words: int
 
 
+def check_out(out: Path, data: Path) -> None:
+    """Raise a DataError for a file that cannot take the predictions, before any work is done."""
+    writer_for(out)
+    if out.is_dir():
+        raise DataError(f"{out} is a folder, the predictions go to one file; give the name of a file")
+    if out.exists() and data.exists() and out.samefile(data):
+        raise DataError(f"{out} is the data itself, which would be replaced by its predictions; give another file")
+
+
 def score_file(run: Run, data: Named, out: Path, *, progress: bool = True) -> Scored:
     """Write `id`, `label` and the probability of every class for each row of the data. A row without words gets the
     prediction for one unknown word, so that output and input have the same rows.
 
     Raises:
-        DataError: the data cannot be read, or the name of `out` ends in no known format.
+        DataError: the data cannot be read, or `out` cannot be written.
     """
-    write = _writer_for(out)
+    check_out(out, data.path)
     rows = words = 0
-    chunks = _stored_chunks(run, data) if is_corpus(data.path) else _read_chunks(run, data, progress)
-    with write(out, ["id", "label", *(f"p_{name}" for name in run.classes)]) as add:
+    stored = prepared(data)
+    chunks = _read_chunks(run, data, progress) if stored is None else _stored_chunks(run, data, stored)
+    with opened(out, ["id", "label", *(f"p_{name}" for name in run.classes)]) as add:
         for ids, corpus in chunks:
             add(_predictions(run, ids, corpus))
             rows += len(corpus)
@@ -52,13 +56,12 @@ def score_file(run: Run, data: Named, out: Path, *, progress: bool = True) -> Sc
 def _predictions(run: Run, ids: list[str], corpus: Corpus) -> list[Row]:
     table = predict(run.model, corpus, multi_label=run.multi_label).probabilities
     columns = [f"p_{name}" for name in run.classes]
-    if run.multi_label:
-        labels = ["|".join(name for name, p in zip(run.classes, row, strict=True) if p > 0.5) for row in table]
-    else:
-        labels = [run.classes[best] for best in table.argmax(axis=1)]
+    labels = [label if isinstance(label, str) else "|".join(label) for label in labels_of(run, table)]
+    # Through text, so that csv and jsonl show the seven digits that there are, not seventeen.
+    shares = np.array([float(text) for text in table.ravel().astype("U16")]).reshape(table.shape).tolist()
     return [
-        {"id": id_, "label": label, **dict(zip(columns, map(float, row), strict=True))}
-        for id_, label, row in zip(ids, labels, table, strict=True)
+        {"id": id_, "label": label, **dict(zip(columns, row, strict=True))}
+        for id_, label, row in zip(ids, labels, shares, strict=True)
     ]
 
 
@@ -72,59 +75,14 @@ def _read_chunks(run: Run, data: Named, progress: bool) -> Iterator[tuple[list[s
         while chunk := list(islice(records, ROWS)):
             ids = [record.id if record.id is not None else str(number + i) for i, record in enumerate(chunk)]
             number += len(chunk)
-            yield ids, Corpus.from_texts([_text(r) for r in chunk], vocabulary=run.vocabulary, text=run.text)
+            yield ids, Corpus.from_records(chunk, vocabulary=run.vocabulary, text=run.text)
             bar.update(source.meter.done - bar.n)
+    if not number:
+        raise DataError(f"{data.path} has no rows; give a file with documents")
 
 
-def _text(record: Record) -> str:
-    return record.text if record.sentences is None else "\n".join(record.sentences)
-
-
-def _stored_chunks(run: Run, data: Named) -> Iterator[tuple[list[str], Corpus]]:
-    corpus = Corpus.open(data.path).remap(run.vocabulary)
-    yield corpus.ids(), corpus
-
-
-# ------------------------------------------------------------------ writers: called with rows, whole or not at all
-
-Add = Callable[[list[Row]], None]
-
-
-@contextmanager
-def _write_jsonl(out: Path, columns: list[str]) -> Iterator[Add]:
-    with atomic_file(out) as file:
-
-        def add(rows: list[Row]) -> None:
-            for row in rows:
-                file.write((json.dumps(row, ensure_ascii=False) + "\n").encode("utf-8"))
-
-        yield add
-
-
-@contextmanager
-def _write_csv(out: Path, columns: list[str]) -> Iterator[Add]:
-    import io
-
-    with atomic_file(out) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        writer = csv.DictWriter(text, columns)
-        writer.writeheader()
-        yield writer.writerows
-        text.flush()
-        text.detach()
-
-
-@contextmanager
-def _write_parquet(out: Path, columns: list[str]) -> Iterator[Add]:
-    schema = pa.schema([(name, pa.string() if name in ("id", "label") else pa.float32()) for name in columns])
-    with atomic_file(out) as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
-        yield lambda rows: writer.write_table(pa.Table.from_pylist(rows, schema))
-
-
-_WRITERS = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
-
-
-def _writer_for(out: Path) -> Callable[[Path, list[str]], Any]:
-    if out.suffix not in _WRITERS:
-        raise DataError(f"cannot tell the format of {out} from its name; end it in {', '.join(_WRITERS)}")
-    return _WRITERS[out.suffix]
+def _stored_chunks(run: Run, data: Named, stored: Corpus) -> Iterator[tuple[list[str], Corpus]]:
+    corpus = other_corpus(data, data.path, vocabulary=run.vocabulary, classes=run.classes, text=run.text)
+    for start in range(0, len(stored), ROWS):
+        part = corpus.select(np.arange(start, min(start + ROWS, len(corpus))))
+        yield part.ids(), part

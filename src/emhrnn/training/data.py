@@ -46,6 +46,11 @@ def prepared(data: Named) -> Corpus | None:
             f"{data.path} is a run folder, not data; give documents: a file, a folder per class, or a prepared corpus"
         )
     if not is_corpus(data.path):
+        inside = [path for path in data.path.iterdir() if is_run(path) or is_corpus(path)] if data.path.is_dir() else []
+        if inside:
+            raise DataError(
+                f"{data.path} holds runs or prepared corpora, such as {inside[0]}; give documents or a corpus"
+            )
         return None
     asked = {"format": data.format, "split": data.split, **data.columns.to_dict()}
     for what, value in asked.items():

@@ -3,8 +3,12 @@
 Nothing here imports torch at module level, so that `emhrnn --help` is instant.
 """
 
+import functools
 import os
+import signal
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
@@ -15,22 +19,48 @@ from emhrnn.products.cli.explain import explain
 from emhrnn.products.cli.info import info
 from emhrnn.products.cli.predict import predict
 from emhrnn.products.cli.prepare import prepare
+from emhrnn.products.cli.printing import complain
+from emhrnn.products.cli.settings import CommandWithSettings
 from emhrnn.products.cli.train import train
 from emhrnn.version import __version__
 
+WRONG_INPUT, INTERNAL, INTERRUPTED, TERMINATED = 2, 1, 130, 143
+
 app = typer.Typer(
     name="emhrnn",
-    help="Document classification that shows which sentence, which phrase and which word decided.",
-    epilog="Start with `emhrnn demo`. With data of your own: `emhrnn train reviews.csv --out run`, then "
-    "`emhrnn explain run 'The room was not what we had hoped for.'`",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,  # plain help: the boxes leave too little room for words
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for command in (demo, prepare, train, evaluate, predict, explain, info):
-    app.command()(command)
+
+
+def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
+    """Ctrl-C says what is left. Here, because typer ends the program before `main` could."""
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        try:
+            command(**options)
+        except KeyboardInterrupt as interrupt:
+            complain(f"interrupted; {interrupt or 'nothing was written'}")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
+
+
+COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
+    (demo, "See everything once, on reviews of our own."),
+    (prepare, "Turn data into word ids once, for many uses."),
+    (train, "Train a classifier on labelled documents."),
+    (evaluate, "Score a run on labelled data."),
+    (predict, "Classify every row of a file."),
+    (explain, "Show which sentence, phrase and word decided."),
+    (info, "Describe a run, a corpus or data."),
+)
+for command, summary in COMMANDS:
+    app.command(short_help=summary, cls=CommandWithSettings if command is train else None)(_with_farewell(command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -42,28 +72,49 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: bool = typer.Option(False, "--version", help="Show the version.", callback=_print_version, is_eager=True),
-) -> None: ...
+) -> None:
+    """Document classification that shows which sentence, which phrase and which word decided.
+
+    \b
+    Start here:
+      emhrnn demo                                    everything once, on data of our own
+    With documents of your own:
+      emhrnn train reviews.csv --out run             columns are guessed
+      emhrnn evaluate run test.csv
+      emhrnn explain run 'The room was not what we had hoped for.'
+      emhrnn predict run new.csv --out labels.csv
+
+    Exit codes: 0 done, 2 the input or a setting cannot be used (one line on stderr says why and what to do), 130
+    interrupted, 1 a fault of ours.
+    """
 
 
 def main() -> None:
     """Run a command. A user's mistake is one line on stderr and exit code 2; Ctrl-C is exit code 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a letter that the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that half-made files are removed
     try:
         app()
     except EmhrnnError as error:
-        _fail(str(error), 2)
+        _fail(str(error), WRONG_INPUT)
+    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader of our output has left, as `| head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
-        _fail(f"{error.filename or 'input/output'}: {error.strerror or error}", 2)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
+        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", WRONG_INPUT)
     except Exception as error:
         if os.environ.get("EMHRNN_DEBUG"):
             raise
-        _fail(f"internal error, please report it: {type(error).__name__}: {error} (EMHRNN_DEBUG=1 shows where)", 1)
+        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+            _fail("memory ran out; give fewer or shorter documents, or a smaller training.batch_words", WRONG_INPUT)
+        told = f"{type(error).__name__}: {error}"
+        _fail(f"internal error, please report it: {told} (EMHRNN_DEBUG=1 shows where)", INTERNAL)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _fail(message: str, code: int) -> None:
-    print(f"emhrnn: {message}", file=sys.stderr)
+    complain(message)
     sys.exit(code)

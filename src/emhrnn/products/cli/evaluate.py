@@ -18,16 +18,27 @@ def evaluate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a run on labelled data: accuracy, macro-F1, each class, confusion, phrase lengths."""
+    """Score a run on labelled data: accuracy, macro-F1, each class, confusion, phrase lengths.
+
+    \b
+    Examples:
+      emhrnn evaluate run test.csv
+      emhrnn evaluate run all.parquet --split test --json
+
+    A label that the run has never seen is an error. Rows without text or label are skipped, and counted on stderr.
+    """
     from emhrnn.corpus import Columns
-    from emhrnn.products.cli.printing import print_json, say
+    from emhrnn.products.cli.printing import complain, print_json, say
     from emhrnn.products.cli.tables import score_tables
     from emhrnn.products.evaluating import evaluate_run
     from emhrnn.training.data import Named
 
     columns = Columns(text=text_column, label=label_column)
-    scores = evaluate_run(run, Named(path=data, format=format, columns=columns, split=split), progress=not quiet)
+    named = Named(path=data, format=format, columns=columns, split=split)
+    evaluated = evaluate_run(run, named, progress=not quiet)
+    for reason, count in evaluated.skipped.items():
+        complain(f"{count:,} rows of {data} were skipped: {reason}")
     if json:
-        print_json(scores.to_dict())
+        print_json({**evaluated.scores.to_dict(), "skipped": evaluated.skipped})
     else:
-        say(score_tables(scores, confusion=confusion))
+        say(score_tables(evaluated.scores, confusion=confusion))

@@ -15,28 +15,40 @@ def explain(
         str | None, typer.Argument(help="The text itself, or - to read it from stdin.", show_default=False)
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", help="Read the text from this file.", show_default=False)
+        Path | None, typer.Option("--file", help="Read the text from this file.", metavar="FILE", show_default=False)
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", help="Write one self-contained page to this file.", show_default=False)
+        Path | None,
+        typer.Option("--html", help="Write one self-contained page.", metavar="FILE", show_default=False),
     ] = None,
     json: Json = False,
 ) -> None:
     """Show why a text is classified as it is: in the terminal, as JSON, or as a page.
 
+    \b
+    Examples:
+      emhrnn explain run 'The soup was not bad at all.'
+      emhrnn explain run --file review.txt --html why.html
+      cat review.txt | emhrnn explain run - --json
+
     Phrases are set apart by //; the darker a word, the more it weighed.
     """
-    from emhrnn.errors import ConfigError
-    from emhrnn.explain.explainer import explain_texts
-    from emhrnn.explain.html import html_page
-    from emhrnn.explain.terminal import print_explanation
+    from emhrnn.errors import ConfigError, DataError
     from emhrnn.files import write_text
     from emhrnn.products.cli.printing import print_json
-    from emhrnn.training.run import load_run
 
     if (text is None) == (file is None):
-        raise ConfigError("give one text to explain: as an argument, with --file F, or - to read stdin")
-    explanation = explain_texts(load_run(run), [_read(text, file)])[0]
+        raise ConfigError("give one text to explain: as an argument, with --file FILE, or - to read stdin")
+    if html is not None and (html.is_dir() or (file is not None and html.resolve() == file.resolve())):
+        what = "is a folder" if html.is_dir() else "is the text itself"
+        raise DataError(f"{html} {what}, so the page cannot be written there; give another file with --html")
+    content = _read(text, file)
+
+    from emhrnn.explain.html import html_page
+    from emhrnn.explain.terminal import print_explanation
+    from emhrnn.products.model import load
+
+    explanation = load(run).explain(content)
     if html is not None:
         write_text(html, html_page(explanation))
     if json:
@@ -44,14 +56,22 @@ def explain(
     elif html is None:
         print_explanation(explanation)
     else:
-        print(f"{explanation.predicted}; see {html}")
+        predicted = explanation.predicted
+        print(f"{predicted if isinstance(predicted, str) else ', '.join(predicted)}; see {html}")
 
 
 def _read(text: str | None, file: Path | None) -> str:
     """Bytes that are not UTF-8 become U+FFFD, as in a corpus."""
-    if file is not None:
-        return file.read_bytes().decode("utf-8-sig", errors="replace")
+    from emhrnn.errors import DataError
+
     if text == "-":
         return sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")
-    assert text is not None
-    return text
+    if text is not None:
+        if len(text) < 256 and not text.isspace() and text and Path(text).is_file():
+            raise DataError(f"{text} is a file; to explain what it says, give --file {text}")
+        return text
+    assert file is not None
+    if not file.is_file():
+        what = "is a folder" if file.is_dir() else "does not exist"
+        raise DataError(f"{file} {what}; give a text file with --file, or the text itself")
+    return file.read_bytes().decode("utf-8-sig", errors="replace")

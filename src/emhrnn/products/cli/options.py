@@ -22,12 +22,25 @@ LabelColumn = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="Format of DATA.", show_default="from its name and content", metavar="NAME"),
+    typer.Option(
+        "--format",
+        help="csv, tsv, jsonl, parquet, folder, tang or zhang.",
+        show_default="from name and content",
+        metavar="NAME",
+    ),
 ]
 Split = Annotated[
     str | None,
-    typer.Option("--split", help="Only rows whose `split` column says this.", show_default="all rows", metavar="NAME"),
+    typer.Option("--split", help="Only rows whose split column says this.", show_default="all rows", metavar="NAME"),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="One setting, for example training.epochs=3; may be repeated.",
+        metavar="SECTION.KEY=VALUE",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bars.")]
-Threads = Annotated[int, typer.Option("--threads", min=0, help="Threads to use.", show_default="as torch decides")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]

@@ -5,81 +5,89 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Data, Format, Json, LabelColumn, Quiet, Split, TextColumn
+from emhrnn.products.cli.options import Data, Format, Json, LabelColumn, Quiet, Settings, Split, TextColumn
 
 
 def train(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the run; must not exist yet.", show_default=False)],
-    model: Annotated[str, typer.Option(help="Which system to train.", metavar="NAME")] = "em-hrnn",
+    out: Annotated[Path, typer.Option("--out", help="Folder for the run.", metavar="RUN", show_default=False)],
+    model: Annotated[
+        str, typer.Option(help="The system to train; a wrong name lists them all.", metavar="NAME")
+    ] = "em-hrnn",
     estep: Annotated[
         str | None,
         typer.Option(
-            help="How boundaries are learned: exact, blocks, local, first-order, importance, reinforce, semi-markov, "
+            help="How phrase ends are learned: local, blocks, exact, first-order, importance, reinforce, semi-markov, "
             "or none.",
             show_default="from the preset: local",
             metavar="NAME",
         ),
     ] = None,
-    preset: Annotated[str, typer.Option(help="paper: the letter of the paper; default: ours.")] = "default",
+    preset: Annotated[
+        str, typer.Option(help="default: ours; paper: the letter of the paper.", metavar="NAME")
+    ] = "default",
     vectors: Annotated[
         Path | None,
-        typer.Option(help="Word vectors: GloVe or word2vec text, word2vec binary, .npz.", show_default="none"),
-    ] = None,
-    valid: Annotated[
-        Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA")
-    ] = None,
-    config: Annotated[Path | None, typer.Option(help="TOML file of settings.", show_default="none")] = None,
-    set_: Annotated[
-        list[str] | None,
         typer.Option(
-            "--set", help="One setting, e.g. training.epochs=3. May be repeated.", metavar="SECTION.KEY=VALUE"
+            help="Word vectors: GloVe or word2vec text, word2vec binary, .npz.", show_default="none", metavar="FILE"
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same model.", show_default="0")] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA", metavar="DATA")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of settings; --set wins.", show_default="none", metavar="FILE")
+    ] = None,
+    set_: Settings = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Same seed, same model.", show_default="0", metavar="N")
+    ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     format: Format = None,
     split: Split = None,
     valid_split: Annotated[
-        str | None, typer.Option(help="Validate on the rows of DATA whose `split` column says this.", metavar="NAME")
+        str | None,
+        typer.Option(help="Validate on the rows of DATA whose split column says this.", metavar="NAME"),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a run that is at --out, once the new one has an epoch.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a classifier and leave everything about it in a run folder.
 
-    Example: emhrnn train reviews.jsonl.gz --out run --vectors glove.npz --set training.epochs=5
-    """
-    from emhrnn.corpus import Columns
-    from emhrnn.errors import ConfigError
-    from emhrnn.products.cli.printing import percent, print_json, say
-    from emhrnn.text import read_vectors
-    from emhrnn.training.config import make_config
-    from emhrnn.training.data import Named
-    from emhrnn.training.train import train as train_run
+    \b
+    Examples:
+      emhrnn train reviews.csv --out run
+      emhrnn train reviews.jsonl.gz --out run --vectors glove.npz --set training.epochs=5
+      emhrnn train all.parquet --out run --split train --valid-split dev --label-column stars
+      emhrnn train reviews.csv --out hn --model hn-att --seed 1
 
-    assignments = list(set_ or [])
+    DATA needs a column of text and one of labels (docs/data.md). Rows without text or label are skipped and counted.
+    The run folder holds the model of the best epoch, its words and settings, the history and the scores. When training
+    fails before the first epoch is done, nothing stays at --out.
+    """
+    from emhrnn.products.cli.printing import percent, print_json, say
+    from emhrnn.products.training import train as train_run
+    from emhrnn.training.config import make_config
+
+    assignments = [f"model.name={model}", *(set_ or [])]
     if estep is not None:
         assignments.append(f"em.estep={estep}")
     if seed is not None:
         assignments.append(f"training.seed={seed}")
-    if valid is not None and valid_split is not None:
-        raise ConfigError("--valid and --valid-split both name the validation data; give one of them")
-    settings = make_config(preset, config, [f"model.name={model}", *assignments])
-    columns = Columns(text=text_column, label=label_column)
-    valid_data = None
-    if valid is not None or valid_split is not None:
-        valid_data = Named(path=valid or data, format=format, columns=columns, split=valid_split)
-    result = train_run(
-        Named(path=data, format=format, columns=columns, split=split),
-        out,
-        config=settings,
-        valid=valid_data,
-        vectors=None if vectors is None else read_vectors(vectors),
-        progress=not quiet,
-    )
-    scores, best = result.fitted.scores, result.fitted.best
+    settings = make_config(preset, config, assignments)
+    try:
+        fitted = train_run(
+            data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
+            text_column=text_column, label_column=label_column, format=format, overwrite=overwrite,
+            progress=not quiet,
+        ).fitted  # fmt: skip
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_left(out)) from None
+    scores, best = fitted.scores, fitted.best
     if json:
         print_json({"run": str(out), "best_epoch": best.epoch, "valid": scores.to_dict()})
         return
@@ -90,3 +98,18 @@ def train(
     if scores.phrases is not None:
         say(f"Phrases of {scores.phrases.mean:.1f} words on average, {scores.phrases.longest} at most.")
     say(f"\nNext: emhrnn evaluate {out} TEST_DATA\n      emhrnn explain {out} 'A text of your own.'")
+
+
+def _left(out: Path) -> str:
+    """What an interrupted training leaves, and how to go on."""
+    from emhrnn.training import history
+    from emhrnn.training.run import HISTORY, WEIGHTS
+
+    if not (out / WEIGHTS).exists():
+        return f"no epoch was done, so nothing is left at {out}"
+    epochs = history.read(out / HISTORY)
+    best = max((epoch.epoch for epoch in epochs if epoch.best), default=0) + 1
+    return (
+        f"{out} holds the best model so far (epoch {best} of {len(epochs)} that were done) and can be used as it is; "
+        "the same command with --overwrite starts anew"
+    )

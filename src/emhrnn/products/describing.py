@@ -1,0 +1,94 @@
+"""What a run folder or a data file holds: facts as data, then as a few aligned lines. Needs no torch for data files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from emhrnn.corpus import Columns, Source
+from emhrnn.errors import CheckpointError, DataError
+
+SHOWN = 200  # characters of the first text
+
+
+def run_facts(path: Path) -> dict[str, Any]:
+    """config.json, and metrics.json where training has finished."""
+    from emhrnn.training.run import METRICS, WEIGHTS, read_description
+
+    description = read_description(path)
+    metrics = path / METRICS
+    try:
+        description["metrics"] = json.loads(metrics.read_text(encoding="utf-8")) if metrics.exists() else None
+    except (OSError, ValueError):
+        raise CheckpointError(f"{metrics}: corrupt; copy the run again or train anew") from None
+    description["weights"] = (path / WEIGHTS).is_file()
+    return description
+
+
+def run_text(path: Path, facts: dict[str, Any]) -> str:
+    try:
+        return _run_lines(facts)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path}: its description is corrupt ({error}); copy the run again") from None
+
+
+def _run_lines(facts: dict[str, Any]) -> str:
+    config, metrics, data = facts["config"], facts["metrics"], facts.get("data", {})
+    lines: dict[str, Any] = {
+        "model": f"{config['model']['name']}, {facts['parameters']:,} parameters",
+        "classes": ", ".join(facts["classes"]),
+        "E-step": config["em"]["estep"],
+        "seed": config["training"]["seed"],
+        "versions": ", ".join(f"{name} {version}" for name, version in facts["versions"].items()),
+    }
+    if config["model"]["name"] != "em-hrnn":
+        del lines["E-step"]
+    for part, described in data.items():
+        lines[part] = f"{described['documents']:,} documents, {described['words']:,} words ({described['source']})"
+    if metrics is None:
+        usable = "holds the best model so far" if facts["weights"] else "holds no model yet"
+        lines["state"] = f"training has not finished; {usable}"
+    else:
+        valid = metrics["valid"]
+        lines["best epoch"] = f"{metrics['best_epoch'] + 1} of {metrics['epochs']}, {metrics['seconds']:.0f} s"
+        lines["validation"] = f"accuracy {valid['accuracy']:.4f}, macro-F1 {valid['macro_f1']:.4f}"
+        if valid["phrases"]:
+            lines["phrases"] = f"{valid['phrases']['mean']:.2f} words on average, at most {valid['phrases']['longest']}"
+    return _aligned(lines)
+
+
+def file_facts(path: Path) -> dict[str, Any]:
+    """Format, columns and first row. A label column that cannot be guessed is told, not refused."""
+    try:
+        source, first, trouble = *_first(path, Columns()), None
+    except DataError as error:
+        source, first, trouble = *_first(path, Columns(labelled=False)), str(error)
+    return {
+        "format": source.formats[0],
+        "bytes": source.meter.total,
+        "columns": source.taken,
+        "first_label": None if first is None else first.label,
+        "first_text": None if first is None else first.text[:SHOWN],
+        "trouble": trouble,
+    }
+
+
+def _first(path: Path, columns: Columns) -> tuple[Source, Any]:
+    source = Source(path, columns=columns)
+    return source, next(iter(source), None)
+
+
+def file_text(facts: dict[str, Any]) -> str:
+    lines = {
+        "format": facts["format"],
+        "size": f"{facts['bytes']:,} bytes",
+        "columns": ", ".join(f"{role} = {name}" for role, name in facts["columns"].items()),
+        "first label": facts["first_label"],
+        "first text": None if facts["first_text"] is None else " ".join(facts["first_text"].split()),
+        "trouble": facts["trouble"],
+    }
+    return _aligned({name: value for name, value in lines.items() if value is not None})
+
+
+def _aligned(lines: dict[str, Any]) -> str:
+    width = max(map(len, lines))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())

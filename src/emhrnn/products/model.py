@@ -1,0 +1,75 @@
+"""A trained classifier, ready to use: `emhrnn.load("run")`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from jaxtyping import Float32
+
+from emhrnn.corpus import Corpus
+from emhrnn.errors import DataError
+from emhrnn.evaluation.predict import predict
+from emhrnn.explain.explainer import explain_texts
+from emhrnn.explain.explanation import Explanation
+from emhrnn.training.run import Run, load_run
+
+THRESHOLD = 0.5  # of a label among several
+
+
+class Model:
+    """Predicts and explains texts with a run.
+
+    model = emhrnn.load("run")
+    model.predict(["The soup was cold."])         # ["1"]
+    model.explain("The soup was cold.")           # an Explanation
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names, in the order of the columns of `predict_proba`."""
+        return self.run.classes
+
+    def predict_proba(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts classes"]:
+        """The probability of every class. Rows sum to 1, except where a document may have several labels."""
+        if isinstance(texts, str):
+            raise DataError("one string was given; give a list of texts, for example [text]")
+        if not len(texts):
+            return np.zeros((0, len(self.classes)), dtype=np.float32)
+        corpus = Corpus.from_texts(list(texts), vocabulary=self.run.vocabulary, text=self.run.text)
+        return predict(self.run.model, corpus, multi_label=self.run.multi_label).probabilities
+
+    def predict(self, texts: Sequence[str]) -> list[str] | list[tuple[str, ...]]:
+        """The class of each text; where documents have several labels, all that are more likely than not."""
+        return labels_of(self.run, self.predict_proba(texts))
+
+    @overload
+    def explain(self, texts: str) -> Explanation: ...  # type: ignore[overload-overlap] # a str is a sequence of str
+    @overload
+    def explain(self, texts: Sequence[str]) -> list[Explanation]: ...
+    def explain(self, texts: str | Sequence[str]) -> Explanation | list[Explanation]:
+        """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several."""
+        if isinstance(texts, str):
+            return explain_texts(self.run, [texts])[0]
+        return explain_texts(self.run, list(texts))
+
+    def __repr__(self) -> str:
+        return f"<emhrnn {self.run.config.model.name}: {len(self.classes)} classes, {len(self.run.vocabulary)} words>"
+
+
+def load(folder: str | Path) -> Model:
+    """The trained classifier of a run folder, as `emhrnn train` or `EMHRNNClassifier.save` wrote it.
+
+    Raises:
+        CheckpointError: the folder is no run, is damaged, or of another version.
+    """
+    return Model(load_run(Path(folder)))
+
+
+def labels_of(run: Run, probabilities: Float32[np.ndarray, "texts classes"]) -> list[str] | list[tuple[str, ...]]:
+    if run.multi_label:
+        return [tuple(run.classes[i] for i in np.flatnonzero(row > THRESHOLD)) for row in probabilities]
+    return [run.classes[best] for best in probabilities.argmax(axis=1)]

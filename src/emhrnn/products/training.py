@@ -1,0 +1,92 @@
+"""`emhrnn.train`: a classifier from labelled documents, in one call. The command line only parses and calls this."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emhrnn.corpus import Columns, is_corpus
+from emhrnn.errors import ConfigError
+from emhrnn.products.model import Model
+from emhrnn.text import Vectors, read_vectors
+from emhrnn.training.config import Config, make_config, validated
+from emhrnn.training.data import Named
+from emhrnn.training.fit import Fitted
+from emhrnn.training.train import train as train_run
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training gave: the model, and how it came to be."""
+
+    model: Model
+    fitted: Fitted
+    folder: Path
+
+
+def train(
+    data: str | Path,
+    out: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    config: Config | None = None,
+    vectors: str | Path | Vectors | None = None,
+    valid: str | Path | None = None,
+    split: str | None = None,
+    valid_split: str | None = None,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    format: str | None = None,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Trained:
+    """Train on a file in any format, a folder per class or a prepared corpus, and leave a run folder at `out`.
+
+    Args:
+        settings: values by name, for example {"training.epochs": 3, "training.seed": 7}.
+        config: all settings, instead of `settings`, for example from `make_config`.
+        vectors: pretrained word vectors, or a file of them.
+        valid: validation data; by default 10 % of the data.
+        split: train on the rows whose split column says so.
+        valid_split: validate on the rows of `data` whose split column says so.
+        text_column, label_column, format: of the data and of `valid`; by default guessed.
+        overwrite: replace a run that is at `out`.
+        progress: a bar and a line per epoch on stderr.
+
+    Raises:
+        EmhrnnError: the data, a setting or `out` cannot be used; the message says what to do.
+    """
+    if settings is not None and config is not None:
+        raise ConfigError("settings and config were given; give one of them")
+    if valid is not None and valid_split is not None:
+        raise ConfigError("the validation data is given twice, as data and as a split; give one of them")
+    if valid_split is not None and split in (None, valid_split):
+        raise ConfigError(f"the rows of the split {valid_split!r} would be trained on, too; name the split to train on")
+    columns = Columns(text=text_column, label=label_column)
+    valid_data = None
+    if valid_split is not None:
+        valid_data = Named(path=Path(data), format=format, columns=columns, split=valid_split)
+    elif valid is not None:  # what is said of the data holds for raw validation data too
+        raw = not is_corpus(Path(valid))
+        valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
+    trained = train_run(
+        Named(path=Path(data), format=format, columns=columns, split=split),
+        Path(out),
+        config=config or with_settings(make_config(), settings or {}),
+        valid=valid_data,
+        vectors=vectors if vectors is None or isinstance(vectors, Vectors) else read_vectors(Path(vectors)),
+        overwrite=overwrite,
+        progress=progress,
+    )
+    return Trained(Model(trained.run), trained.fitted, Path(out))
+
+
+def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
+    """The same configuration with other values, given by their names such as "training.epochs"."""
+    values = config.model_dump(exclude_unset=True)
+    for name, value in settings.items():
+        section, dot, key = name.partition(".")
+        if not dot:
+            raise ConfigError(f"cannot read the setting {name!r}; write section.key, e.g. training.epochs")
+        values.setdefault(section, {})[key] = value
+    return validated(values)
