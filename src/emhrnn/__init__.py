@@ -1,0 +1,61 @@
+"""Document classification that shows which sentence, which phrase and which word decided.
+
+import emhrnn
+
+trained = emhrnn.train("reviews.csv", "run")                  # a file -> a run folder
+model = emhrnn.load("run")                                    # a run folder -> predict, predict_proba, explain
+print(model.explain("The room was not what we had hoped for."))
+
+Everything is imported when it is first used, so that `import emhrnn` takes no time and no torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from emhrnn.version import __version__
+
+if TYPE_CHECKING:
+    from emhrnn.corpus import Corpus, prepare
+    from emhrnn.explain.explanation import Explanation
+    from emhrnn.models.em_hrnn import EMHRNN
+    from emhrnn.products.classifier import EMHRNNClassifier
+    from emhrnn.products.model import load
+    from emhrnn.products.training import train
+    from emhrnn.text import Document, read_document
+
+__all__ = [
+    "EMHRNN",
+    "Corpus",
+    "Document",
+    "EMHRNNClassifier",
+    "Explanation",
+    "__version__",
+    "load",
+    "prepare",
+    "read_document",
+    "train",
+]
+
+_HOME = {
+    "Corpus": "emhrnn.corpus",
+    "Document": "emhrnn.text",
+    "EMHRNN": "emhrnn.models.em_hrnn",
+    "EMHRNNClassifier": "emhrnn.products.classifier",
+    "Explanation": "emhrnn.explain.explanation",
+    "load": "emhrnn.products.model",
+    "prepare": "emhrnn.corpus",
+    "read_document": "emhrnn.text",
+    "train": "emhrnn.products.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'emhrnn' has no attribute {name!r}; it has {', '.join(__all__)}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
