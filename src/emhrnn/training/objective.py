@@ -4,7 +4,7 @@ A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has 
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -17,6 +17,7 @@ from emhrnn.training.label_loss import LabelLoss, balanced_weights, labels_of
 from emhrnn.training.state import Purpose, torch_generator
 
 
+@runtime_checkable
 class Objective(Protocol):
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
         """To be differentiated; and what there is to say about the batch, as named numbers."""
