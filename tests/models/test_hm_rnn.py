@@ -1,12 +1,14 @@
 """HM-RNN against its oracle: states, boundaries and straight-through gradients."""
 
 import itertools
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 
+from emhrnn.models import multiscale_lstm
 from emhrnn.models.boundary import annealed_slope, hard_sigmoid
 from emhrnn.models.hm_rnn import HMRNN
 from tests.models.examples import (
@@ -38,9 +40,10 @@ def small(seed: int = 0, **settings) -> HMRNN:
 def test_equals_the_oracle(layers, lengths, seed) -> None:
     model, batch = enlarged(small(seed, layers=layers), 1.3), make_batch(lengths, seed)
     model.set_epoch(seed % 20)
-    output = check_logits_and_gradients(
-        model, batch, lambda document: oracle.logits(model, sentences_of(batch, document))
-    )
+    with mock.patch.object(multiscale_lstm, "ROWS", 1 + seed % 9):  # the backward pass goes by stretches of so many
+        output = check_logits_and_gradients(
+            model, batch, lambda document: oracle.logits(model, sentences_of(batch, document))
+        )
     z = [
         z_t[0].item()
         for document in range(batch.n_documents)

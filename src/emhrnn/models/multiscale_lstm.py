@@ -19,6 +19,7 @@ detectors get. The backward pass is by hand: what does not depend on the step is
 step of a layer is one matrix product and a dozen light operations.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cell import tanh_
 from emhrnn.layers.packing import Packing
+
+ROWS = 2048  # of a stretch of steps
 
 
 @dataclass(frozen=True)
@@ -93,43 +96,12 @@ class _Scan(torch.autograd.Function):
         L, H = wiring.layers, wiring.size
         n = len(projection)
         weights, biases = parameters[:L], parameters[L:]
-        transposed = [_double_candidate(weight.t().contiguous(), H, dim=1) for weight in weights]
-        gates = [_double_candidate(projection, H, dim=1)]
-        gates += [_double_candidate(bias.clone(), H, dim=0).expand(n, -1).contiguous() for bias in biases]
-        inputs = [projection.new_zeros(n, weight.shape[1]) for weight in weights]
+        gates = [projection, *(bias.repeat(n, 1) for bias in biases)]
+        inputs = [projection.new_empty(n, weight.shape[1]) for weight in weights]
         h = [projection.new_empty(n, H) for _ in range(L)]
         c = [projection.new_empty(n, H) for _ in range(L)]
         z = [projection.new_empty(n, 1) for _ in range(L - 1)]
-        must = None if forced is None else forced.unsqueeze(1)
-
-        first = int(packing.batch_sizes[0])
-        zero, never = projection.new_zeros(first, H), projection.new_zeros(first, 1)
-        h_prev, c_prev, z_prev = [zero] * L, [zero] * L, [never] * (L - 1)
-        start = 0
-        for size in packing.batch_sizes.tolist():
-            rows = slice(start, start + size)
-            h_prev, c_prev, z_prev = ([x[:size] for x in state] for state in (h_prev, c_prev, z_prev))
-            for l in range(L):
-                a = z_prev[l] if wiring.has_detector(l) else None
-                b = z[l - 1][rows] if l > 0 else None
-                x = inputs[l][rows]
-                if wiring.flush_own and a is not None:
-                    torch.mul(h_prev[l], 1 - a, out=x[:, :H])
-                else:
-                    x[:, :H] = h_prev[l]
-                if a is not None:
-                    torch.mul(h_prev[l + 1], a, out=x[:, H : 2 * H])
-                if b is not None:
-                    torch.mul(h[l - 1][rows], b, out=x[:, -H:])
-                s = gates[l][rows].addmm_(x, transposed[l])
-                _cell_(s, a, b, h_prev[l], c_prev[l], h[l][rows], c[l][rows])
-                if l < L - 1:
-                    ends = s[:, 4 * H :] > 0
-                    if must is not None and l == 0:
-                        ends |= must[rows]
-                    z[l][rows] = ends
-            h_prev, c_prev, z_prev = ([x[rows] for x in state] for state in (h, c, z))
-            start += size
+        _forward_scan(wiring, packing, weights, gates, inputs, h, c, z, forced)
         ctx.packing, ctx.wiring, ctx.forced = packing, wiring, forced
         ctx.save_for_backward(slope, *weights, *gates, *inputs, *h, *c, *z)
         x_z = [gates[l][:, 4 * H :].clone() for l in range(L - 1)]
@@ -140,89 +112,206 @@ class _Scan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         wiring, packing = ctx.wiring, ctx.packing
-        L, H = wiring.layers, wiring.size
+        L = wiring.layers
         slope, *saved = ctx.saved_tensors
         weights, gates, inputs, h, c = (saved[k * L : (k + 1) * L] for k in range(5))
         z = saved[5 * L :]
-        layers = [
-            _Slopes.of(l, wiring, packing, gates[l], h, c[l], z, slope, ctx.forced if l == 0 else None)
-            for l in range(L)
-        ]
-
-        first = int(packing.batch_sizes[0])
-        # d[l] gathers what flows into layer l at the step: columns dc, dh, then (from its own product) d inputs
-        d = [c[l].new_zeros(first, 2 * H + weights[l].shape[1]) for l in range(L)]
-        d_z = [c[l].new_zeros(first, 1) for l in range(L - 1)]
-        end = len(h[0])
-        for size in reversed(packing.batch_sizes.tolist()):
-            rows = slice(end - size, end)
-            for l in reversed(range(L)):
-                layer, d_l = layers[l], d[l][:size]
-                d_c, d_h, d_x = d_l[:, :H], d_l[:, H : 2 * H], d_l[:, 2 * H :]
-                d_h += gradients[l][rows]
-                d_c.addcmul_(layer.through_h[rows], d_h)
-                d_s = layer.slopes[rows]  # in place: a slope is used once
-                d_s[:, : 3 * H].view(-1, 3, H).mul_(d_c.unsqueeze(1))
-                d_s[:, 3 * H : 4 * H].mul_(d_h)
-                if l < L - 1:
-                    d_s[:, 4 * H :].mul_(d_z[l][:size])
-                torch.mm(d_s, weights[l], out=d_x)
-                d_ab = torch.linalg.vecdot(layer.to_ends[rows], d_l.unsqueeze(1))  # (size, 1 or 2)
-                # to the layer below at this step, and to all at the step before
-                d_c.mul_(layer.keep[rows])
-                own = d_x[:, :H]
-                if layer.copy is None:
-                    d_h.zero_()
-                else:
-                    d_h.mul_(layer.copy[rows])
-                if layer.a is not None:
-                    a = layer.a[rows]
-                    d[l + 1][:size, H : 2 * H].addcmul_(d_x[:, H : 2 * H], a)
-                    d_z[l][:size] = d_ab[:, :1]
-                    d_h.add_(own) if not wiring.flush_own else d_h.addcmul_(own, 1 - a)
-                else:
-                    d_h.add_(own)
-                if layer.b is not None:
-                    d[l - 1][:size, H : 2 * H].addcmul_(d_x[:, -H:], layer.b[rows])
-                    d_z[l - 1][:size].add_(d_ab[:, -1:])
-            end -= size
-        d_weights = [layer.slopes.t() @ x for layer, x in zip(layers, inputs, strict=True)]
-        d_biases = [layer.slopes.sum(0) for layer in layers[1:]]
-        return layers[0].slopes, None, None, None, None, *d_weights, *d_biases
+        d_projection = torch.empty_like(gates[0])
+        d_weights = [torch.zeros_like(weight) for weight in weights]
+        d_biases = [torch.zeros_like(weight[:, 0]) for weight in weights]
+        carried = _Carried.zeros(int(packing.batch_sizes[0]), weights, wiring)
+        for stretch in reversed(_stretches(packing)):
+            layers = [_Slopes.of(l, wiring, stretch, gates, h, c, z, slope, ctx.forced) for l in range(L)]
+            _backward_scan(wiring, stretch, weights, layers, gradients, carried)
+            d_projection[stretch.rows] = layers[0].slopes
+            for l, layer in enumerate(layers):
+                d_weights[l].addmm_(layer.slopes.t(), inputs[l][stretch.rows])
+                d_biases[l].add_(layer.slopes.sum(0))
+        return d_projection, None, None, None, None, *d_weights, *d_biases[1:]
 
 
-def _double_candidate(x: Tensor, H: int, dim: int) -> Tensor:
-    """Twice the columns of g, in place: tanh(s) = 2 sigmoid(2 s) - 1, so one sigmoid serves all gates."""
-    x.narrow(dim, 2 * H, H).mul_(2)
-    return x
+def _forward_scan(
+    wiring: Wiring,
+    packing: Packing,
+    weights: Sequence[Tensor],
+    gates: list[Tensor],
+    inputs: list[Tensor],
+    h: list[Tensor],
+    c: list[Tensor],
+    z: list[Tensor],
+    forced: Tensor | None,
+) -> None:
+    """Fills inputs, h, c and z; `gates` come in as biases or projections and leave activated. The candidate is left as
+    sigmoid(2 s), which is (1 + g) / 2: one sigmoid serves all gates."""
+    L, H = wiring.layers, wiring.size
+    transposed = [weight.t().contiguous() for weight in weights]
+    for tensor in (*transposed, *gates):
+        tensor[:, 2 * H : 3 * H].mul_(2)
+
+    # Views of every step are made beforehand: they would cost as much as the arithmetic.
+    steps = packing.batch_sizes.tolist()
+    s, x, h_t, c_t, z_t = ([torch.split(tensor, steps) for tensor in tensors] for tensors in (gates, inputs, h, c, z))
+    activated = [torch.split(tensor[:, : 4 * H], steps) for tensor in gates]
+    i, f, g, o = ([torch.split(tensor[:, k * H : (k + 1) * H], steps) for tensor in gates] for k in range(4))
+    x_z = [torch.split(tensor[:, 4 * H :], steps) for tensor in gates]
+    from_own = [torch.split(tensor[:, :H], steps) for tensor in inputs]
+    from_above = [torch.split(tensor[:, H : 2 * H], steps) for tensor in inputs]
+    from_below = [torch.split(tensor[:, -H:], steps) for tensor in inputs]
+    must = None if forced is None else torch.split(forced.to(gates[0].dtype).unsqueeze(1), steps)
+
+    zero, never, no = (gates[0].new_zeros(shape) for shape in ((steps[0], H), (steps[0], 1), ()))
+    h_prev, c_prev, z_prev = [zero] * L, [zero] * L, [never] * (L - 1)
+    for t, size in enumerate(steps):
+        if len(h_prev[0]) > size:  # some sequences have ended
+            h_prev, c_prev, z_prev = ([state[:size] for state in states] for states in (h_prev, c_prev, z_prev))
+        for l in range(L):
+            if l < L - 1:
+                a = z_prev[l]
+                update = 1 - a
+                torch.mul(h_prev[l + 1], a, out=from_above[l][t])
+            if wiring.flush_own and l < L - 1:
+                torch.mul(h_prev[l], update, out=from_own[l][t])
+            else:
+                from_own[l][t].copy_(h_prev[l])
+            if l > 0:
+                b = z_t[l - 1][t]
+                torch.mul(h_t[l - 1][t], b, out=from_below[l][t])
+                update = b if l == L - 1 else update.mul_(b)
+                active = b if l == L - 1 else update + a
+            s[l][t].addmm_(x[l][t], transposed[l])
+            activated[l][t].sigmoid_()
+
+            keep = f[l][t] * update
+            if l > 0:
+                keep.add_(1 - active)
+            torch.mul(keep, c_prev[l], out=c_t[l][t])
+            minus_fresh = torch.addcmul(i[l][t], i[l][t], g[l][t], value=-2)  # - i * tanh(s_g)
+            if l > 0:
+                c_t[l][t].addcmul_(minus_fresh, active, value=-1)
+            else:
+                c_t[l][t].sub_(minus_fresh)
+            torch.mul(o[l][t], torch.tanh(c_t[l][t]), out=h_t[l][t])
+            if l > 0:
+                torch.lerp(h_prev[l], h_t[l][t], active, out=h_t[l][t])
+            if l < L - 1:
+                torch.heaviside(x_z[l][t], no, out=z_t[l][t])
+                if l == 0 and must is not None:
+                    torch.maximum(z_t[l][t], must[t], out=z_t[l][t])
+        h_prev, c_prev, z_prev = [h_t[l][t] for l in range(L)], [c_t[l][t] for l in range(L)], [z[t] for z in z_t]
 
 
-def _cell_(s: Tensor, a: Tensor | None, b: Tensor | None, h_prev: Tensor, c_prev: Tensor, h: Tensor, c: Tensor) -> None:
-    """Turns the gates in `s` into the activated i f g o and writes `c` and `h`."""
-    H = h.shape[1]
-    i, f, g, o = s[:, : 4 * H].sigmoid_().view(-1, 4, H).unbind(1)
-    torch.mul(i, g.mul_(2).sub_(1), out=c)
-    if b is None:  # bottom: never COPY
-        c.addcmul_(f if a is None else f * (1 - a), c_prev)
-        torch.mul(o, torch.tanh(c), out=h)
-        return
-    if a is None:  # top: never FLUSH
-        active = b
-        c.addcmul_(f, c_prev)
-        torch.lerp(c_prev, c, active, out=c)
-    else:
-        update = (1 - a) * b
-        active = update + a
-        c.mul_(active).addcmul_(torch.addcmul(1 - active, f, update), c_prev)
-    torch.mul(o, torch.tanh(c), out=h)
-    torch.lerp(h_prev, h, active, out=h)
+@dataclass(frozen=True)
+class _Stretch:
+    """Some steps in a row. The backward pass goes stretch by stretch, so that what it computes for all rows at once
+    stays in the cache."""
+
+    steps: list[int]  # sequences at each step
+    rows: slice  # packed rows of these steps
+    first: int  # how many of them have no step before
+    previous: Tensor  # packed rows one step before the others
+
+    def before(self, x: Tensor) -> Tensor:
+        """The rows one step earlier; zeros before the first."""
+        earlier = x.index_select(0, self.previous)
+        return torch.cat([torch.zeros_like(x[: self.first]), earlier]) if self.first else earlier
+
+
+def _stretches(packing: Packing) -> list[_Stretch]:
+    stretches, steps, begin, end = [], [], 0, 0
+    sizes = packing.batch_sizes.tolist()
+    for t, size in enumerate(sizes):
+        steps.append(size)
+        end += size
+        if end - begin >= ROWS or t == len(sizes) - 1:
+            first = 0 if begin else sizes[0]
+            previous = packing.previous[begin + first - sizes[0] : end - sizes[0]]
+            stretches.append(_Stretch(steps, slice(begin, end), first, previous))
+            steps, begin = [], end
+    return stretches
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """What flows into each layer from later steps and higher layers: columns dc, dh, and, written by the layer's own
+    product, d inputs; and dz."""
+
+    d: list[Tensor]
+    d_z: list[Tensor]
+
+    @classmethod
+    def zeros(cls, sequences: int, weights: Sequence[Tensor], wiring: Wiring) -> "_Carried":
+        return cls(
+            [weight.new_zeros(sequences, 2 * wiring.size + weight.shape[1]) for weight in weights],
+            [weight.new_zeros(sequences, 1) for weight in weights],
+        )
+
+
+def _backward_scan(
+    wiring: Wiring,
+    stretch: _Stretch,
+    weights: Sequence[Tensor],
+    layers: list["_Slopes"],
+    gradients: Sequence[Tensor],
+    carried: _Carried,
+) -> None:
+    """Turns the slopes of every layer into the gradients of its gates before activation."""
+    L, H = wiring.layers, wiring.size
+    steps = stretch.steps
+    d_out = [torch.split(gradient[stretch.rows], steps) for gradient in gradients[:L]]
+    d_s = [torch.split(layer.slopes, steps) for layer in layers]
+    d_ifg = [torch.split(layer.slopes[:, : 3 * H].view(-1, 3, H), steps) for layer in layers]
+    d_o = [torch.split(layer.slopes[:, 3 * H : 4 * H], steps) for layer in layers]
+    d_x_z = [torch.split(layer.slopes[:, 4 * H :], steps) for layer in layers]
+    through_h, keep, to_ends = (
+        [torch.split(getattr(layer, name), steps) for layer in layers] for name in ("through_h", "keep", "to_ends")
+    )
+    a, not_a, b, copy = (
+        [None if (x := getattr(layer, name)) is None else torch.split(x, steps) for layer in layers]
+        for name in ("a", "not_a", "b", "copy")
+    )
+
+    size = -1
+    for t in reversed(range(len(steps))):
+        if steps[t] != size:  # more sequences from here on
+            size = steps[t]
+            d = [tensor[:size] for tensor in carried.d]
+            d_z = [tensor[:size] for tensor in carried.d_z]
+            d_c, d_h, d_own, d_above = ([x[:, k * H : (k + 1) * H] for x in d] for k in range(4))
+            d_below, d_x = [x[:, -H:] for x in d], [x[:, 2 * H :] for x in d]
+            d_row, d_c_row = [x.unsqueeze(1) for x in d], [x.unsqueeze(1) for x in d_c]
+        for l in reversed(range(L)):
+            d_h[l].add_(d_out[l][t])
+            d_c[l].addcmul_(through_h[l][t], d_h[l])
+            d_ifg[l][t].mul_(d_c_row[l])
+            d_o[l][t].mul_(d_h[l])
+            if l < L - 1:
+                d_x_z[l][t].mul_(d_z[l])
+            torch.mm(d_s[l][t], weights[l], out=d_x[l])
+            d_ends = (to_ends[l][t] * d_row[l]).sum(2)  # (size, 1 or 2)
+            # to the step before, to the layer above there, and to the layer below at this step
+            d_c[l].mul_(keep[l][t])
+            if (copied := copy[l]) is None:
+                d_h[l].zero_()
+            else:
+                d_h[l].mul_(copied[t])
+            if wiring.flush_own and (kept := not_a[l]) is not None:
+                d_h[l].addcmul_(d_own[l], kept[t])
+            else:
+                d_h[l].add_(d_own[l])
+            if (ended := a[l]) is not None:
+                d_h[l + 1].addcmul_(d_above[l], ended[t])
+                d_z[l].copy_(d_ends[:, :1])
+            if (ended_below := b[l]) is not None:
+                d_h[l - 1].addcmul_(d_below[l], ended_below[t])
+                d_z[l - 1].add_(d_ends[:, -1:])
 
 
 @dataclass
 class _Slopes:
-    """What the backward scan multiplies by, for all rows of a layer at once."""
+    """What the backward scan multiplies by, for all rows of a layer in a stretch at once."""
 
     a: Tensor | None  # (n, 1) own end before
+    not_a: Tensor | None  # (n, 1)
     b: Tensor | None  # (n, 1) end below
     slopes: Tensor  # (n, gates): d pre-activation / d c for i f g, d h for o, d z for the detector
     through_h: Tensor  # (n, H): d c / d h
@@ -235,19 +324,21 @@ class _Slopes:
         cls,
         l: int,
         wiring: Wiring,
-        packing: Packing,
-        gates: Tensor,
+        stretch: _Stretch,
+        all_gates: list[Tensor],
         h: list[Tensor],
-        c: Tensor,
+        all_c: list[Tensor],
         z: list[Tensor],
         slope: Tensor,
         forced: Tensor | None,
     ) -> "_Slopes":
-        H = wiring.size
-        i, f, g, o = gates[:, : 4 * H].view(-1, 4, H).unbind(1)
-        h_prev, c_prev = _before(h[l], packing), _before(c, packing)
-        a = _before(z[l], packing) if wiring.has_detector(l) else None
-        b = z[l - 1] if l > 0 else None
+        H, rows, before = wiring.size, stretch.rows, stretch.before
+        gates, c = all_gates[l][rows], all_c[l][rows]
+        i, f, half_g, o = gates[:, : 4 * H].view(-1, 4, H).unbind(1)
+        g = 2 * half_g - 1
+        h_prev, c_prev = before(h[l]), before(all_c[l])
+        a = before(z[l]) if wiring.has_detector(l) else None
+        b = z[l - 1][rows] if l > 0 else None
         not_a = 1 if a is None else 1 - a
         update = not_a if b is None else not_a * b
         copy = None if b is None else not_a * (1 - b)
@@ -269,8 +360,8 @@ class _Slopes:
         if wiring.has_detector(l):
             x_z = gates[:, 4 * H :]
             linear = (slope * x_z).abs() < 1
-            if forced is not None:
-                linear &= ~forced.unsqueeze(1)
+            if forced is not None and l == 0:
+                linear &= ~forced[rows].unsqueeze(1)
             torch.mul(linear, slope / 2, out=slopes[:, 4 * H :])
 
         fresh, output = i * g, o * tanh_c
@@ -284,17 +375,12 @@ class _Slopes:
                 torch.sub(fresh - c_prev, b * (fresh - c_prev + f * c_prev), out=d_a[:, :H])
                 torch.mul(output - h_prev, 1 - b, out=d_a[:, H : 2 * H])
             inputs = d_a[:, 2 * H :]
-            inputs[:, wiring.columns(l, "above")] = _before(h[l + 1], packing)
+            inputs[:, wiring.columns(l, "above")] = before(h[l + 1])
             if wiring.flush_own:
                 torch.neg(h_prev, out=inputs[:, wiring.columns(l, "own")])
         if b is not None:
             d_b = to_ends[:, -1]
             torch.mul(fresh - c_prev + f * c_prev, not_a, out=d_b[:, :H])
             torch.mul(output - h_prev, not_a, out=d_b[:, H : 2 * H])
-            d_b[:, 2 * H :][:, wiring.columns(l, "below")] = h[l - 1]
-        return cls(a, b, slopes, through_h, keep, copy, to_ends)
-
-
-def _before(x: Tensor, packing: Packing) -> Tensor:
-    """The packed rows one step earlier; zeros before the first."""
-    return torch.cat([torch.zeros_like(x[: int(packing.batch_sizes[0])]), x.index_select(0, packing.previous)])
+            d_b[:, 2 * H :][:, wiring.columns(l, "below")] = h[l - 1][rows]
+        return cls(a, None if a is None else 1 - a, b, slopes, through_h, keep, copy, to_ends)
