@@ -28,7 +28,7 @@ class BagOfMeans(nn.Module):
     bias: Tensor
 
     def __init__(
-        self, *, table: Float[Tensor, "vocabulary size"], classes: int, means: int = 5000, C: float = 1.0
+        self, *, table: Float[Tensor, "vocabulary size"], classes: int, means: int = 5000, C: float = 10.0
     ) -> None:
         super().__init__()
         self.table = table  # only to fit: a word's nearest mean is all that is kept

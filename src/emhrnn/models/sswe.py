@@ -43,7 +43,7 @@ class SSWE(nn.Module):
         classes: int,
         epochs: int = 3,
         learning_rate: float = 0.1,
-        C: float = 1.0,
+        C: float = 0.01,
     ) -> None:
         """The vectors start from `table`."""
         super().__init__()
@@ -81,25 +81,23 @@ class SSWE(nn.Module):
 
     def _learn_vectors(self, batches: Iterable[Batch], generator: torch.Generator) -> None:
         vocabulary, size = self.vectors.shape
-        vectors = nn.Parameter(self.vectors.clone())
-        hidden, score = dense(3 * size, HIDDEN, generator), dense(HIDDEN, 2, generator)
-        optimizer = torch.optim.Adagrad([vectors, *hidden.parameters(), *score.parameters()], lr=self.learning_rate)
-
-        def scores(window: Int64[Tensor, "n 3"]) -> Float[Tensor, "n 2"]:
-            x = nn.functional.embedding(window, vectors).flatten(1)  # (n, 3 size)
-            f: Tensor = score(nn.functional.hardtanh(hidden(x)))
-            return f
-
+        squares = torch.zeros_like(self.vectors)  # AdaGrad's sums
+        scorer = nn.Sequential(dense(3 * size, HIDDEN, generator), nn.Hardtanh(), dense(HIDDEN, 2, generator))
+        optimizer = torch.optim.Adagrad(scorer.parameters(), lr=self.learning_rate)
         for _ in range(self.epochs):
             for window, delta in self._windows(batches):
                 corrupted = window.clone()
                 corrupted[:, 1] = torch.randint(1, vocabulary, (len(window),), generator=generator)
-                difference = scores(window) - scores(corrupted)  # (n, 2)
-                loss = hybrid_loss(difference, delta)
+                # Only the words at hand are read and moved: a step costs the same however large the vocabulary.
+                words, place = torch.unique(torch.cat([window, corrupted]), return_inverse=True)
+                x = self.vectors[words].requires_grad_()
+                f, f_corrupted = scorer(nn.functional.embedding(place, x).flatten(1)).chunk(2)  # (n, 2) each
                 optimizer.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]
+                hybrid_loss(f - f_corrupted, delta).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
-        self.vectors.copy_(vectors.detach())
+                if x.grad is not None:
+                    squares[words] += x.grad.square()
+                    self.vectors[words] -= self.learning_rate * x.grad / (squares[words].sqrt() + 1e-10)
 
     def _windows(self, batches: Iterable[Batch]) -> Iterator[tuple[Int64[Tensor, "n 3"], Float[Tensor, " n"]]]:
         for batch in batches:

@@ -26,6 +26,7 @@ from emhrnn.models.fitting import Classifier, fit_linear, labels_of
 from emhrnn.models.output import Output
 
 NO_KEY = np.iinfo(np.int64).max  # behind all keys: a feature that is not used
+BEST_C = {"logistic": 10.0, "svm": 1.0}  # on the validation part of 8,000 Yelp reviews, of 0.05 to 10
 MERGE = 20_000_000  # counted n-grams to hold before equal ones are merged
 
 
@@ -43,14 +44,15 @@ class TfIdf(nn.Module):
         kind: Classifier,
         max_features: int = 200_000,
         min_documents: int = 2,
-        C: float = 1.0,
+        C: float | None = None,
     ) -> None:
-        """At most `max_features` n-grams, those of most documents; none of fewer than `min_documents`."""
+        """At most `max_features` n-grams, those of most documents; none of fewer than `min_documents`. C is the inverse
+        strength of the regularisation."""
         super().__init__()
         self.vocabulary = vocabulary
         self.kind: Classifier = kind
         self.min_documents = min_documents
-        self.C = C
+        self.C = C or BEST_C[kind]
         self.register_buffer("keys", torch.full((max_features,), NO_KEY))
         self.register_buffer("idf", torch.zeros(max_features))
         self.register_buffer("weight", torch.zeros(classes, max_features))
