@@ -237,6 +237,15 @@ def test_the_surrogate_is_exact_at_z(lengths, seed):
     np.testing.assert_allclose(expansion.log_p.numpy(), expected, atol=1e-9)
 
 
+def test_a_cap_on_phrase_lengths_alone_is_no_news():
+    """Without votes the label says nothing, and gamma is pi although the chain knows no long phrase."""
+    model, batch = small_model(votes=0.0), make_batch([[9, 6], [7]])
+    states = model.words(batch)
+    short = EMSettings(longest_phrase=2)
+    result = STRATEGIES["semi-markov"](model, batch, states, random_z(batch), short, np.random.default_rng(0))
+    torch.testing.assert_close(result.gamma[result.mask], torch.sigmoid(states.a.detach())[result.mask])
+
+
 def test_the_surrogate_follows_the_exact_posterior():
     model = small_model(votes=10)
     batch = make_batch([[5, 4, 3], [6, 2], [4, 4], [3, 5, 1]] * 4, seed=2)

@@ -42,6 +42,11 @@ class SegmentChain:
         log_p = self.alpha[sentence, position + 1] + beta[sentence, position + 1] - self.log_partition[sentence]
         return log_p.exp().clamp(max=1)
 
+    def boundary_logits(self) -> Float[Tensor, " words"]:
+        """logit P(z_t = 1), kept finite; 0 at sentence ends, where it is certain."""
+        final = torch.from_numpy(self.batch.sentence_final)
+        return torch.where(final, 0, torch.logit(self.boundaries(), eps=1e-6))
+
     def sample(self, generator: np.random.Generator) -> Bool[np.ndarray, " words"]:
         """Segmentations of all sentences, drawn from the last phrase to the first."""
         z = np.zeros(self.batch.n_words, dtype=bool)

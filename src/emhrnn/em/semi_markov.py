@@ -26,6 +26,7 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.likelihood import batch_labels
 from emhrnn.layers.attention import attend
+from emhrnn.layers.cell import cell_
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import pack
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
@@ -126,24 +127,29 @@ def segment_scores(
     gates = q_part + layer.bias + entering[:, :H] @ layer.state_weight.t()
     context[inside] = torch.cat(_cell(gates, entering[:, H:]), dim=1)
 
+    # what depends on a or on b alone
     gates_of_context = context[:, :H] @ layer.state_weight.t() + layer.bias
-    slope_after = torch.where((left > 1)[:, None], expansion.slope[phrase.roll(-1)], 0)  # of the phrase holding b + 1
-    context_after = context.roll(-1, 0)
+    c_of_context = context[:, H:].contiguous()
+    g, log_mass = expansion.g[sentence], expansion.log_mass[sentence]
+    g_s = (expansion.g * expansion.s).sum(1)[sentence]
+    slope = torch.where((left > 1)[:, None], expansion.slope[phrase.roll(-1)], 0)  # of the phrase that holds b + 1
+    slope_h, slope_c = slope[:, :H], slope[:, H:]
+    slope_context = (slope * context.roll(-1, 0)).sum(1)
+
     phi = states.h1.new_full((batch.n_words, longest), -torch.inf)
     total, mass = torch.zeros_like(weighted), torch.zeros_like(weight)
-    for l in range(longest):
-        a = torch.nonzero(left > l).squeeze(1)
-        if not len(a):
-            break
-        b = a + l
+    h, c = torch.empty_like(c_of_context), torch.empty_like(c_of_context)
+    for l in range(min(longest, int(batch.sentence_lengths.max()))):
+        # a runs over all words but the last l, and b = a + l; phrases that leave their sentence are masked at the end
+        a, b = slice(0, batch.n_words - l), slice(l, batch.n_words)
         total[a] += weighted[b]
         mass[a] += weight[b]
-        h, c = _cell(total[a] / mass[a] + gates_of_context[a], context[a, H:])
-        i = sentence[a]
-        share = (model.phrase_attention.scores(h) - expansion.log_mass[i]).exp()
-        own = share * ((h - expansion.s[i]) * expansion.g[i]).sum(1)
-        later = ((torch.cat([h, c], dim=1) - context_after[b]) * slope_after[b]).sum(1)
-        phi[a, l] = own + later
+        gates = (total[a] / mass[a]).add_(gates_of_context[a])
+        cell_(gates, c_of_context[a], c[a], h[a])
+        share = (model.phrase_attention.scores(h[a]) - log_mass[a]).exp_()
+        own = share * (torch.linalg.vecdot(h[a], g[a]) - g_s[a])
+        later = torch.linalg.vecdot(h[a], slope_h[b]) + torch.linalg.vecdot(c[a], slope_c[b]) - slope_context[b]
+        phi[a, l] = torch.where(left[a] > l, own + later, -torch.inf)
     return phi
 
 

@@ -131,14 +131,17 @@ def semi_markov_chain(
     expansion = semi_markov.expand(model, batch, states, z)
     phi = semi_markov.segment_scores(model, batch, states, z, expansion, longest)
     a = states.a.detach()
-    potentials = (phi + prior_potentials(logsigmoid(a), logsigmoid(-a), batch, longest)) / settings.temperature
-    chain = SegmentChain.from_flat(batch, potentials)
-    per_document = torch.segment_reduce(chain.log_partition, "sum", offsets=torch.from_numpy(batch.document_offsets))
+    log_prior = prior_potentials(logsigmoid(a), logsigmoid(-a), batch, longest)
+    prior = SegmentChain.from_flat(batch, log_prior / settings.temperature)
+    chain = SegmentChain.from_flat(batch, (phi + log_prior) / settings.temperature)
+    gain = chain.log_partition - prior.log_partition  # of the sentences
     return EStep(
-        gamma=chain.boundaries(),
+        # The chains know no phrase over `longest` words. What that alone does to gamma is in both, and cancels.
+        gamma=torch.sigmoid(a / settings.temperature + chain.boundary_logits() - prior.boundary_logits()),
         mask=torch.from_numpy(~batch.sentence_final),
         z_sample=chain.sample(generator),
-        log_evidence=expansion.log_p + per_document,
+        log_evidence=expansion.log_p
+        + torch.segment_reduce(gain, "sum", offsets=torch.from_numpy(batch.document_offsets)),
     )
 
 
