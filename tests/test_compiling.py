@@ -1,0 +1,171 @@
+"""Where compiled code comes from, and what happens where it cannot."""
+
+import logging
+import os
+import shutil
+import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from emhrnn import compiling
+from emhrnn.compiling import BuildError, cache_folder, capability, load_library, try_library
+
+SOURCE = 'extern "C" long answer() { return 42; }\n'
+HAS_COMPILER = any(map(shutil.which, ("c++", "g++", "clang++")))
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file to compile, with an empty cache folder and the usual environment."""
+    monkeypatch.setenv("EMHRNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("EMHRNN_NATIVE", raising=False)
+    monkeypatch.delenv("CXX", raising=False)
+    path = tmp_path / "small.cpp"
+    path.write_text(SOURCE)
+    return path
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compiler that takes a moment and gives any valid library; it notes each compilation in a file."""
+    library = next(file for folder in sys.path for file in Path(folder).glob("_bisect.*.so"))
+    return write_compiler(
+        tmp_path,
+        monkeypatch,
+        f'echo compiled >> {tmp_path / "notes"}\nsleep 0.1\nfor last; do :; done; cp {library} "$last"\n',
+    )
+
+
+def write_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Path:
+    script = folder / "compiler"
+    script.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo 1.0; exit; fi\n{body}')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("CXX", str(script))
+    return script
+
+
+def compilations(folder: Path) -> int:
+    return (folder / "notes").read_text().count("compiled")
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
+def test_a_function_can_be_called(source: Path) -> None:
+    assert load_library(source, flags=compiling.CAPABILITY_FLAGS[capability()]).answer() == 42
+
+
+def test_builds_once_and_then_loads(tmp_path: Path, source: Path, compiler: Path) -> None:
+    load_library(source)
+    load_library(source)
+    assert compilations(tmp_path) == 1
+    (library,) = (tmp_path / "cache").iterdir()
+    assert library.name.startswith("small-")
+    assert library.suffix == ".so"
+
+
+def test_builds_at_the_same_time_do_not_disturb_each_other(tmp_path: Path, source: Path, compiler: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        libraries = list(pool.map(lambda _: load_library(source), range(4)))
+    assert len(libraries) == 4
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_a_damaged_library_is_built_again(
+    tmp_path: Path, source: Path, compiler: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_library(source)
+    (library,) = (tmp_path / "cache").iterdir()
+    damaged = tmp_path / "damaged" / library.name
+    damaged.parent.mkdir()
+    damaged.write_bytes(b"not a library")
+    monkeypatch.setenv("EMHRNN_CACHE", str(damaged.parent))
+    load_library(source)
+    assert compilations(tmp_path) == 2
+
+
+def test_the_key_names_source_compiler_and_flags(tmp_path: Path, source: Path, compiler: Path) -> None:
+    load_library(source)
+    load_library(source, flags=("-mavx2",))
+    compiler.write_text(compiler.read_text().replace("1.0", "1.1"))
+    load_library(source)
+    source.write_text(SOURCE.replace("42", "43"))
+    load_library(source)
+    assert len(list((tmp_path / "cache").iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "level", "says"),
+    [
+        ("EMHRNN_NATIVE", "0", logging.INFO, "EMHRNN_NATIVE=0: Python serves"),
+        ("CXX", "false", logging.WARNING, "false failed with code 1: "),
+        ("CXX", "no-such", logging.WARNING, "no C++ compiler found (no-such); install one or set CXX"),
+        ("EMHRNN_CACHE", os.devnull + "/x", logging.WARNING, "set EMHRNN_CACHE to a folder that can be written"),
+    ],
+)
+def test_where_it_is_not_available_one_line_says_so(
+    variable: str,
+    value: str,
+    level: int,
+    says: str,
+    source: Path,
+    compiler: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    caplog.set_level(logging.INFO)
+    assert try_library(source, instead="Python serves") is None
+    (record,) = caplog.records
+    assert record.levelno == level
+    assert says in record.getMessage()
+    assert "Python serves" in record.getMessage()
+    assert "\n" not in record.getMessage()
+
+
+def test_a_compiler_error_is_quoted(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_compiler(tmp_path, monkeypatch, 'echo "small.cpp:1: no such thing" >&2\necho more >&2\nexit 3\n')
+    with pytest.raises(BuildError, match=r"failed with code 3: small\.cpp:1: no such thing$"):
+        load_library(source)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EMHRNN_CACHE", str(tmp_path / "cache"))
+    assert cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv("EMHRNN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "emhrnn"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == Path.home() / ".cache" / "emhrnn"
+
+
+def test_the_capability_is_the_one_that_torch_sees() -> None:
+    import torch
+
+    assert torch.backends.cpu.get_cpu_capability() in (capability(), "NO AVX")
+
+
+@pytest.mark.parametrize(
+    ("machine", "flags", "expected"),
+    [
+        ("x86_64", "fpu avx2 fma avx512f avx512bw avx512dq avx512vl", "AVX512"),
+        ("x86_64", "fpu avx2 fma avx512f", "AVX2"),
+        ("AMD64", "fpu avx2 fma", "AVX2"),
+        ("x86_64", "fpu avx2", "DEFAULT"),
+        ("aarch64", "avx2 fma", "DEFAULT"),
+    ],
+)
+def test_capabilities(machine: str, flags: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr(Path, "read_text", lambda self: f"processor\t: 0\nflags\t\t: {flags}\nbugs\t\t: none\n")
+    assert capability.__wrapped__() == expected
+
+
+def test_without_proc_there_is_no_capability(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(self: Path) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert capability.__wrapped__() == "DEFAULT"
