@@ -57,8 +57,8 @@ def read_manifest(folder: Path, *, verify: bool) -> Contents:
         CheckpointError: the folder is no corpus, is of another version, or a file is missing or was changed.
     """
     values = _load(folder)
-    _check_files(folder, values["files"], verify)
     try:
+        _check_files(folder, values["files"], verify)
         text = dict(values["text"])
         return Contents(
             vocabulary=Vocabulary.load(folder / VOCABULARY),

@@ -1,6 +1,7 @@
 """`prepare`: files of any size become a corpus folder, in memory that does not grow with them."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,15 +99,15 @@ def prepare(
 def _write_data(folder: Path, origin: Source, recipe: Recipe, progress: bool) -> Contents:
     """Both passes. The files are read and written, not mapped: mapped pages would count as this process's memory."""
     scratch = folder / "first-pass.arrow"
-    with pa.OSFile(str(scratch), "wb") as sink:
-        assembly, words = first_pass(_with_progress(origin, progress), recipe, sink, str(origin))
+    with pa.OSFile(str(scratch), "wb") as sink, closing(_with_progress(origin, progress)) as records:
+        assembly, words = first_pass(records, recipe, sink, str(origin))
     with pa.OSFile(str(scratch), "rb") as file, pa.OSFile(str(folder / DATA), "wb") as sink:
         contents = second_pass(assembly, words, recipe, pa.ipc.open_file(file), sink)
     scratch.unlink()
     return contents
 
 
-def _with_progress(origin: Source, progress: bool) -> Iterator[Record]:
+def _with_progress(origin: Source, progress: bool) -> Generator[Record, None, None]:
     # disable=None: tqdm shows nothing where stderr is no terminal.
     with tqdm(
         total=origin.meter.total, desc="preparing", unit="B", unit_scale=True, disable=None if progress else True

@@ -1,6 +1,7 @@
 """Score a file of any size: each row in gives one row out, in the same order, in constant memory."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -67,11 +68,9 @@ def _predictions(run: Run, ids: list[str], corpus: Corpus) -> list[Row]:
 
 def _read_chunks(run: Run, data: Named, progress: bool) -> Iterator[tuple[list[str], Corpus]]:
     source = Source(data.path, format=data.format, columns=data.columns, split=data.split)
-    records = iter(source)
     number = 0
-    with tqdm(
-        total=source.meter.total, desc="scoring", unit="B", unit_scale=True, disable=None if progress else True
-    ) as bar:
+    bar = tqdm(total=source.meter.total, desc="scoring", unit="B", unit_scale=True, disable=None if progress else True)
+    with bar, closing(iter(source)) as records:
         while chunk := list(islice(records, ROWS)):
             ids = [record.id if record.id is not None else str(number + i) for i, record in enumerate(chunk)]
             number += len(chunk)

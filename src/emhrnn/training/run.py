@@ -132,6 +132,8 @@ def load_run(folder: Path) -> Run:
     """The trained model of a run folder."""
     description = read_description(folder)
     tensors, note = load_tensors(folder / WEIGHTS)
+    if not (folder / VOCABULARY).is_file():
+        raise CheckpointError(f"{folder}: {VOCABULARY} is missing; copy the run again or train anew")
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     table = tensors.get("embedding.table")
     if table is None or table.ndim != 2 or len(table) != len(vocabulary):
@@ -140,7 +142,7 @@ def load_run(folder: Path) -> Run:
         run = new_run(
             validated(description["config"]),
             vocabulary,
-            tuple(map(str, description["classes"])),
+            _class_names(description["classes"]),
             torch.zeros_like(table),
             multi_label=bool(description["multi_label"]),
             text=_text_settings(description["text"]),
@@ -159,3 +161,9 @@ def load_run(folder: Path) -> Run:
 
 def _text_settings(values: dict[str, Any]) -> TextSettings:
     return TextSettings(**{**values, "limits": Limits(**values["limits"])})
+
+
+def _class_names(names: list[str]) -> tuple[str, ...]:
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("the class names are missing")
+    return tuple(names)

@@ -1,7 +1,7 @@
 """A source: one or several files, or a folder per class, read as one stream of records."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from emhrnn.corpus.columns import Columns
@@ -46,7 +46,7 @@ class Source:
         self.splits: Counter[str] = Counter()
         self.meter = Meter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Generator[Record, None, None]:
         self.splits.clear()
         for path, name in zip(self.paths, self.formats, strict=True):
             for record in READERS[name](Reading(path, self.columns, self.meter, self.taken)):

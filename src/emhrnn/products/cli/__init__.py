@@ -63,10 +63,11 @@ for command, summary in COMMANDS:
     app.command(short_help=summary, cls=CommandWithSettings if command is train else None)(_with_farewell(command))
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> bool:
     if wanted:
         print(f"emhrnn {__version__}")
         raise typer.Exit
+    return wanted
 
 
 @app.callback()

@@ -38,7 +38,7 @@ def explain(
     from emhrnn.products.cli.printing import print_json
 
     if (text is None) == (file is None):
-        raise ConfigError("give one text to explain: as an argument, with --file FILE, or - to read stdin")
+        raise ConfigError("no text, or two of them; give one text: as an argument, with --file FILE, or - for stdin")
     if html is not None and (html.is_dir() or (file is not None and html.resolve() == file.resolve())):
         what = "is a folder" if html.is_dir() else "is the text itself"
         raise DataError(f"{html} {what}, so the page cannot be written there; give another file with --html")
