@@ -1,0 +1,39 @@
+"""A tiny run that all tests of this folder may read, and the command line called in this process."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.products.commands import TINY, Cli, write_reviews
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return Cli(capsys, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with reviews.csv, test.jsonl and a run of a model that has learned almost nothing."""
+    from emhrnn.products.training import train
+    from emhrnn.training.config import make_config
+
+    folder = tmp_path_factory.mktemp("made")
+    write_reviews(folder / "reviews.csv", 24)
+    write_reviews(folder / "test.jsonl", 8)
+    config = make_config(assignments=[assignment for assignment in TINY if assignment != "--set"])
+    train(folder / "reviews.csv", folder / "run", config=config, progress=False)
+    return folder
+
+
+@pytest.fixture
+def run(made: Path) -> Path:
+    """The run, to be read only."""
+    return made / "run"
+
+
+@pytest.fixture
+def own_run(made: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to be damaged."""
+    return Path(shutil.copytree(made / "run", tmp_path / "own-run"))
