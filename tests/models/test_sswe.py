@@ -6,7 +6,7 @@ import torch
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
-from emhrnn.models.sswe import SSWE, _neighbours, hybrid_loss, polarity
+from emhrnn.models.sswe import SSWE, Scorer, _neighbours, hybrid_loss, polarity
 from tests.models.examples import (
     CLASSES,
     check_survives_saving,
@@ -29,6 +29,13 @@ def test_loss_equals_the_oracle() -> None:
     ours = hybrid_loss(scores[:, 0] - scores[:, 1], torch.tensor(delta, dtype=torch.float32))
     pairs = [tuple(map(tuple, pair)) for pair in scores.tolist()]
     assert ours.item() == pytest.approx(oracle.hybrid_loss(pairs, delta), rel=1e-5)
+
+
+def test_scores_equal_the_oracle() -> None:
+    scorer, x = Scorer(5, generator=generator_of(0)), 3 * make_table()
+    window = torch.tensor([[0, 3, 4], [5, 5, 1]])
+    slow = torch.stack([oracle.scores(scorer, list(x[row])) for row in window])
+    torch.testing.assert_close(scorer(x, window), slow)
 
 
 def test_polarity_is_the_side_of_the_middle() -> None:

@@ -1,4 +1,12 @@
-"""The loss of SSWE, one window at a time (SPEC 5)."""
+"""The scores and the loss of SSWE, one window at a time (SPEC 5)."""
+
+import torch
+from torch import Tensor
+
+
+def scores(scorer, window: list[Tensor]) -> Tensor:
+    hidden = scorer.hidden.weight @ torch.cat(window) + scorer.hidden.bias
+    return scorer.score.weight @ hidden.clamp(-1, 1) + scorer.score.bias
 
 
 def hybrid_loss(pairs: list[tuple[tuple[float, float], tuple[float, float]]], polarities: list[int]) -> float:

@@ -82,7 +82,7 @@ class SSWE(nn.Module):
     def _learn_vectors(self, batches: Iterable[Batch], generator: torch.Generator) -> None:
         vocabulary, size = self.vectors.shape
         squares = torch.zeros_like(self.vectors)  # AdaGrad's sums
-        scorer = nn.Sequential(dense(3 * size, HIDDEN, generator), nn.Hardtanh(), dense(HIDDEN, 2, generator))
+        scorer = Scorer(size, generator=generator)
         optimizer = torch.optim.Adagrad(scorer.parameters(), lr=self.learning_rate)
         for _ in range(self.epochs):
             for window, delta in self._windows(batches):
@@ -91,7 +91,7 @@ class SSWE(nn.Module):
                 # Only the words at hand are read and moved: a step costs the same however large the vocabulary.
                 words, place = torch.unique(torch.cat([window, corrupted]), return_inverse=True)
                 x = self.vectors[words].requires_grad_()
-                f, f_corrupted = scorer(nn.functional.embedding(place, x).flatten(1)).chunk(2)  # (n, 2) each
+                f, f_corrupted = scorer(x, place).chunk(2)  # (n, 2) each
                 optimizer.zero_grad()
                 hybrid_loss(f - f_corrupted, delta).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
@@ -105,6 +105,24 @@ class SSWE(nn.Module):
             windows = torch.from_numpy(_neighbours(batch))
             of_word = torch.from_numpy(delta[batch.document_of_sentence[batch.sentence_of_word]])
             yield from zip(torch.split(windows, STEP), torch.split(of_word, STEP), strict=True)
+
+
+class Scorer(nn.Module):
+    """f of windows. W1 [x_1; x_2; x_3] is a sum of three products, so each distinct word is multiplied once."""
+
+    def __init__(self, size: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.hidden = dense(3 * size, HIDDEN, generator)
+        self.score = dense(HIDDEN, 2, generator)
+
+    def forward(self, x: Float[Tensor, "words size"], window: Int64[Tensor, "n 3"]) -> Float[Tensor, "n 2"]:
+        """`window` holds rows of x."""
+        parts = [x @ W.t() for W in self.hidden.weight.chunk(3, dim=1)]  # (words, HIDDEN) each
+        summed = sum(
+            (nn.functional.embedding(window[:, k], part) for k, part in enumerate(parts)), start=self.hidden.bias
+        )
+        f: Tensor = self.score(nn.functional.hardtanh(summed))
+        return f
 
 
 def hybrid_loss(difference: Float[Tensor, "n 2"], delta: Float[Tensor, " n"]) -> Float[Tensor, ""]:
