@@ -46,7 +46,7 @@ class FastText(nn.Module):
         classes: int,
         size: int = 50,
         buckets: int = 200_000,
-        epochs: int = 10,
+        epochs: int = 5,
         learning_rate: float = 0.5,
     ) -> None:
         super().__init__()
