@@ -1,0 +1,27 @@
+"""EM over phrase boundaries: blocks -> configurations -> log p(y | Z) of all of them -> Posterior -> M-steps.
+
+docs/em.md explains it. Training uses `STRATEGIES`, the E-steps by name; the parts are for those who build their own.
+"""
+
+from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
+from emhrnn.em.likelihood import configuration_likelihood
+from emhrnn.em.posterior import Posterior
+from emhrnn.em.steps import e_step, m_step_pi, m_step_theta, marginal_loss, newton_indicator
+from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
+
+__all__ = [
+    "STRATEGIES",
+    "Blocks",
+    "EMSettings",
+    "EStep",
+    "Posterior",
+    "configuration_likelihood",
+    "e_step",
+    "exact_blocks",
+    "local_blocks",
+    "m_step_pi",
+    "m_step_theta",
+    "marginal_loss",
+    "newton_indicator",
+    "window_blocks",
+]
