@@ -70,7 +70,10 @@ class EMConfig(Section):
     temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
     warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
     frozen_epochs: int = Field(0, ge=0, description="epochs after the warm-up in which only the indicator learns")
-    theta: Literal["sample", "all"] = Field("sample", description="M-step of theta on a posterior sample, or on all")
+    theta: Literal["sample", "map", "all"] = Field(
+        "sample", description="M-step of theta on a posterior sample, on the most probable boundaries, or on all"
+    )
+    pace: float = Field(1.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
     newton: bool = Field(False, description="a Newton step for the indicator layer instead of a gradient step")
     indicator_weight: float = Field(1.0, ge=0, description="weight of the indicator's own term of Q")
     detach_indicator: bool = Field(False, description="keep that term from reaching the word layer")

@@ -51,6 +51,7 @@ class EMObjective:
         current = phase(self.config, epoch)
         if self.model.rule is not None:
             return self._theta(batch, states, self.model.rule(batch), dropout), {}
+        self._move_threshold(batch, states, step)
         if current == "warm-up":
             z = segmentation.random(batch, self.config.rate, generator)
             return self._theta(batch, states, z, dropout), {}
@@ -64,7 +65,8 @@ class EMObjective:
         if self.config.theta == "all" and e.posterior is not None:
             theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior)
         else:
-            theta_loss = self._theta(batch, states, e.z_sample, dropout)
+            z = e.z_sample if self.config.theta == "sample" else self._most_probable(zhat, e)
+            theta_loss = self._theta(batch, states, z, dropout)
         return theta_loss + pi_loss, {**notes, "label_loss": float(theta_loss.detach())}
 
     def end_epoch(self) -> dict[str, float]:
@@ -93,12 +95,23 @@ class EMObjective:
     def _impute(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
         if self.config.impute == "prior":
             return above(batch, states.a)
-        threshold = rate_threshold(batch, states.a, self.config.rate)
-        self.model.threshold.fill_(move_threshold(float(self.model.threshold), threshold))
         by_rate = above(batch, states.a, float(self.model.threshold))
         if self.config.impute == "rate":
             return by_rate
         return self.cache.read(batch, by_rate)
+
+    def _move_threshold(self, batch: Batch, states: WordStates, step: int) -> None:
+        """Follow the quantile of pi that keeps the rate; the first batch sets it, later ones move it."""
+        if self.config.impute == "prior":
+            return
+        wanted = rate_threshold(batch, states.a, self.config.rate)
+        weight = max(0.05, 1 / (step + 1))
+        self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, weight))
+
+    def _most_probable(self, zhat: Bool[np.ndarray, " words"], e: EStep) -> Bool[np.ndarray, " words"]:
+        """Boundaries where the posterior exceeds the threshold that holds for the prior, so that the rate is kept."""
+        over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > self.model.threshold).numpy()
+        return np.where(e.mask.numpy(), over, zhat)
 
     def _remember(self, batch: Batch, zhat: Bool[np.ndarray, " words"], e: EStep, states: WordStates) -> None:
         """What the E-step found, for the next visit to these documents; and for the monitor."""

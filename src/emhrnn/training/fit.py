@@ -52,7 +52,7 @@ def fit(
     if config.threads:
         torch.set_num_threads(config.threads)
     objective = make_objective(run.model, run.config, train)
-    optimizer = Optimizer(run.model, config)
+    optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
     position, best = Position(), Best()
     epochs: list[Epoch] = []
     best_weights: dict[str, Tensor] = {}

@@ -13,14 +13,19 @@ from emhrnn.training.config import TrainingConfig
 class Optimizer:
     """Steps every parameter of a model; gradients of word vectors may be sparse."""
 
-    def __init__(self, model: nn.Module, config: TrainingConfig) -> None:
+    def __init__(self, model: nn.Module, config: TrainingConfig, *, indicator_pace: float = 1.0) -> None:
+        """`indicator_pace` multiplies the learning rate of EM-HRNN's indicator layer."""
         rows = {name: p for name, p in model.named_parameters() if name == "embedding.table"}
+        indicator = {name: p for name, p in model.named_parameters() if name.startswith("indicator.")}
         dense = {name: p for name, p in model.named_parameters() if name not in rows}
+        others = [p for name, p in dense.items() if name not in indicator]
         # Weight decay acts on matrices alone: shrinking biases and context vectors has no use.
         groups = [
-            {"params": [p for p in dense.values() if p.ndim > 1], "weight_decay": config.weight_decay},
-            {"params": [p for p in dense.values() if p.ndim <= 1], "weight_decay": 0.0},
+            {"params": [p for p in others if p.ndim > 1], "weight_decay": config.weight_decay},
+            {"params": [p for p in others if p.ndim <= 1], "weight_decay": 0.0},
         ]
+        if indicator:
+            groups.append({"params": [*indicator.values()], "weight_decay": 0.0, "pace": indicator_pace})
         self.parameters = [*dense.values(), *rows.values()]
         self.parts: list[torch.optim.Optimizer]
         if config.optimizer == "sgd":
@@ -35,7 +40,7 @@ class Optimizer:
     def set_learning_rate(self, rate: float) -> None:
         for part in self.parts:
             for group in part.param_groups:
-                group["lr"] = rate
+                group["lr"] = rate * group.get("pace", 1.0)
 
     def zero_grad(self) -> None:
         for part in self.parts:
