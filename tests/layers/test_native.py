@@ -9,7 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from emhrnn.layers import GRU, LSTM, AttentionPool, LearnedRows, attend, attend_paths, forest_lstm, pack, pair_attention
+from emhrnn.layers import (
+    GRU,
+    LSTM,
+    AttentionPool,
+    LearnedRows,
+    attend,
+    attend_paths,
+    forest_lstm,
+    linear,
+    pack,
+    pair_attention,
+)
 from emhrnn.layers.native import kernels, native_kernels
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.layers.test_forest import forests
@@ -99,6 +110,16 @@ def test_forest(forest, hidden, seed) -> None:
     x = torch.randn(5, 4, generator=generator, requires_grad=True)
     inputs = torch.randint(5, (len(parents),), generator=generator)
     check(lambda: forest_lstm(lstm, x, inputs, torch.tensor(parents), level_sizes), [x, *lstm.parameters()])
+
+
+@settings(max_examples=20, deadline=None)
+@given(n=st.integers(0, 30), sizes=st.tuples(hidden_sizes, hidden_sizes), seed=seeds)
+def test_linear(n, sizes, seed) -> None:
+    generator = generator_of(seed)
+    shapes = (n, sizes[0]), (sizes[1], sizes[0]), (sizes[1],)
+    x, weight, bias = (torch.randn(shape, generator=generator, requires_grad=True) for shape in shapes)
+    check(lambda: linear(x, weight, bias), [x, weight, bias])
+    check(lambda: linear(x, weight), [x, weight])
 
 
 @settings(max_examples=20, deadline=None)

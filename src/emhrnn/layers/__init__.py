@@ -16,6 +16,7 @@ from emhrnn.layers.dropout import dropout
 from emhrnn.layers.forest import attend_paths, forest_lstm
 from emhrnn.layers.gru import GRU
 from emhrnn.layers.learned import LearnedRows
+from emhrnn.layers.linear import linear
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.pairs import pair_attention
@@ -31,6 +32,7 @@ __all__ = [
     "attend_paths",
     "dropout",
     "forest_lstm",
+    "linear",
     "pack",
     "pair_attention",
 ]

@@ -15,6 +15,7 @@ from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cell import cell_, cell_slopes
 from emhrnn.layers.learned import LearnedRows
+from emhrnn.layers.linear import linear
 from emhrnn.layers.native import kernels_for
 from emhrnn.layers.native.recurrent import recurrent, recurrent_projected
 from emhrnn.layers.packing import Packing
@@ -52,7 +53,7 @@ class LSTM(nn.Module):
 
     def project(self, x: Float[Tensor, "m D"]) -> Float[Tensor, "m four_H"]:
         """The input's part of the gates; over a whole vocabulary, it is a table for `forward_projected`."""
-        return nn.functional.linear(x, self.input_weight, self.bias)
+        return linear(x, self.input_weight, self.bias)
 
     def forward_projected(
         self, projection: Float[Tensor, "m four_H"], packing: Packing, index: Int64[Tensor, " n"] | None = None

@@ -1,11 +1,11 @@
-// Ragged recurrent layers and attention for float32 on a CPU, behind a plain C interface (see kernels.py for the caller).
+// Ragged recurrent layers and attention for float32 on a CPU, behind a plain C interface; library.py calls it.
 //
 // Why it is fast: a group of sequences goes through all its time steps at once, so that the matrix products have enough
 // rows while the weights, packed for the registers, stay in the nearest cache; activations follow in the same pass; no
 // step is dispatched, padded or waited for. Threads take different groups, so results do not depend on their number.
 //
 // Rows are flat: sequence s is rows offsets[s] .. offsets[s + 1] - 1, and nothing is ever padded in memory.
-// Only GCC's vector extensions are used (GCC and Clang, any CPU); the build chooses the width by its -m flags.
+// It is written in GCC's vector extensions (GCC and Clang, any CPU); the build chooses the width by its -m flags.
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +13,9 @@
 #include <cstring>
 #include <thread>
 #include <vector>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -35,10 +38,17 @@ typedef float unaligned_vec __attribute__((vector_size(WIDTH * 4), aligned(4), m
 inline vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
 inline void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
 
-inline vec clamp(vec x, float bound) {  // a NaN stays one
+// To [-bound, bound]; a NaN stays one.
+inline vec clamp(vec x, float bound) {
   const vec high = vec{} + bound, low = -high;
+#if defined(__AVX512F__)
+  return _mm512_min_ps(high, _mm512_max_ps(low, x));
+#elif defined(__AVX__)
+  return _mm256_min_ps(high, _mm256_max_ps(low, x));
+#else
   x = low > x ? low : x;
   return high < x ? high : x;
+#endif
 }
 inline float sum(vec v) {
   float total = 0;
@@ -86,8 +96,8 @@ struct Short {  // a row shorter than a vector; the lanes beyond are zeros
   static vec once(vec v) { return v; }
 };
 
-// body(j, row) for vectors that begin at entry j and together cover a row. Because the last one overlaps the one before,
-// the body must not write what it reads.
+// body(j, row) for vectors that begin at entry j and together cover a row. Because the last one overlaps the one
+// before, the body must not write what it reads.
 template <class Body>
 inline void for_vectors(isize size, Body body) {
   if (size < WIDTH) return body(isize{0}, Short{size});
@@ -137,13 +147,13 @@ inline vec tanh(vec x) {  // (e^2x - 1) / (e^2x + 1), without cancellation near 
 
 // ------------------------------------------------------------------------------------------------- matrix products
 
-constexpr int TILE = 6;             // rows of the register tile: 6 x 2 accumulators, 2 columns, 1 broadcast = 15 registers
+constexpr int TILE = 6;             // rows of the register tile: 12 sums, 2 columns and 1 factor are 15 registers
 constexpr int PANEL = 2 * WIDTH;    // columns of the register tile
-constexpr int GROUP = 2 * TILE;     // sequences that go through time together
+constexpr int GROUP = TILE;        // sequences that go through time together
 
 constexpr isize whole_vectors(isize n) { return (n + WIDTH - 1) / WIDTH * WIDTH; }
 
-// A matrix of `rows` x `columns` cut into panels of PANEL columns, each stored row by row; the last panel may be WIDTH wide.
+// A matrix (rows, columns) cut into panels of PANEL columns, each stored row by row; the last may be WIDTH wide.
 struct Panels {
   isize rows, columns, stride;  // stride: columns in whole vectors, room that a row of results needs
   std::vector<float> data;
@@ -161,29 +171,45 @@ struct Panels {
   isize panel_width(isize start) const { return std::min<isize>(PANEL, stride - start); }
 };
 
+// R rows by V vectors of sums that live in registers. Loops over them must be unrolled, or they go through memory.
 template <int R, int V>
-inline const float* sweep(const float* const* a, isize steps, const float* b, vec (&sums)[R][V]) {
-  const float* row[R];
-  for (int r = 0; r < R; ++r) row[r] = a[r];
-  for (isize k = 0; k < steps; ++k, b += V * WIDTH) {
-    vec column[V];
-    for (int v = 0; v < V; ++v) column[v] = load(b + v * WIDTH);
+struct Sums {
+  vec value[R][V];
+
+  explicit Sums(const float* c, isize stride) {
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r)
-      for (int v = 0; v < V; ++v) sums[r][v] += row[r][k] * column[v];
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) value[r][v] = load(c + r * stride + v * WIDTH);
   }
-  return b;
-}
+  void to(float* c, isize stride) const {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) store(c + r * stride + v * WIDTH, value[r][v]);
+  }
+  // Adds an outer product: factor(r) for each row, a row of the panel b.
+  template <class Factor>
+  void add(Factor factor, const float* b) {
+    vec column[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) column[v] = load(b + v * WIDTH);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const float f = factor(r);
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) value[r][v] += f * column[v];
+    }
+  }
+};
 
 // One tile of c += a1 b[: k1] + a2 b[k1 : k1 + k2]; a1 and a2 hold a pointer per row, b is a panel.
 template <int R, int V>
 void tile(const float* const* a1, isize k1, const float* const* a2, isize k2, const float* b, float* c, isize stride) {
-  vec sums[R][V];
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) sums[r][v] = load(c + r * stride + v * WIDTH);
-  b = sweep<R, V>(a1, k1, b, sums);
-  sweep<R, V>(a2, k2, b, sums);
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) store(c + r * stride + v * WIDTH, sums[r][v]);
+  Sums<R, V> sums(c, stride);
+  for (isize k = 0; k < k1; ++k, b += V * WIDTH) sums.add([=](int r) { return a1[r][k]; }, b);
+  for (isize k = 0; k < k2; ++k, b += V * WIDTH) sums.add([=](int r) { return a2[r][k]; }, b);
+  sums.to(c, stride);
 }
 
 using Tile = void (*)(const float* const*, isize, const float* const*, isize, const float*, float*, isize);
@@ -191,7 +217,8 @@ constexpr Tile TILES[2][TILE] = {{tile<1, 1>, tile<2, 1>, tile<3, 1>, tile<4, 1>
                                  {tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>}};
 
 // c[r] += a1[r] b[: k1] + a2[r] b[k1 :] for up to GROUP rows; rows of c are b.stride apart.
-void multiply(isize rows, const float* const* a1, isize k1, const float* const* a2, isize k2, const Panels& b, float* c) {
+void multiply(isize rows, const float* const* a1, isize k1, const float* const* a2, isize k2, const Panels& b,
+              float* c) {
   for (isize start = 0; start < b.columns; start += PANEL) {
     const bool wide = b.panel_width(start) == PANEL;
     for (isize r = 0; r < rows; r += TILE)
@@ -202,18 +229,10 @@ void multiply(isize rows, const float* const* a1, isize k1, const float* const* 
 
 // One tile of c += a^T b over `steps` rows of a strip of R columns and of a panel.
 template <int R, int V>
-void outer(const float* a, isize steps, const float* b, float* c, isize c_stride) {
-  vec sums[R][V];
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) sums[r][v] = load(c + r * c_stride + v * WIDTH);
-  for (isize k = 0; k < steps; ++k, a += R, b += V * WIDTH) {
-    vec column[V];
-    for (int v = 0; v < V; ++v) column[v] = load(b + v * WIDTH);
-    for (int r = 0; r < R; ++r)
-      for (int v = 0; v < V; ++v) sums[r][v] += a[r] * column[v];
-  }
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) store(c + r * c_stride + v * WIDTH, sums[r][v]);
+void outer(const float* a, isize steps, const float* b, float* c, isize stride) {
+  Sums<R, V> sums(c, stride);
+  for (isize k = 0; k < steps; ++k, a += R, b += V * WIDTH) sums.add([=](int r) { return a[r]; }, b);
+  sums.to(c, stride);
 }
 
 using Outer = void (*)(const float*, isize, const float*, float*, isize);
@@ -313,6 +332,7 @@ void sum_weight_gradients(isize tasks, isize columns, isize first_size, isize se
 
 // A cell turns a row of four blocks of H gates into states, and gradients of states into gradients of gates. INPUT and
 // STATE say which block of the weights feeds each gate (-1: none), so that both cells share the code around them.
+// `kept` (4H) takes the activated gates if KEEP, and is scratch if not.
 
 struct LSTM {  // gates i f g o; the memory is c
   static constexpr int INPUT[4] = {0, 1, 2, 3}, STATE[4] = {0, 1, 2, 3};
@@ -325,16 +345,20 @@ struct LSTM {  // gates i f g o; the memory is c
       vec memory = i * g;
       if (c_prev) memory += f * row.in(c_prev + j);
       row.out(c + j, memory);
-      row.out(h + j, o * tanh(memory));
-      if (KEEP) row.out(kept + j, i), row.out(kept + H + j, f), row.out(kept + 2 * H + j, g), row.out(kept + 3 * H + j, o);
+      row.out(kept + 3 * H + j, o);
+      if (KEEP) row.out(kept + j, i), row.out(kept + H + j, f), row.out(kept + 2 * H + j, g);
     });
+    // A loop of its own: tanh(c) would wait for the gates, and the CPU sees only so far ahead.
+    for_vectors(H, [=](isize j, auto row) { row.out(h + j, row.in(kept + 3 * H + j) * tanh(row.in(c + j))); });
   }
 
   // carry: the gradient of c from the step after
-  static void backward(isize H, const float* gates, const float*, const float* c_prev, const float* c, const float* dh_out,
-                       const float* dh_next, const float* carry_next, float* carry, float* d_gates) {
+  static void backward(isize H, const float* gates, const float*, const float* c_prev, const float* c,
+                       const float* dh_out, const float* dh_next, const float* carry_next, float* carry,
+                       float* d_gates) {
     for_vectors(H, [=](isize j, auto row) {
-      const vec i = row.in(gates + j), f = row.in(gates + H + j), g = row.in(gates + 2 * H + j), o = row.in(gates + 3 * H + j);
+      const vec i = row.in(gates + j), f = row.in(gates + H + j);
+      const vec g = row.in(gates + 2 * H + j), o = row.in(gates + 3 * H + j);
       const vec tanh_c = tanh(row.in(c + j)), dh = row.in(dh_out + j) + row.in(dh_next + j);
       const vec dc = row.in(carry_next + j) + dh * o * (1.f - tanh_c * tanh_c);
       row.out(d_gates + j, dc * g * i * (1.f - i));
@@ -352,19 +376,23 @@ struct GRU {  // gates r u n and U_n h, which r multiplies; no memory beside h
   template <bool KEEP>
   static void forward(isize H, const float* gates, const float* h_prev, const float*, float* kept, float*, float* h) {
     for_vectors(H, [=](isize j, auto row) {
-      const vec r = sigmoid(row.in(gates + j)), u = sigmoid(row.in(gates + H + j)), from_state = row.in(gates + 3 * H + j);
+      const vec r = sigmoid(row.in(gates + j)), u = sigmoid(row.in(gates + H + j));
+      const vec from_state = row.in(gates + 3 * H + j);
       const vec n = tanh(row.in(gates + 2 * H + j) + r * from_state);
       const vec before = h_prev ? row.in(h_prev + j) : vec{};
       row.out(h + j, before + u * (n - before));
-      if (KEEP) row.out(kept + j, r), row.out(kept + H + j, u), row.out(kept + 2 * H + j, n), row.out(kept + 3 * H + j, from_state);
+      if (KEEP) row.out(kept + j, r), row.out(kept + H + j, u), row.out(kept + 2 * H + j, n);
+      if (KEEP) row.out(kept + 3 * H + j, from_state);
     });
   }
 
   // carry: the gradient of h that passes the step by
-  static void backward(isize H, const float* gates, const float* h_prev, const float*, const float*, const float* dh_out,
-                       const float* dh_next, const float* carry_next, float* carry, float* d_gates) {
+  static void backward(isize H, const float* gates, const float* h_prev, const float*, const float*,
+                       const float* dh_out, const float* dh_next, const float* carry_next, float* carry,
+                       float* d_gates) {
     for_vectors(H, [=](isize j, auto row) {
-      const vec r = row.in(gates + j), u = row.in(gates + H + j), n = row.in(gates + 2 * H + j), from_state = row.in(gates + 3 * H + j);
+      const vec r = row.in(gates + j), u = row.in(gates + H + j);
+      const vec n = row.in(gates + 2 * H + j), from_state = row.in(gates + 3 * H + j);
       const vec dh = row.in(dh_out + j) + row.in(dh_next + j) + row.in(carry_next + j);
       const vec before = h_prev ? row.in(h_prev + j) : vec{}, dn = dh * u * (1.f - n * n);
       row.out(d_gates + j, dn * from_state * r * (1.f - r));
@@ -424,7 +452,7 @@ Panels gradient_weights(Sizes size, const float* input_weight, const float* stat
 }
 
 // States h of all rows. Row i reads input row `rows[i]` (or i): of x, when there is one, on top of the bias; else of
-// `projection`, which is the input's share of the gates. Training keeps gates and c; without them, nothing is kept.
+// `projection`, which is the input's share of the gates. Training keeps gates and c; null pointers keep nothing.
 template <class Cell>
 void forward(const Sequences& sequences, Sizes size, const float* x, const float* projection, const isize* rows,
              const float* input_weight, const float* state_weight, const float* bias, float* gates, float* c, float* h,
@@ -437,7 +465,7 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
     if (Cell::INPUT[gate] >= 0) std::copy_n(bias + Cell::INPUT[gate] * H, H, start.data() + gate * H);
 
   parallel(sequences.groups(), threads, [&](isize group) {
-    std::vector<float> sums(GROUP * weights.stride), memory(2 * GROUP * H);
+    std::vector<float> sums(GROUP * weights.stride), memory(2 * GROUP * H), scratch(4 * H);
     const float *input[GROUP] = {}, *h_prev[GROUP] = {}, *c_prev[GROUP] = {};
     isize active = sequences.members(group);
     for (isize t = 0;; ++t) {
@@ -461,7 +489,7 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
         if (gates)
           Cell::template forward<true>(H, sum, h_prev[r], c_prev[r], gates + row * 4 * H, c_now, h + row * H);
         else
-          Cell::template forward<false>(H, sum, h_prev[r], c_prev[r], nullptr, c_now, h + row * H);
+          Cell::template forward<false>(H, sum, h_prev[r], c_prev[r], scratch.data(), c_now, h + row * H);
         h_prev[r] = h + row * H, c_prev[r] = c_now;
       }
     }
@@ -469,13 +497,13 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
 }
 
 // Gradients: d_weights (4H, D + H + 1 in whole vectors), of the weights of x, of those of h and of the bias; and where
-// they are asked for, d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0 in
-// it, and dx (rows, D). Without x, D is 0.
+// they are asked for, d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0
+// in it, and dx (rows, D). Without x, D must be 0; a tensor without rows may be a null pointer, too.
 template <class Cell>
 void backward(const Sequences& sequences, Sizes size, const float* x, const float* input_weight,
               const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
               float* d_weights, float* d_projection, const isize* places, float* dx, isize threads) {
-  const isize H = size.H, D = x ? size.D : 0;
+  const isize H = size.H, D = size.D;
   const Panels weights = gradient_weights<Cell>({H, dx ? D : 0}, input_weight, state_weight);
 
   const auto work = [&](WeightGradient& gradient, isize part, isize parts) {
@@ -563,21 +591,25 @@ void recurrent_backward(int64_t kind, int64_t sequences, const int64_t* offsets,
 }
 
 // LSTM over trees: node i reads projection row inputs[i] in the state of its parent, which is of the level before.
-void forest_forward(int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs, const int64_t* parents,
-                    const float* projection, const float* state_weight, float* gates, float* c, float* h,
-                    int64_t threads) {
+void forest_forward(int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
+                    const int64_t* parents, const float* projection, const float* state_weight, float* gates, float* c,
+                    float* h, int64_t threads) {
   const Panels weights = gate_weights<LSTM>({H, 0}, nullptr, state_weight);
   isize end = 0;
   for (isize level = 0; level < levels; ++level) {
     const isize begin = end;
     end += level_sizes[level];
     parallel_rows(begin, end, threads, [&](isize first, isize last) {
-      std::vector<float> sums(GROUP * weights.stride);
+      std::vector<float> sums(GROUP * weights.stride), scratch(4 * H);
       const float* h_prev[GROUP];
       in_groups(first, last, [&](isize node, isize count) {
         for (isize r = 0; r < count; ++r) {
           h_prev[r] = h + parents[node + r] * H;
           copy(4 * H, projection + inputs[node + r] * 4 * H, sums.data() + r * weights.stride);
+        }
+        for (isize next = node + GROUP; next < std::min<isize>(node + 2 * GROUP, last); ++next) {
+          prefetch(4 * H, projection + inputs[next] * 4 * H);
+          if (level) prefetch(H, h + parents[next] * H), prefetch(H, c + parents[next] * H);
         }
         multiply(count, h_prev, level ? H : 0, h_prev, 0, weights, sums.data());
         for (isize r = 0; r < count; ++r) {
@@ -586,11 +618,30 @@ void forest_forward(int64_t levels, const int64_t* level_sizes, int64_t H, const
           if (gates)
             LSTM::forward<true>(H, sum, nullptr, c_prev, gates + i * 4 * H, c + i * H, h + i * H);
           else
-            LSTM::forward<false>(H, sum, nullptr, c_prev, nullptr, c + i * H, h + i * H);
+            LSTM::forward<false>(H, sum, nullptr, c_prev, scratch.data(), c + i * H, h + i * H);
         }
       });
     });
   }
+}
+
+// y = x weight^T + bias (n, columns); bias may be null.
+void linear(int64_t n, int64_t D, int64_t columns, const float* x, const float* weight, const float* bias, float* y,
+            int64_t threads) {
+  const Panels weights(D, columns, [=](isize k, isize j) { return weight[j * D + k]; });
+  parallel_rows(0, n, threads, [&](isize first, isize last) {
+    std::vector<float> sums(GROUP * weights.stride);
+    const float* rows[GROUP];
+    in_groups(first, last, [&](isize begin, isize count) {
+      std::fill(sums.begin(), sums.end(), 0.f);
+      for (isize r = 0; r < count; ++r) {
+        rows[r] = x + (begin + r) * D;
+        if (bias) copy(columns, bias, sums.data() + r * weights.stride);
+      }
+      multiply(count, rows, D, rows, 0, weights, sums.data());
+      for (isize r = 0; r < count; ++r) copy(columns, sums.data() + r * weights.stride, y + (begin + r) * columns);
+    });
+  });
 }
 
 // u = tanh(h weight^T + bias) (n, A), kept where u is given; scores = u . context.
@@ -648,8 +699,8 @@ void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, 
   });
 }
 
-// pooled[i] = sum over t in offsets[i] .. offsets[i + 1] - 1 of softmax(scores)_t h_t, where t stands for row rows[t] when
-// rows are given. The weights are kept where there is room for them.
+// pooled[i] = sum over t in offsets[i] .. offsets[i + 1] - 1 of softmax(scores)_t h_t, where t stands for row rows[t]
+// when rows are given. The weights are kept where there is room for them.
 void attend(int64_t segments, const int64_t* offsets, const int64_t* rows, int64_t H, const float* h,
             const float* scores, float* weights, float* pooled, int64_t threads) {
   parallel_rows(0, segments, threads, [&](isize first, isize last) {

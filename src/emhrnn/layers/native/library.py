@@ -129,6 +129,13 @@ class Kernels:
         )  # fmt: skip
         return h, gates, c
 
+    def linear(
+        self, x: Float[Tensor, "n D"], weight: Float[Tensor, "columns D"], bias: Float[Tensor, " columns"] | None
+    ) -> Float[Tensor, "n columns"]:
+        y = x.new_empty(len(x), len(weight))
+        self._call("linear", *x.shape, len(weight), x, weight, bias, y, torch.get_num_threads())
+        return y
+
     def attention_scores(
         self,
         h: Float[Tensor, "n H"],

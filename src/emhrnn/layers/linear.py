@@ -1,0 +1,36 @@
+"""A linear layer for many rows and few columns, where the usual matrix products of a CPU are at their worst."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from emhrnn.layers.native import Kernels, kernels_for
+
+
+def linear(
+    x: Float[Tensor, "n D"], weight: Float[Tensor, "columns D"], bias: Float[Tensor, " columns"] | None = None
+) -> Float[Tensor, "n columns"]:
+    """x weight^T + bias"""
+    if kernels := kernels_for(x, weight):
+        y: Tensor = _Linear.apply(kernels, x, weight, bias)  # type: ignore[no-untyped-call]
+        return y
+    return nn.functional.linear(x, weight, bias)
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, kernels: Kernels, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return kernels.linear(x.contiguous(), weight.contiguous(), bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad[1:]
+        dx = dy @ weight if needs_x else None
+        d_weight = dy.t() @ x if needs_weight else None
+        return None, dx, d_weight, dy.sum(0) if needs_bias else None
