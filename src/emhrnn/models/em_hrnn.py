@@ -48,6 +48,8 @@ class WordStates:
 
 
 class EMHRNN(nn.Module):
+    """The model of the paper: a batch, and phrase ends z, to the probabilities of the classes."""
+
     threshold: Float[Tensor, ""]  # on the logit of pi, for `segment`
 
     def __init__(

@@ -1,8 +1,8 @@
 """`EMHRNNClassifier`: EM-HRNN in the manner of scikit-learn, for texts and labels in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float32
@@ -25,7 +25,7 @@ from emhrnn.training.run import HISTORY, describe, new_run, save_weights
 from emhrnn.training.state import Purpose, numpy_generator
 from emhrnn.training.train import check_settings, write_metrics
 
-Texts = Sequence[str] | np.ndarray
+Texts = Iterable[str]  # a list, an array, a column of a table
 
 
 class EMHRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -68,7 +68,7 @@ class EMHRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # 
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Texts, y: Sequence[Any] | np.ndarray) -> Self:
+    def fit(self, X: Texts, y: Iterable[Any]) -> "EMHRNNClassifier":
         """Train on texts and their labels: strings, whole numbers or booleans, one per text.
 
         A tenth of the texts (`data.validation`) is held out to pick the best epoch.
@@ -77,9 +77,10 @@ class EMHRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # 
         config = self._config()
         vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
         check_settings(config, vectors)
-        labels, names = _label_names(y)
+        given = np.asarray(y if hasattr(y, "__len__") else list(y))
+        labels, names = _label_names(given)
         corpus = Corpus.from_texts(
-            texts, [names[label] for label in np.asarray(y).tolist()], classes=list(names.values()),
+            texts, [names[label] for label in given.tolist()], classes=list(names.values()),
             text=text_settings(config.data),
         )  # fmt: skip
         corpus.check_trainable()
@@ -143,9 +144,8 @@ def _checked(texts: Any) -> list[str]:
     return listed
 
 
-def _label_names(y: Sequence[Any] | np.ndarray) -> tuple[np.ndarray, dict[Any, str]]:
+def _label_names(given: np.ndarray) -> tuple[np.ndarray, dict[Any, str]]:
     """The distinct labels, sorted, and the name of each in the run folder."""
-    given = np.asarray(y)
     if given.ndim != 1:
         raise DataError(f"the labels have the shape {given.shape}; give one label per text")
     try:
