@@ -1,4 +1,6 @@
 import copy
+from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -6,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emhrnn.errors import ConfigError
-from emhrnn.text import Encoder, Limits, Vocabulary, count_words, tokenise
-from emhrnn.text.encoder import _IdTable, _safe_cut
+from emhrnn.text import Encoded, Encoder, Limits, Vocabulary, count_words
+from emhrnn.text import encoder as encoder_module
 from tests.oracles import text as oracle
 from tests.text.strategies import FRAGMENTS, texts
 
@@ -34,6 +36,38 @@ def test_many_are_one_after_the_other(some: list[str]) -> None:
         offsets = together.sentence_offsets[first : last + 1]
         assert np.array_equal(offsets - offsets[0], alone.sentence_offsets)
         assert np.array_equal(together.words[offsets[0] : offsets[-1]], alone.words)
+
+
+def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = ["One two. Three.", "", "Four! Five? Six.", "Seven"] * 5
+    together = ENCODER.encode_many(some)
+    monkeypatch.setattr(encoder_module, "CHUNK_SENTENCES", 4)
+    in_chunks = ENCODER.encode_many(some)
+    for field in fields(Encoded):
+        assert np.array_equal(getattr(together, field.name), getattr(in_chunks, field.name))
+
+
+@given(
+    st.lists(texts, max_size=4),
+    st.one_of(st.none(), st.integers(1, 5)),
+    st.one_of(st.none(), st.integers(1, 3)),
+)
+def test_limits_are_those_of_lists(some: list[str], max_words: int | None, max_sentences: int | None) -> None:
+    limits = Limits(max_words_per_sentence=max_words, max_sentences=max_sentences)
+    encoded = Encoder(VOCABULARY, limits=limits, native=False).encode_many(some)
+    offsets, words, cut = encoded.sentence_offsets.tolist(), encoded.words.tolist(), []
+    given_documents = [
+        [words[offsets[s] : offsets[s + 1]] for s in range(first, last)]
+        for first, last in pairwise(encoded.document_offsets.tolist())
+    ]
+    expected = []
+    for text in some:
+        ids, ends = oracle.encode(VOCABULARY, text)
+        sentences = [ids[start:stop] for start, stop in pairwise(ends)]
+        expected.append([sentence[:max_words] for sentence in sentences[:max_sentences]])
+        cut.append(expected[-1] != sentences)
+    assert given_documents == expected
+    assert encoded.cut.tolist() == cut
 
 
 def test_case_can_be_kept() -> None:
@@ -79,22 +113,7 @@ def test_limits_must_be_positive() -> None:
         Limits(max_sentences=0)
 
 
-def test_the_table_stays_bounded_and_right() -> None:
-    table = _IdTable(VOCABULARY, lowercase=True, max_entries=10)
-    for i in range(100):
-        assert np.frombuffer(table[f"Hello{i},world"], np.int32)[-1] == VOCABULARY.id_of("world")
-        table["x" * 41]
-        assert len(table) <= 10
-        assert "x" * 41 not in table
-
-
 def test_an_encoder_can_be_sent_to_another_process() -> None:
     text = "Hello world don't 10/10"
     twin = copy.deepcopy(ENCODER)  # by the same protocol that workers use
     assert twin.encode(text).words.tolist() == ENCODER.encode(text).words.tolist()
-
-
-@given(st.text(st.sampled_from("aZ5nt'’.,;:!?()\"-/&<3@é日\u0301ह_D"), max_size=12).filter(lambda s: s != ""))
-def test_a_cut_does_not_change_the_words(stretch: str) -> None:
-    cut = _safe_cut(stretch)
-    assert tokenise(stretch) == tokenise(stretch[:cut]) + tokenise(stretch[cut:])

@@ -19,7 +19,7 @@ from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.text.encoder import Encoded, Encoder, Limits
 from emhrnn.text.sentences import split_sentences
-from emhrnn.text.vocabulary import UNK, Vocabulary
+from emhrnn.text.vocabulary import UNK
 
 Text = str | tuple[str, ...]
 """A document, or its sentences where their ends are given."""
@@ -51,11 +51,15 @@ class TextSettings:
     limits: Limits = field(default_factory=Limits)
 
 
-class GrowingVocabulary(Vocabulary):
+class GrowingVocabulary:
     """A vocabulary that gives every new word the next id. Id 0 stays `<unk>`."""
 
     def __init__(self) -> None:
-        super().__init__([UNK])
+        self.words = [UNK]
+        self._ids = {UNK: 0}
+
+    def __len__(self) -> int:
+        return len(self.words)
 
     def id_of(self, word: str) -> int:
         index = self._ids.setdefault(word, len(self.words))

@@ -2,25 +2,23 @@
 
     texts -> sentences -> stretches between blanks -> (table: stretch -> ids) -> ids, sentence and document offsets
 
-The words of a stretch depend on nothing but the stretch ("don't," is always `do n't ,`), and few distinct stretches
-make up most of any text. So each is tokenised, lower-cased and looked up once, and its ids are kept as bytes; after
-that a document costs one split, one dictionary look-up per stretch and one join. The result is the same as
-`vocabulary.encode(read_document(text).words)`, a test says so. Character offsets are not computed here.
+The result is the same as `vocabulary.encode(read_document(text).words)`, a test says so. Character offsets are not
+computed here.
 """
 
-from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Int32, Int64
+from jaxtyping import Bool, Int32, Int64, Integer
 
 from emhrnn.errors import ConfigError
+from emhrnn.text.native_stretches import stretches
 from emhrnn.text.sentences import split_sentences
-from emhrnn.text.vocabulary import Vocabulary
-from emhrnn.text.words import tokenise
+from emhrnn.text.stretches import Words
+from emhrnn.text.vocabulary import WordIds
 
-_ID_BYTES = np.dtype(np.int32).itemsize
+CHUNK_SENTENCES = 10_000  # encoded at once: enough that a call costs nothing, and about a megabyte
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,21 +50,25 @@ class Encoded:
 
 
 class Encoder:
-    """Encodes texts with one vocabulary. Keep it: it is fast once it has seen the common words."""
+    """Encodes texts with one vocabulary. Keep it: it is fast once it has seen the common words.
+
+    Text is looked up by compiled code where a C++ compiler is at hand; `native=False` keeps to Python.
+    """
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
+        vocabulary: WordIds,
         *,
         language: str = "en",
         lowercase: bool = True,
         limits: Limits | None = None,
+        native: bool = True,
     ) -> None:
         self.vocabulary = vocabulary
         self.language = language
         self.lowercase = lowercase
         self.limits = limits or Limits()
-        self._table = _IdTable(vocabulary, lowercase=lowercase)
+        self._stretches = stretches(vocabulary, lowercase=lowercase, native=native)
 
     def encode(self, text: str) -> Encoded:
         """One document."""
@@ -78,72 +80,44 @@ class Encoder:
 
     def encode_sentences(self, documents: Iterable[list[str]]) -> Encoded:
         """Documents whose sentences are already known. Sentences without a word are left out."""
-        chunks: list[bytes] = []  # the ids of each sentence
-        document_offsets = [0]
-        cut: list[bool] = []
-        for sentences in documents:
-            encoded = self._encode_sentences(sentences)
-            kept = self._apply_limits(encoded)
-            chunks += kept
-            document_offsets.append(len(chunks))
-            cut.append(kept is not encoded and sum(map(len, kept)) < sum(map(len, encoded)))
-        sentence_offsets = np.zeros(len(chunks) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, chunks), np.int64, len(chunks)) // _ID_BYTES, out=sentence_offsets[1:])
-        return Encoded(
-            np.frombuffer(bytearray().join(chunks), dtype=np.int32),  # bytearray: the array can be written to
-            sentence_offsets,
-            np.array(document_offsets, dtype=np.int64),
-            np.array(cut, dtype=bool),
-        )
-
-    def _encode_sentences(self, sentences: list[str]) -> list[bytes]:
-        ids_of = self._table.__getitem__
-        encoded = [b"".join(map(ids_of, sentence.split())) for sentence in sentences]
-        return [ids for ids in encoded if ids]
-
-    def _apply_limits(self, encoded: list[bytes]) -> list[bytes]:
-        if self.limits.max_sentences is not None:
-            encoded = encoded[: self.limits.max_sentences]
-        if self.limits.max_words_per_sentence is not None:
-            end = self.limits.max_words_per_sentence * _ID_BYTES
-            encoded = [ids[:end] for ids in encoded]
-        return encoded
+        ends = [0]  # of each document, in sentences
+        chunks: list[Words] = []
+        sentences: list[str] = []
+        for document in documents:
+            sentences += document
+            ends.append(ends[-1] + len(document))
+            if len(sentences) >= CHUNK_SENTENCES:
+                chunks.append(self._stretches.encode(sentences))
+                sentences = []
+        chunks.append(self._stretches.encode(sentences))
+        words, lengths = map(np.concatenate, zip(*chunks, strict=True))
+        full = lengths > 0
+        document_offsets = _offsets(full)[np.array(ends)]
+        return _limited(words, lengths[full], document_offsets, self.limits)
 
 
-class _IdTable(dict[str, bytes]):
-    """Stretch of text without blanks -> the ids of its words, as int32 bytes."""
-
-    def __init__(self, vocabulary: Vocabulary, *, lowercase: bool, max_entries: int = 500_000) -> None:
-        super().__init__()
-        self._vocabulary = vocabulary
-        self._lowercase = lowercase
-        self._max_entries = max_entries
-
-    def __missing__(self, stretch: str) -> bytes:
-        cut = _safe_cut(stretch)
-        if cut:
-            ids = self[stretch[:cut]] + self[stretch[cut:]]
-        else:
-            words = tokenise(stretch, lowercase=self._lowercase)
-            ids = array("i", map(self._vocabulary.id_of, words)).tobytes()
-        if len(stretch) <= 40:  # longer ones hardly come twice
-            if len(self) >= self._max_entries:
-                self.clear()  # the common ones are back at once; memory stays bounded
-            self[stretch] = ids
-        return ids
+def _limited(
+    words: Int32[np.ndarray, " words"],
+    lengths: Int64[np.ndarray, " sentences"],
+    document_offsets: Int64[np.ndarray, " documents_plus_1"],
+    limits: Limits,
+) -> Encoded:
+    """The documents as far as the limits allow; `lengths` are the words of each sentence."""
+    kept, kept_sentences = lengths, np.diff(document_offsets)
+    if limits.max_sentences is not None:
+        number_in_document = np.arange(len(lengths)) - np.repeat(document_offsets[:-1], kept_sentences)
+        kept = np.where(number_in_document < limits.max_sentences, kept, 0)
+        kept_sentences = np.minimum(kept_sentences, limits.max_sentences)
+    if limits.max_words_per_sentence is not None:
+        kept = np.minimum(kept, limits.max_words_per_sentence)
+    cut = np.diff(_offsets(lengths - kept)[document_offsets]) > 0
+    if cut.any():
+        number_in_sentence = np.arange(len(words)) - np.repeat(_offsets(lengths)[:-1], lengths)
+        words = words[number_in_sentence < np.repeat(kept, lengths)]
+    return Encoded(words, _offsets(kept[kept > 0]), _offsets(kept_sentences), cut)
 
 
-def _safe_cut(stretch: str) -> int:
-    """Where a stretch can be cut without a change to its words; 0 if that is not plain to see.
-
-    Most new stretches are a known word with a mark before or behind it; cutting spares them the pattern.
-    """
-    if len(stretch) < 2:
-        return 0
-    if stretch[-1] in ',;!?)"' and stretch[-2].isalnum():
-        return len(stretch) - 1
-    if stretch[-1] == "." and (word := stretch[-6:-1]).isalpha() and word.isascii() and len(word) == 5:
-        return len(stretch) - 1  # five letters are no abbreviation
-    if stretch[0] in '("' and stretch[1].isalnum():
-        return 1
-    return 0
+def _offsets(lengths: Integer[np.ndarray, " n"] | Bool[np.ndarray, " n"]) -> Int64[np.ndarray, " n_plus_1"]:
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Int, Int32
@@ -11,6 +12,13 @@ from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_text
 
 UNK = "<unk>"
+
+
+@runtime_checkable
+class WordIds(Protocol):
+    """All that encoding needs of a vocabulary, which may be one that grows."""
+
+    def id_of(self, word: str) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -70,6 +70,7 @@ _OTHER_RULES = (
 )
 _TOKEN = re.compile(rf"(?=\S)(?:(?=[^\W_])(?:{'|'.join(_ALPHANUMERIC_RULES)})|{'|'.join(_OTHER_RULES)})")
 
+_PLAIN = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPEATED = re.compile(r"([.*=_~#+'`()-])\1{2,}")
 
@@ -81,7 +82,7 @@ def token_spans(text: str) -> list[tuple[int, int]]:
 
 def tokenise(text: str, *, lowercase: bool = True) -> list[str]:
     """The words of a text, in order, in their normal form. A `<br>` is text here: `split_sentences` takes it away."""
-    if text.isalpha() and text.isascii():  # one plain word, for which the pattern is slow
+    if (text.isalpha() and text.isascii()) or _PLAIN.fullmatch(text):  # one word; the pattern would be slow
         return [text.lower() if lowercase else text]
     return [normalise(token, lowercase=lowercase) for token in _TOKEN.findall(text)]
 
