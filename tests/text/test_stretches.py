@@ -95,12 +95,12 @@ def test_a_sentence_ends_a_word(native: bool) -> None:
     assert words_of(["abcdefgh", "abcdefgh" * 9, "i"], native=native, lowercase=True)[2] == ["i"]
 
 
-@pytest.mark.parametrize("unit", ["a ", ",", "(", ")", "a,", "n't", "it's", "-a", ".", "é"])
+@pytest.mark.parametrize("unit", ["a ", ",", "(", '"', "a-a ", "n't ", "é "])
 def test_a_megabyte_of_anything(unit: str) -> None:
-    """No clock: what were quadratic would need hours."""
-    text = unit * (1_000_000 // len(unit))
-    results = [stretches(VOCABULARY, lowercase=True, native=native).encode([text]) for native in (True, False)]
-    assert np.array_equal(results[0][0], results[1][0])
+    """No clock: cuts that were quadratic would need hours."""
+    count = 1_000_000 // len(unit)
+    _, lengths = stretches(VOCABULARY, lowercase=True).encode([unit * count])
+    assert lengths.tolist() == [count]
 
 
 def test_the_python_table_stays_bounded_and_right() -> None:
