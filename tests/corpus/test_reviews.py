@@ -36,7 +36,7 @@ def test_the_first_review_never_changes() -> None:
     """Numbers in the documentation come from this corpus: change the grammar on purpose, then this line."""
     (review,) = generate_reviews(1, seed=0)
     assert review.text.startswith(
-        "Our travel group kept talking about the Linham Collection. I was told to expect a treat, but I ignored that."
+        "My roommate and I talked about the Invisible Falcon Gallery for eight days. The signage used to be bad,"
     )
 
 

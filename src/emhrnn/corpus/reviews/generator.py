@@ -1,7 +1,7 @@
 """Draws reviews: first the stars and the opinions behind them, then sentences that say so.
 
 A review is some scene sentences, its opinions, and distractions: opinions of any sign that do not count ("..., but
-who cares"). The grammar has several ways to say each value, about half of them with the words of the other side.
+who cares"). The grammar has several ways to say each value; many use the words of the other side.
 """
 
 from collections.abc import Callable, Iterator

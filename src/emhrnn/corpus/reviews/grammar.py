@@ -16,9 +16,8 @@ from typing import Any, NamedTuple
 KINDS = ("thing_one", "people_one", "thing_many", "people_many")
 OPPOSITES = "good bad, great awful, better worse, delight disaster, loved hated, love hate"
 MIRROR = {a: b for pair in OPPOSITES.split(", ") for a, b in permutations(pair.split())}
-FIRST = (
-    12  # the n-th opinion word of a list has weight 12 / n, at least 1: as in real text, few words do most of the work
-)
+# As in real text, few words do most of the work: the n-th opinion word of a list has weight 40 / n, at least 1.
+FIRST = 40
 
 _HOLE = re.compile(r"\{(\w+)\}")
 _WEIGHT = re.compile(r"(\d+)\* ")
