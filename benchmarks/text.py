@@ -2,11 +2,13 @@
 
     python -m benchmarks.text [--quick] [--json]
 
-Times are CPU seconds of this process on one thread; steps take turns, and each number is a median over rounds. Every
-round reads documents that the encoder has not seen, so the cost of new words is in it. Text is generated from a seed;
-film reviews are added where ../shared/data has them. With --json the last line is one JSON object of ratios:
+Every round reads documents that the encoders have not seen, so the cost of new words is in it. The model is EM-HRNN
+with the paper's sizes as it scores: precomputed words, native kernels, one thread. Text is generated from a seed; film
+reviews are added where ../shared/data has them. With --json the last line is one JSON object of ratios, each also per
+source; without its name, a ratio is the worst of the sources:
 
     text_over_inference     splitting, tokenising and encoding / the model's inference, in words/s: must be 1.5 or more
+    native_over_python      encoding with the compiled table / with the one in Python
     regex_over_tokenizers   our pattern / `Whitespace` of `tokenizers`, its fastest that parts words from marks
     encode_over_document    ids only / words with character offsets
     long_over_short         time per word, documents of 100,000 words / of 100 words (1 is linear)
@@ -15,23 +17,38 @@ film reviews are added where ../shared/data has them. With --json the last line 
 import argparse
 import gzip
 import json
-import time
 from collections.abc import Callable
 from itertools import islice, pairwise
 from pathlib import Path
-from statistics import median
 
 import numpy as np
 
+from benchmarks.timing import Times, fix_threads, interleave, report
 from emhrnn.corpus.batch import Batch
 from emhrnn.text import Encoder, Vocabulary, count_words, read_document, split_sentences, tokenise
 from emhrnn.text.words import token_spans
 
 REVIEWS = Path(__file__).parents[2] / "shared" / "data" / "imdb_aclImdb_train.jsonl.gz"
 BATCH_DOCUMENTS = 64
+WARM_UP = 1
 INSIDE = ("", ",", ",", ",", "n't", "'s", "'s", ";", ")", "-like", " 3.5")
 FINAL = (".", ".", ".", ".", ".", "!", "?", "...")
 BOUNDARY_RATE = 0.23  # phrases of the paper's usual length: an untrained model would have other ones
+
+SENTENCES = "sentences"
+PATTERN = "tokens: our pattern"
+WORDS = "words: pattern, normal form"
+LIBRARY = "tokens: tokenizers"
+DOCUMENT = "document: sentences, words, offsets"
+PYTHON = "encode: sentences, words, ids, in Python"
+ENCODE = "encode: sentences, words, ids"
+INFERENCE = "inference of EM-HRNN"
+RATIOS = {  # name: what takes longer, what is quicker
+    "text_over_inference": (INFERENCE, ENCODE),
+    "native_over_python": (PYTHON, ENCODE),
+    "encode_over_document": (DOCUMENT, ENCODE),
+    "regex_over_tokenizers": (LIBRARY, PATTERN),
+}
 
 
 def main() -> None:
@@ -39,85 +56,65 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer documents and rounds")
     parser.add_argument("--json", action="store_true", help="print the ratios as the last line")
     arguments = parser.parse_args()
-    rounds, documents, seen = (3, 256, 2_000) if arguments.quick else (9, 512, 10_000)
-    sources = {"generated": generated_texts(seen + rounds * documents)}
+    fix_threads()
+    rounds, documents, seen = (5, 256, 2_000) if arguments.quick else (15, 512, 10_000)
+    needed = seen + (WARM_UP + rounds) * documents
+    sources = {"generated": generated_texts(needed)}
     if REVIEWS.exists():
-        sources["reviews"] = read_reviews(seen + rounds * documents)
-    ratios: dict[str, float] = {}
-    for name, texts in sources.items():
-        rates = measure(texts, rounds, documents)
-        print(f"\n{name}: words/s on one core")
-        for step, rate in rates.items():
-            print(f"  {step:<45} {rate / 1e6:8.2f} M")
-        for ratio, value in ratios_of(rates).items():
-            ratios[f"{ratio}_{name}"] = value
-    for ratio in ratios_of(dict.fromkeys(STEPS, 1.0)):  # over the sources, the worst
-        ratios[ratio] = min(value for key, value in ratios.items() if key.startswith(f"{ratio}_"))
-    ratios["long_over_short"] = long_over_short(1 if arguments.quick else 3)
-    print("\nratios")
-    for ratio, value in ratios.items():
-        print(f"  {ratio:<45} {value:8.2f}")
-    if arguments.json:
-        print(json.dumps({ratio: round(value, 3) for ratio, value in ratios.items()}))
-
-
-SENTENCES, PATTERN, WORDS, LIBRARY = (
-    "sentences",
-    "tokens: our pattern",
-    "words: pattern, normal form",
-    "tokens: tokenizers",
-)
-DOCUMENT, ENCODE, INFERENCE = (
-    "document: sentences, words, offsets",
-    "encode: sentences, words, ids",
-    "inference of EM-HRNN",
-)
-STEPS = (SENTENCES, PATTERN, WORDS, LIBRARY, DOCUMENT, ENCODE, INFERENCE)
-
-
-def ratios_of(rates: dict[str, float]) -> dict[str, float]:
-    ratios = {
-        "text_over_inference": rates[ENCODE] / rates[INFERENCE],
-        "encode_over_document": rates[ENCODE] / rates[DOCUMENT],
-    }
-    if LIBRARY in rates:
-        ratios["regex_over_tokenizers"] = rates[PATTERN] / rates[LIBRARY]
-    return ratios
-
-
-def measure(texts: list[str], rounds: int, documents: int) -> dict[str, float]:
-    """Median words/s of each step. The first texts fill the vocabulary and the encoder's table."""
-    seen, fresh = texts[: -rounds * documents], texts[-rounds * documents :]
-    vocabulary = Vocabulary.from_counts(count_words(seen), min_count=2)
-    encoder = Encoder(vocabulary)
-    encoder.encode_many(seen)
-    infer = inference(len(vocabulary))
-    split = library_splitter()
-    rates: dict[str, list[float]] = {}
-    for texts_now in (fresh[i * documents : (i + 1) * documents] for i in range(rounds)):
-        parts = [texts_now[i : i + BATCH_DOCUMENTS] for i in range(0, documents, BATCH_DOCUMENTS)]
-        seconds = {ENCODE: timed(lambda parts=parts: [encoder.encode_many(part) for part in parts])}
-        batches = [as_batch(encoder, part) for part in parts]
-        words = sum(batch.n_words for batch in batches)
-        steps: dict[str, Callable[[], object]] = {
-            SENTENCES: lambda texts_now=texts_now: [split_sentences(text) for text in texts_now],
-            PATTERN: lambda texts_now=texts_now: [token_spans(text) for text in texts_now],
-            WORDS: lambda texts_now=texts_now: [tokenise(text) for text in texts_now],
-            DOCUMENT: lambda texts_now=texts_now: [read_document(text) for text in texts_now],
-            INFERENCE: lambda batches=batches: [infer(batch) for batch in batches],
+        sources["reviews"] = read_reviews(needed)
+    figures: dict[str, float] = {}
+    for source, texts in sources.items():
+        times, words = measure(texts[:seen], texts[seen:], rounds, documents)
+        print(f"\n{source}: words/s on one core")
+        for step in times.seconds:
+            print(f"  {step:<45} {words / times.median(step) / 1e6:8.2f} M")
+        figures |= {
+            f"{name}_{source}": times.ratio(*pair) for name, pair in RATIOS.items() if times.seconds.keys() >= {*pair}
         }
-        if split is not None:
-            steps[LIBRARY] = lambda texts_now=texts_now: [split(text) for text in texts_now]
-        seconds |= {step: timed(run) for step, run in steps.items()}
-        for step, elapsed in seconds.items():
-            rates.setdefault(step, []).append(words / elapsed)
-    return {step: median(rates[step]) for step in STEPS if step in rates}
+    for name in RATIOS:
+        if values := [value for key, value in figures.items() if key.startswith(f"{name}_")]:
+            figures[name] = min(values)
+    figures["long_over_short"] = long_over_short(1 if arguments.quick else 3)
+    print("\nratios")
+    report(figures, as_json=arguments.json)
 
 
-def timed(run: Callable[[], object]) -> float:
-    start = time.process_time()
-    run()
-    return time.process_time() - start
+def measure(seen: list[str], fresh: list[str], rounds: int, documents: int) -> tuple[Times, float]:
+    """Times of the steps on `documents` fresh texts a round, and the mean number of words in them. The texts that were
+    seen before fill the vocabulary and the encoders' tables."""
+    vocabulary = Vocabulary.from_counts(count_words(seen), min_count=2)
+    native, python, untimed = (Encoder(vocabulary, native=native) for native in (True, False, True))
+    for encoder in (native, python):
+        encoder.encode_many(seen)
+    parts = [
+        [texts[i : i + BATCH_DOCUMENTS] for i in range(0, documents, BATCH_DOCUMENTS)]
+        for texts in (fresh[i : i + documents] for i in range(0, len(fresh), documents))
+    ]
+    batches = [[as_batch(untimed, texts) for texts in part] for part in parts]
+    infer, split = inference(len(vocabulary)), library_splitter()
+
+    def each_text(step: Callable[[str], object]) -> Callable[[], object]:
+        turns = iter(parts)
+        return lambda: [step(text) for texts in next(turns) for text in texts]
+
+    def each_batch(step: Callable[[list[str]], object]) -> Callable[[], object]:
+        turns = iter(parts)
+        return lambda: [step(texts) for texts in next(turns)]
+
+    inference_turns = iter(batches)
+    candidates: dict[str, Callable[[], object]] = {
+        SENTENCES: each_text(split_sentences),
+        PATTERN: each_text(token_spans),
+        WORDS: each_text(tokenise),
+        DOCUMENT: each_text(read_document),
+        PYTHON: each_batch(python.encode_many),
+        ENCODE: each_batch(native.encode_many),
+        INFERENCE: lambda: [infer(batch) for batch in next(inference_turns)],
+    }
+    if split is not None:
+        candidates[LIBRARY] = each_text(split)
+    words = float(np.mean([sum(batch.n_words for batch in part) for part in batches[WARM_UP:]]))
+    return interleave(candidates, rounds=rounds, warm_up=WARM_UP), words
 
 
 def as_batch(encoder: Encoder, texts: list[str]) -> Batch:
@@ -136,8 +133,6 @@ def inference(words: int) -> Callable[[Batch], object]:
 
     from emhrnn.models.em_hrnn import EMHRNN
 
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
     boundaries = np.random.default_rng(0)
     model = EMHRNN(
@@ -172,13 +167,11 @@ def long_over_short(rounds: int) -> float:
     long, short = [" ".join(words)], [" ".join(words[i : i + 100]) for i in range(0, len(words), 100)]
     encoder = Encoder(Vocabulary.from_counts(count_words(short)))
     encoder.encode_many(short)
-    times: dict[int, list[float]] = {id(long): [], id(short): []}
-    for _ in range(rounds):
-        for texts in (long, short):
-            times[id(texts)].append(
-                timed(lambda texts=texts: (encoder.encode_many(texts), [read_document(text) for text in texts]))
-            )
-    return median(times[id(long)]) / median(times[id(short)])
+
+    def read(texts: list[str]) -> Callable[[], object]:
+        return lambda: (encoder.encode_many(texts), [read_document(text) for text in texts])
+
+    return interleave({"long": read(long), "short": read(short)}, rounds=rounds, warm_up=0).ratio("long", "short")
 
 
 def read_reviews(count: int) -> list[str]:
