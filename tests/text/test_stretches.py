@@ -98,6 +98,8 @@ def test_a_sentence_ends_a_word(native: bool) -> None:
 @pytest.mark.parametrize("unit", ["a ", ",", "(", '"', "a-a ", "n't ", "é "])
 def test_a_megabyte_of_anything(unit: str) -> None:
     """No clock: cuts that were quadratic would need hours."""
+    if _library() is None:
+        pytest.skip("no compiled library on this machine")
     count = 1_000_000 // len(unit)
     _, lengths = stretches(VOCABULARY, lowercase=True).encode([unit * count])
     assert lengths.tolist() == [count]
