@@ -64,7 +64,8 @@ def run_demo(
     run = trained.run
     test = other_corpus(
         Named(path=folder / "data" / "test.jsonl"), folder / "run" / "corpus" / "test",
-        vocabulary=run.vocabulary, classes=run.classes, text=run.text, progress=False,
+        vocabulary=run.vocabulary, classes=run.classes, text=run.text,
+            users=run.users, products=run.products, progress=False,
     )  # fmt: skip
     scores = validate(run, test)
     boundaries, chance, true_lengths = phrase_recovery(run, tests)

@@ -30,6 +30,7 @@ from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import pack
+from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import PAPER_RATE
@@ -77,14 +78,14 @@ class EMHRNN(nn.Module):
         directions = [LSTM(size, word_size, generator=generator) for _ in range(1 + bidirectional_words)]
         self.word_layer: LSTM | Bidirectional = Bidirectional(*directions) if bidirectional_words else directions[0]
         h1_size = word_size * (2 if bidirectional_words else 1)
-        self.indicator = _linear(h1_size, 1, generator)
+        self.indicator = dense(h1_size, 1, generator)
         self.word_attention = AttentionPool(h1_size, attention_size, generator=generator)
         self.phrase_layer = LSTM(h1_size, phrase_size, generator=generator)
         self.phrase_attention = AttentionPool(phrase_size, attention_size, generator=generator)
         self.sentence_forward = LSTM(phrase_size, sentence_size, generator=generator)
         self.sentence_backward = LSTM(phrase_size, sentence_size, generator=generator)
         self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
-        self.output = _linear(2 * sentence_size, classes, generator)
+        self.output = dense(2 * sentence_size, classes, generator)
         # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
         # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
@@ -177,12 +178,3 @@ class EMHRNN(nn.Module):
         """Predict: segment, then encode."""
         states = self.words(batch)
         return self.encode(batch, states, self.segment(batch, states))
-
-
-def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
-    bound = inputs**-0.5
-    with torch.no_grad():
-        layer.weight.uniform_(-bound, bound, generator=generator)
-        layer.bias.zero_()
-    return layer

@@ -63,7 +63,9 @@ class SSWE(nn.Module):
         labels = labels_of(batches)
         if self.epochs:
             if labels.ndim == 2:
-                raise ConfigError("sswe-svm learns from ordered classes, the data are multi-label; set model.epochs=0")
+                raise ConfigError(
+                    "sswe-svm learns from ordered classes, the data are multi-label; set model.fit_epochs=0"
+                )
             self._learn_vectors(batches, torch.Generator().manual_seed(seed))
         features = torch.cat([self.features(batch) for batch in batches]).double()
         # Standardised features for the solver; mean and scale then go into the weights.

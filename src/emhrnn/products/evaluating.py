@@ -23,7 +23,8 @@ def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Evaluat
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
         corpus = other_corpus(
             data, Path(scratch) / "corpus",
-            vocabulary=run.vocabulary, classes=run.classes, text=run.text, progress=progress,
+            vocabulary=run.vocabulary, classes=run.classes, text=run.text,
+            users=run.users, products=run.products, progress=progress,
         )  # fmt: skip
         if not corpus.labelled:
             raise DataError(f"{data.path} has no labels to compare with; `emhrnn predict` needs none")

@@ -11,7 +11,7 @@ from emhrnn.products.model import Model
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, make_config, validated
 from emhrnn.training.data import Named
-from emhrnn.training.fit import Fitted
+from emhrnn.training.fit import Result
 from emhrnn.training.train import train as train_run
 
 
@@ -20,8 +20,9 @@ class Trained:
     """What training gave: the model, and how it came to be."""
 
     model: Model
-    fitted: Fitted
+    fitted: Result
     folder: Path
+    skipped: dict[str, int]  # rows of the data that could not be used, by reason
 
 
 def train(
@@ -78,7 +79,7 @@ def train(
         overwrite=overwrite,
         progress=progress,
     )
-    return Trained(Model(trained.run), trained.fitted, Path(out))
+    return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:

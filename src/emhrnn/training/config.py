@@ -53,6 +53,21 @@ class ModelConfig(Section):
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
     )
+    layers: int = Field(3, ge=2, description="hm-rnn")
+    features: int = Field(256, ge=1, description="cnn-word: of each convolution; the large network has 1024")
+    dense_size: int = Field(1024, ge=1, description="cnn-word: the large network has 2048")
+    length: int = Field(231, ge=123, description="cnn-word: words it reads of a document")
+    ids: bool = Field(True, description="cma, basis-cust: false is the same model without users and products")
+    id_size: int = Field(64, ge=1, description="cma, basis-cust: of the vector of a user or product")
+    bases: int = Field(4, ge=1, description="basis-cust")
+    customize: str = Field("linear", description="basis-cust: linear, bias, attention or word")
+    means: int = Field(5000, ge=2, description="bag-of-means: clusters of word vectors")
+    max_features: int = Field(200_000, ge=1, description="tfidf-lr, tfidf-svm: most n-grams")
+    buckets: int = Field(200_000, ge=1, description="fasttext: of word pairs")
+    fit_epochs: int | None = Field(None, ge=0, description="sswe-svm, fasttext: passes over the data")
+    C: float | None = Field(None, gt=0, description="linear classifiers: inverse strength of the regularisation")
+    pretrained: str = Field("", description="transformer: folder with model.safetensors, or a name in the local cache")
+    frozen: bool = Field(False, description="transformer: fit a linear head on frozen features")
 
 
 class EMConfig(Section):

@@ -125,6 +125,8 @@ def other_corpus(
     vocabulary: Vocabulary,
     classes: tuple[str, ...],
     text: TextSettings,
+    users: tuple[str, ...] = (),
+    products: tuple[str, ...] = (),
     keep_empty: bool = False,
     progress: bool = True,
 ) -> Corpus:
@@ -140,6 +142,8 @@ def other_corpus(
             vocabulary=vocabulary,
             classes=classes if data.columns.labelled else None,
             text=text,
+            users=users,
+            products=products,
             keep_empty=keep_empty,
             progress=progress,
         )

@@ -29,6 +29,13 @@ class Objective(Protocol):
         """True when the schedule has nothing new to come, so that early stopping may decide."""
 
 
+@runtime_checkable
+class Annealed(Protocol):
+    """A model with a schedule of its own, as the multiscale networks have for the slope of their detectors."""
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+
 @dataclass(frozen=True, eq=False)
 class PlainObjective:
     """For every model without latent boundaries."""
@@ -38,6 +45,8 @@ class PlainObjective:
     seed: int
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
+        if isinstance(self.model, Annealed):
+            self.model.set_epoch(epoch)
         output = self.model(batch, torch_generator(self.seed, Purpose.DROPOUT, step))
         return self.label_loss(output.logits, labels_of(batch)), {}
 

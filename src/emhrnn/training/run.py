@@ -29,10 +29,11 @@ from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
 
 FORMAT = 1
-CONFIG, WEIGHTS, VOCABULARY, HISTORY, METRICS = (
+CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
+    "ids.json",
     "history.jsonl",
     "metrics.json",
 )
@@ -48,6 +49,9 @@ class Run:
     classes: tuple[str, ...]
     multi_label: bool
     text: TextSettings  # how the training data was read; new text is read the same way
+    users: tuple[str, ...] = ()  # names by id, for models that know their users and products
+    products: tuple[str, ...] = ()
+    embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
 
 
 def new_run(
@@ -58,15 +62,19 @@ def new_run(
     *,
     multi_label: bool,
     text: TextSettings,
+    users: tuple[str, ...] = (),
+    products: tuple[str, ...] = (),
 ) -> Run:
     """An untrained model of the configured kind."""
     sizes = Sizes(
         classes=len(classes),
+        users=len(users),
+        products=len(products),
         rate=config.em.rate,
         **config.model.model_dump(exclude={"name", "embedding_size"}),
     )
     model = build_model(config.model.name, sizes, table, vocabulary.words, config.training.seed)
-    return Run(model, config, vocabulary, classes, multi_label, text)
+    return Run(model, config, vocabulary, classes, multi_label, text, users, products, table.shape[1])
 
 
 def is_run(path: Path) -> bool:
@@ -76,7 +84,7 @@ def is_run(path: Path) -> bool:
 def identity(run: Run) -> str:
     """A checksum of the words and classes, which the weights know by number only: with others of the same count they
     would load, and be wrong in silence."""
-    parts = [run.multi_label, run.classes, run.vocabulary.words]
+    parts = [run.multi_label, run.classes, run.vocabulary.words, run.users, run.products]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -90,6 +98,7 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
             "classes": run.classes,
             "multi_label": run.multi_label,
             "text": asdict(run.text),
+            "embedding_size": run.embedding_size,
             "parameters": sum(p.numel() for p in run.model.parameters()),
             "versions": {
                 "emhrnn": __version__,
@@ -101,6 +110,8 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
         },
     )
     run.vocabulary.save(folder / VOCABULARY)
+    if run.users or run.products:
+        write_json(folder / IDS, {"users": run.users, "products": run.products})
 
 
 def save_weights(folder: Path, run: Run, epoch: int) -> None:
@@ -136,16 +147,19 @@ def load_run(folder: Path) -> Run:
         raise CheckpointError(f"{folder}: {VOCABULARY} is missing; copy the run again or train anew")
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     table = tensors.get("embedding.table")
-    if table is None or table.ndim != 2 or len(table) != len(vocabulary):
+    if table is not None and (table.ndim != 2 or len(table) != len(vocabulary)):
         raise CheckpointError(f"{folder}: {WEIGHTS} and {VOCABULARY} do not belong together; copy the run again")
     try:
+        ids = json.loads((folder / IDS).read_text(encoding="utf-8")) if (folder / IDS).is_file() else {}
         run = new_run(
             validated(description["config"]),
             vocabulary,
             _class_names(description["classes"]),
-            torch.zeros_like(table),
+            torch.zeros(len(vocabulary), int(description["embedding_size"])),
             multi_label=bool(description["multi_label"]),
             text=_text_settings(description["text"]),
+            users=tuple(ids.get("users", ())),
+            products=tuple(ids.get("products", ())),
         )
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
         raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None

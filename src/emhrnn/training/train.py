@@ -16,7 +16,7 @@ from emhrnn.models.table import MODELS
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.config import Config
 from emhrnn.training.data import Named, embedding_table, other_corpus, training_corpus
-from emhrnn.training.fit import Fitted, fit
+from emhrnn.training.fit import Result, fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
 from emhrnn.training.run import METRICS, Run, describe, new_run
@@ -26,7 +26,7 @@ from emhrnn.training.state import Purpose, numpy_generator
 @dataclass(frozen=True, eq=False)
 class Trained:
     run: Run
-    fitted: Fitted
+    fitted: Result
     train: Corpus
     valid: Corpus
 
@@ -57,8 +57,9 @@ def train(
         training, validation = _corpora(data, valid, out, config, vectors, progress)
         table = embedding_table(config, training.vocabulary, vectors)
         run = new_run(
-            config, training.vocabulary, training.classes, table, multi_label=training.multi_label, text=training.text
-        )
+            config, training.vocabulary, training.classes, table,
+            multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
+        )  # fmt: skip
         parts = {"train": (data, training), "valid": (valid or data, validation)}
         described = {
             part: {"source": str(named.path), "documents": len(corpus), "words": int(corpus.lengths.sum())}
@@ -83,7 +84,7 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         rule(config.model.segmentation, [UNK], config.em.rate)
 
 
-def write_metrics(folder: Path, fitted: Fitted) -> None:
+def write_metrics(folder: Path, fitted: Result) -> None:
     """Scores of the best epoch, and what training took. The last file of a run: it says that training is done."""
     write_json(
         folder / METRICS,
@@ -109,7 +110,8 @@ def _corpora(
         return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
     validation = other_corpus(
         valid, out / "corpus" / "valid",
-        vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text, progress=progress,
+        vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text,
+        users=corpus.users, products=corpus.products, progress=progress,
     )  # fmt: skip
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")

@@ -17,6 +17,7 @@ from emhrnn.products.cli.demo import demo
 from emhrnn.products.cli.evaluate import evaluate
 from emhrnn.products.cli.explain import explain
 from emhrnn.products.cli.info import info
+from emhrnn.products.cli.models import models
 from emhrnn.products.cli.predict import predict
 from emhrnn.products.cli.prepare import prepare
 from emhrnn.products.cli.printing import complain
@@ -58,6 +59,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
     (info, "Describe a run, a corpus or data."),
+    (models, "List every system that can be trained."),
 )
 for command, summary in COMMANDS:
     app.command(short_help=summary, cls=CommandWithSettings if command is train else None)(_with_farewell(command))

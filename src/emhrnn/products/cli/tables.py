@@ -26,10 +26,10 @@ def score_tables(scores: Scores, *, confusion: bool) -> str:
     return "\n".join(parts)
 
 
-def aligned(rows: list[list[str]]) -> str:
-    """The first column to the left, numbers to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    )
+def aligned(rows: list[list[str]], numbers: set[int] | None = None) -> str:
+    """Columns of words to the left, `numbers` to the right; by default all but the first are numbers."""
+    columns = range(len(rows[0]))
+    right = set(columns) - {0} if numbers is None else numbers
+    widths = [max(len(row[i]) for row in rows) for i in columns]
+    cells = [[row[i].rjust(widths[i]) if i in right else row[i].ljust(widths[i]) for i in columns] for row in rows]
+    return "\n".join("  ".join(line).rstrip() for line in cells)
