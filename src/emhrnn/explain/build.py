@@ -118,12 +118,13 @@ def predict(probabilities: Float[np.ndarray, " classes"], classes: tuple[str, ..
 def normalise(
     weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]
 ) -> Float64[np.ndarray, " n"]:
-    """float32 softmaxes sum to 1 only to rounding; shares are products of three, so the rounding is removed here. A
-    segment that is wrong by more than rounding is left as it is, for `Explanation` to refuse."""
+    """float32 softmaxes sum to 1 only to rounding, which grows with their length; shares are products of three, so the
+    rounding is removed here. A segment that is wrong by more is left as it is, for `Explanation` to refuse."""
     exact: Float64[np.ndarray, " n"] = weights.astype(np.float64)
-    sums = np.add.reduceat(exact, offsets[:-1])
-    sums[~(np.abs(sums - 1) < 1e-4)] = 1
-    exact /= np.repeat(sums, np.diff(offsets))
+    sums, lengths = np.add.reduceat(exact, offsets[:-1]), np.diff(offsets)
+    rounding = 1e-4 + lengths * np.finfo(np.float32).eps
+    sums[~(np.abs(sums - 1) < rounding)] = 1
+    exact /= np.repeat(sums, lengths)
     return exact
 
 
