@@ -85,6 +85,9 @@ def test_empty_texts_are_skipped_and_told(cli: Cli, run: Path, tmp_path: Path) -
     assert result.json["documents"] == 20
     assert result.json["skipped"] == {"no label": 1, "empty text": 2}
     assert "2 rows of" in result.err
+    trained = cli.ok("train", data, "--out", tmp_path / "run", "--json", "--quiet", *TINY)
+    assert trained.json["skipped"] == {"no label": 1, "empty text": 2}
+    assert "1 rows of" in trained.err
     message = cli.error("prepare", data, "--out", tmp_path / "strict", "--strict")
     assert "a.jsonl, row 23 has no label" in message
     only_empty = write_rows(tmp_path / "b.jsonl", [("", "good"), (" ", "bad")])

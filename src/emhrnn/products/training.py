@@ -23,6 +23,7 @@ class Trained:
     fitted: Result
     folder: Path
     skipped: dict[str, int]  # rows of the data that could not be used, by reason
+    skipped: dict[str, int]  # rows of the data that could not be used, by reason
 
 
 def train(

@@ -69,7 +69,7 @@ def train(
     The run folder holds the model of the best epoch, its words and settings, the history and the scores. When training
     fails before the first epoch is done, nothing stays at --out.
     """
-    from emhrnn.products.cli.printing import percent, print_json, say
+    from emhrnn.products.cli.printing import complain, percent, print_json, say
     from emhrnn.products.training import train as train_run
     from emhrnn.training.config import make_config
 
@@ -80,16 +80,18 @@ def train(
         assignments.append(f"training.seed={seed}")
     settings = make_config(preset, config, assignments)
     try:
-        fitted = train_run(
+        trained = train_run(
             data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
             text_column=text_column, label_column=label_column, format=format, overwrite=overwrite,
             progress=not quiet,
-        ).fitted  # fmt: skip
+        )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None
-    scores, best = fitted.scores, fitted.best
+    scores, best = trained.fitted.scores, trained.fitted.best
+    for reason, count in trained.skipped.items():
+        complain(f"{count:,} rows of {data} were skipped: {reason}")
     if json:
-        print_json({"run": str(out), "best_epoch": best.epoch, "valid": scores.to_dict()})
+        print_json({"run": str(out), "best_epoch": best.epoch, "valid": scores.to_dict(), "skipped": trained.skipped})
         return
     say(
         f"Best epoch {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
