@@ -100,13 +100,24 @@ class EMHRNN(nn.Module):
         if self._word_table is not None and generator is None:
             h1 = self._h1_from_table(words, batch)
         else:
-            x = dropout(self.embedding(words), self.dropout, generator)  # (words, size)
-            if isinstance(self.word_layer, Bidirectional):
-                h1 = self.word_layer(x, batch.sentence_offsets)
-            else:
-                h1 = self.word_layer(x, pack(batch.sentence_offsets))
+            h1 = self._h1(words, batch, generator)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
         return WordStates(h1, self.word_attention.scores(h1), self.indicator(h1).squeeze(1))
+
+    def _h1(
+        self, words: Int64[Tensor, " words"], batch: Batch, generator: torch.Generator | None
+    ) -> Float[Tensor, "words word_features"]:
+        learned = None
+        if self.embedding.tuned or (self.dropout and generator is not None):
+            x = dropout(self.embedding(words), self.dropout, generator)  # (words, size)
+        else:
+            x, learned = self.embedding.frozen(words)
+        h1: Tensor
+        if isinstance(self.word_layer, Bidirectional):
+            h1 = self.word_layer(x, batch.sentence_offsets, learned)
+        else:
+            h1 = self.word_layer(x, pack(batch.sentence_offsets), learned)
+        return h1
 
     def _h1_from_table(self, words: Int64[Tensor, " words"], batch: Batch) -> Float[Tensor, "words word_features"]:
         states = [

@@ -5,6 +5,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from emhrnn.layers.learned import LearnedRows
+
 UNKNOWN = 0  # the id of every word outside the vocabulary
 
 
@@ -37,3 +39,11 @@ class WordEmbedding(nn.Module):
         if not self.tuned:
             x = torch.where((words == UNKNOWN)[:, None], self.unknown, x)
         return x
+
+    def frozen(self, words: Int64[Tensor, " words"]) -> tuple[Float[Tensor, "words size"], LearnedRows]:
+        """The same for a frozen table, with the gradient confined to the unknown words: a recurrent layer that is
+        given both does not compute gradients for all of x."""
+        x = F.embedding(words, self.table)
+        rows = torch.nonzero(words == UNKNOWN).squeeze(1)
+        x[rows] = self.unknown.detach()
+        return x, LearnedRows(rows, self.unknown.expand(len(rows), -1))
