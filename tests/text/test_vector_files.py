@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -68,6 +68,7 @@ def test_formats(tmp_path: Path, format_: Format, packed: bool) -> None:
     st.sampled_from(FORMATS),
     hnp.arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=st.floats(-99, 99, width=32)),
 )
+@example(binary, np.array([[0.02]], dtype=np.float32))  # its first byte is a line end
 def test_any_numbers(tmp_path_factory: pytest.TempPathFactory, format_: Format, matrix: np.ndarray) -> None:
     path = tmp_path_factory.mktemp("vectors") / "v"
     path.write_bytes(format_(WORDS[: len(matrix)], matrix))

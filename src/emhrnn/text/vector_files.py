@@ -71,9 +71,12 @@ def _reader_for(head: bytes, path: Path) -> Callable[[BufferedReader, Path], Vec
 
 def _is_text_row(rest: bytes, size: int) -> bool:
     """Whether a file goes on with a word and numbers in figures; the row may be cut off by the end of `rest`."""
-    fields = rest.partition(b"\n")[0].split(b" ")[1:]
-    figures = re.compile(rb"[-+.\deE]*|nan|inf")
-    return bool(fields) and all(figures.fullmatch(field.strip()) for field in fields[:size])
+    row, line_end, _ = rest.partition(b"\n")
+    fields = row.split(b" ")[1 : size + 1]
+    if fields and not line_end and not fields[-1]:
+        fields.pop()  # cut off just before it
+    figures = re.compile(rb"[-+.\deE]+|nan|inf")
+    return bool(fields) and all(figures.fullmatch(field.strip()) for field in fields)
 
 
 # --- text ---
