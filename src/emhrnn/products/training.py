@@ -23,7 +23,6 @@ class Trained:
     fitted: Result
     folder: Path
     skipped: dict[str, int]  # rows of the data that could not be used, by reason
-    skipped: dict[str, int]  # rows of the data that could not be used, by reason
 
 
 def train(
