@@ -92,8 +92,10 @@ class Encoder:
         chunks.append(self._stretches.encode(sentences))
         words, lengths = map(np.concatenate, zip(*chunks, strict=True))
         full = lengths > 0
-        document_offsets = _offsets(full)[np.array(ends)]
-        return _limited(words, lengths[full], document_offsets, self.limits)
+        lengths, document_offsets = lengths[full], _offsets(full)[ends]
+        if self.limits == Limits():
+            return Encoded(words, _offsets(lengths), document_offsets, np.zeros(len(ends) - 1, dtype=bool))
+        return _limited(words, lengths, document_offsets, self.limits)
 
 
 def _limited(
