@@ -22,6 +22,7 @@ from emhrnn.em.plan import Chunk, chunks, make_plan
 from emhrnn.em.sentence_plan import Forest, SentencePlan
 from emhrnn.errors import DataError
 from emhrnn.layers.forest import attend_paths, forest_lstm
+from emhrnn.layers.linear import linear
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.pairs import pair_attention
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
@@ -100,8 +101,7 @@ def document_logits(
     weight = torch.cat([model.sentence_attention.weight, model.output.weight])  # (attention + classes, 2 sentence_size)
     bias = torch.cat([model.sentence_attention.bias, model.output.bias])
     size = model.sentence_forward.hidden_size
-    left = torch.addmm(bias, forward, weight[:, :size].t())
-    right = backward @ weight[:, size:].t()
+    left, right = linear(forward, weight[:, :size], bias), linear(backward, weight[:, size:])
     return pair_attention(
         left,
         right,

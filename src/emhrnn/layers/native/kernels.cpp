@@ -20,6 +20,7 @@
 namespace {
 
 using isize = int64_t;
+#define INLINE inline __attribute__((always_inline))  // what must not cost a call per vector
 
 // ---------------------------------------------------------------------------------------------------------- vectors
 
@@ -35,11 +36,11 @@ typedef float vec __attribute__((vector_size(WIDTH * 4)));
 typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
 typedef float unaligned_vec __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
 
-inline vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
-inline void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
+INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
+INLINE void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
 
 // To [-bound, bound]; a NaN stays one.
-inline vec clamp(vec x, float bound) {
+INLINE vec clamp(vec x, float bound) {
   const vec high = vec{} + bound, low = -high;
 #if defined(__AVX512F__)
   return _mm512_min_ps(high, _mm512_max_ps(low, x));
@@ -99,7 +100,7 @@ struct Short {  // a row shorter than a vector; the lanes beyond are zeros
 // body(j, row) for vectors that begin at entry j and together cover a row. Because the last one overlaps the one
 // before, the body must not write what it reads.
 template <class Body>
-inline void for_vectors(isize size, Body body) {
+INLINE void for_vectors(isize size, Body body) {
   if (size < WIDTH) return body(isize{0}, Short{size});
   for (isize j = 0; j + WIDTH <= size; j += WIDTH) body(j, Whole{});
   if (size % WIDTH) body(size - WIDTH, Last{{}, size % WIDTH});
@@ -122,7 +123,7 @@ inline float dot(isize size, const float* a, const float* b) {
 struct Power {
   vec fraction, scale;
 };
-inline Power power(vec x) {
+INLINE Power power(vec x) {
   constexpr float log2_e = 1.44269504f, to_integer = 12582912.f;  // 1.5 * 2^23: adding it rounds to an integer
   const vec shifted = x * log2_e + to_integer, f = x * log2_e - (shifted - to_integer);
   vec p = f * 0.000154035122f + 0.00133907353f;
@@ -133,16 +134,23 @@ inline Power power(vec x) {
   const ivec exponent = ((ivec)shifted << 23) + (127 << 23);  // casts keep the bits: the lowest of `shifted` are n
   return {p * f, (vec)exponent};
 }
-inline vec exp(vec x) {
+INLINE vec exp(vec x) {
   const Power e = power(clamp(x, 87.f));
   return e.fraction * e.scale + e.scale;
 }
 inline float exp(float x) { return exp(vec{} + x)[0]; }
-inline vec sigmoid(vec x) { return 1.f / (1.f + exp(-x)); }
-inline vec tanh(vec x) {  // (e^2x - 1) / (e^2x + 1), without cancellation near 0
+INLINE vec sigmoid(vec x) { return 1.f / (1.f + exp(-x)); }
+INLINE vec exp_less_one(vec x) {  // e^2x - 1, without cancellation near 0; tanh x = it / (it + 2)
   const Power e = power(clamp(x, 10.f) * 2.f);
-  const vec less_one = e.fraction * e.scale + (e.scale - 1.f);
+  return e.fraction * e.scale + (e.scale - 1.f);
+}
+INLINE vec tanh(vec x) {
+  const vec less_one = exp_less_one(x);
   return less_one / (less_one + 2.f);
+}
+INLINE vec one_plus_exp(vec x) {  // 1 / sigmoid(-x), so bounded that three such factors stay finite
+  const Power e = power(clamp(x, 30.f));
+  return e.fraction * e.scale + (e.scale + 1.f);
 }
 
 // ------------------------------------------------------------------------------------------------- matrix products
@@ -203,28 +211,42 @@ struct Sums {
   }
 };
 
-// One tile of c += a1 b[: k1] + a2 b[k1 : k1 + k2]; a1 and a2 hold a pointer per row, b is a panel.
+// One tile of c = start + a1 b[: k1] + a2 b[k1 : k1 + k2]; a1 and a2 hold a pointer per row, b is a panel. Rows of start
+// are start_stride apart: 0 if they are all the same.
 template <int R, int V>
-void tile(const float* const* a1, isize k1, const float* const* a2, isize k2, const float* b, float* c, isize stride) {
-  Sums<R, V> sums(c, stride);
+void tile(const float* const* a1, isize k1, const float* const* a2, isize k2, const float* b, const float* start,
+          isize start_stride, float* c, isize stride) {
+  Sums<R, V> sums(start, start_stride);
   for (isize k = 0; k < k1; ++k, b += V * WIDTH) sums.add([=](int r) { return a1[r][k]; }, b);
   for (isize k = 0; k < k2; ++k, b += V * WIDTH) sums.add([=](int r) { return a2[r][k]; }, b);
   sums.to(c, stride);
 }
 
-using Tile = void (*)(const float* const*, isize, const float* const*, isize, const float*, float*, isize);
+using Tile = void (*)(const float* const*, isize, const float* const*, isize, const float*, const float*, isize, float*,
+                      isize);
 constexpr Tile TILES[2][TILE] = {{tile<1, 1>, tile<2, 1>, tile<3, 1>, tile<4, 1>, tile<5, 1>, tile<6, 1>},
                                  {tile<1, 2>, tile<2, 2>, tile<3, 2>, tile<4, 2>, tile<5, 2>, tile<6, 2>}};
 
-// c[r] += a1[r] b[: k1] + a2[r] b[k1 :] for up to GROUP rows; rows of c are b.stride apart.
+// c[r] = start[r] + a1[r] b[: k1] + a2[r] b[k1 :]; rows of c are b.stride apart, those of start are start_stride apart.
+void multiply(isize rows, const float* const* a1, isize k1, const float* const* a2, isize k2, const Panels& b,
+              const float* start, isize start_stride, float* c) {
+  for (isize column = 0; column < b.columns; column += PANEL) {
+    const bool wide = b.panel_width(column) == PANEL;
+    for (isize r = 0; r < rows; r += TILE)
+      TILES[wide][std::min<isize>(TILE, rows - r) - 1](
+          a1 + r, k1, a2 + r, k2, b.data.data() + column * b.rows, start + r * start_stride + column, start_stride,
+          c + r * b.stride + column, b.stride);
+  }
+}
+// c[r] += the same
 void multiply(isize rows, const float* const* a1, isize k1, const float* const* a2, isize k2, const Panels& b,
               float* c) {
-  for (isize start = 0; start < b.columns; start += PANEL) {
-    const bool wide = b.panel_width(start) == PANEL;
-    for (isize r = 0; r < rows; r += TILE)
-      TILES[wide][std::min<isize>(TILE, rows - r) - 1](a1 + r, k1, a2 + r, k2, b.data.data() + start * b.rows,
-                                                       c + r * b.stride + start, b.stride);
-  }
+  multiply(rows, a1, k1, a2, k2, b, c, b.stride, c);
+}
+
+// c[r] = start + a[r] b: every row starts with the same row, which is b.stride long.
+void multiply(isize rows, const float* const* a, const Panels& b, const std::vector<float>& start, float* c) {
+  multiply(rows, a, b.rows, a, 0, b, start.data(), 0, c);
 }
 
 // One tile of c += a^T b over `steps` rows of a strip of R columns and of a panel.
@@ -339,6 +361,7 @@ struct LSTM {  // gates i f g o; the memory is c
 
   template <bool KEEP>
   static void forward(isize H, const float* gates, const float*, const float* c_prev, float* kept, float* c, float* h) {
+    if (!KEEP) return states(H, gates, nullptr, c_prev, kept, c, h);
     for_vectors(H, [=](isize j, auto row) {
       const vec i = sigmoid(row.in(gates + j)), f = sigmoid(row.in(gates + H + j));
       const vec g = tanh(row.in(gates + 2 * H + j)), o = sigmoid(row.in(gates + 3 * H + j));
@@ -346,10 +369,34 @@ struct LSTM {  // gates i f g o; the memory is c
       if (c_prev) memory += f * row.in(c_prev + j);
       row.out(c + j, memory);
       row.out(kept + 3 * H + j, o);
-      if (KEEP) row.out(kept + j, i), row.out(kept + H + j, f), row.out(kept + 2 * H + j, g);
+      row.out(kept + j, i), row.out(kept + H + j, f), row.out(kept + 2 * H + j, g);
     });
     // A loop of its own: tanh(c) would wait for the gates, and the CPU sees only so far ahead.
     for_vectors(H, [=](isize j, auto row) { row.out(h + j, row.in(kept + 3 * H + j) * tanh(row.in(c + j))); });
+  }
+
+  // The same states when nobody asks for the activated gates: over a common denominator there are two divisions, not
+  // five. The gates are the sum of two rows, if `more` is given. scratch: H floats
+  static void states(isize H, const float* gates, const float* more, const float* c_prev, float* scratch, float* c,
+                     float* h) {
+    for_vectors(H, [=](isize j, auto row) {
+      const auto gate = [&](int k) {
+        const vec sum = row.in(gates + k * H + j);
+        return more ? sum + row.in(more + k * H + j) : sum;
+      };
+      const vec i = one_plus_exp(-gate(0)), g = exp_less_one(gate(2)), i_g = i * (g + 2.f);
+      if (c_prev) {
+        const vec f = one_plus_exp(-gate(1));
+        row.out(c + j, (g * f + row.in(c_prev + j) * i_g) / (i_g * f));
+      } else {
+        row.out(c + j, g / i_g);
+      }
+      row.out(scratch + j, one_plus_exp(-gate(3)));
+    });
+    for_vectors(H, [=](isize j, auto row) {
+      const vec t = exp_less_one(row.in(c + j));
+      row.out(h + j, t / ((t + 2.f) * row.in(scratch + j)));
+    });
   }
 
   // carry: the gradient of c from the step after
@@ -505,6 +552,7 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
               float* d_weights, float* d_projection, const isize* places, float* dx, isize threads) {
   const isize H = size.H, D = size.D;
   const Panels weights = gradient_weights<Cell>({H, dx ? D : 0}, input_weight, state_weight);
+  const std::vector<float> zeros(weights.stride);
 
   const auto work = [&](WeightGradient& gradient, isize part, isize parts) {
     std::vector<float> sums(GROUP * weights.stride), carry(2 * GROUP * H), d_gates(GROUP * 4 * H);
@@ -534,8 +582,7 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
           if (places && places[row] >= 0) copy(4 * H, d, d_projection + places[row] * 4 * H);
         }
         if (!t && !dx) break;
-        std::fill_n(sums.data(), active * weights.stride, 0.f);
-        multiply(active, from, 4 * H, from, 0, weights, sums.data());
+        multiply(active, from, weights, zeros, sums.data());
         for (isize r = 0; r < active && dx; ++r)
           copy(D, sums.data() + r * weights.stride + H, dx + sequences.row(group, r, t) * D);
       }
@@ -546,12 +593,13 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
 
 // ------------------------------------------------------------------------------------------------------- attention
 
-constexpr isize TASK = 8 * GROUP;  // rows that a thread takes at a time
+constexpr isize MANY = 4 * GROUP;  // rows that go through a product together: a panel is read once for all of them
+constexpr isize TASK = 2 * MANY;   // rows that a thread takes at a time
 
 // For rows begin .. end - 1 in groups: run(first row, count).
 template <class Run>
 void in_groups(isize begin, isize end, Run run) {
-  for (isize i = begin; i < end; i += GROUP) run(i, std::min<isize>(GROUP, end - i));
+  for (isize i = begin; i < end; i += MANY) run(i, std::min<isize>(MANY, end - i));
 }
 template <class Body>
 void parallel_rows(isize begin, isize end, isize threads, Body body) {
@@ -590,37 +638,47 @@ void recurrent_backward(int64_t kind, int64_t sequences, const int64_t* offsets,
                                           state_weight, gates, c, h, dh, d_weights, d_projection, places, dx, threads);
 }
 
-// LSTM over trees: node i reads projection row inputs[i] in the state of its parent, which is of the level before.
+// LSTM over trees: node i reads projection row inputs[i] in the state of its parent, which is of the level before. The
+// parent's share of the gates is computed once for siblings that are neighbours.
 void forest_forward(int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
                     const int64_t* parents, const float* projection, const float* state_weight, float* gates, float* c,
                     float* h, int64_t threads) {
   const Panels weights = gate_weights<LSTM>({H, 0}, nullptr, state_weight);
+  const std::vector<float> zeros(weights.stride);
   isize end = 0;
   for (isize level = 0; level < levels; ++level) {
     const isize begin = end;
     end += level_sizes[level];
     parallel_rows(begin, end, threads, [&](isize first, isize last) {
-      std::vector<float> sums(GROUP * weights.stride), scratch(4 * H);
-      const float* h_prev[GROUP];
-      in_groups(first, last, [&](isize node, isize count) {
-        for (isize r = 0; r < count; ++r) {
-          h_prev[r] = h + parents[node + r] * H;
-          copy(4 * H, projection + inputs[node + r] * 4 * H, sums.data() + r * weights.stride);
+      std::vector<float> sums(MANY * weights.stride), total(4 * H);
+      const float* h_prev[MANY];
+      for (isize node = first; node < last;) {
+        isize after = node, families = 0;
+        for (; after < last; ++after) {
+          if (after == node || parents[after] != parents[after - 1]) {
+            if (families == MANY) break;
+            h_prev[families++] = h + parents[after] * H;
+          }
         }
-        for (isize next = node + GROUP; next < std::min<isize>(node + 2 * GROUP, last); ++next) {
+        for (isize next = after; next < std::min<isize>(after + MANY, last); ++next) {
           prefetch(4 * H, projection + inputs[next] * 4 * H);
           if (level) prefetch(H, h + parents[next] * H), prefetch(H, c + parents[next] * H);
         }
-        multiply(count, h_prev, level ? H : 0, h_prev, 0, weights, sums.data());
-        for (isize r = 0; r < count; ++r) {
-          const isize i = node + r;
-          const float *sum = sums.data() + r * weights.stride, *c_prev = level ? c + parents[i] * H : nullptr;
-          if (gates)
-            LSTM::forward<true>(H, sum, nullptr, c_prev, gates + i * 4 * H, c + i * H, h + i * H);
-          else
-            LSTM::forward<false>(H, sum, nullptr, c_prev, scratch.data(), c + i * H, h + i * H);
+        if (level) multiply(families, h_prev, weights, zeros, sums.data());
+        const float* from_parent = sums.data();
+        for (isize i = node; i < after; ++i) {
+          if (i > node && parents[i] != parents[i - 1]) from_parent += weights.stride;
+          const float *input = projection + inputs[i] * 4 * H, *c_prev = level ? c + parents[i] * H : nullptr;
+          if (!gates) {
+            LSTM::states(H, input, level ? from_parent : nullptr, c_prev, total.data(), c + i * H, h + i * H);
+            continue;
+          }
+          copy(4 * H, input, total.data());
+          for (isize j = 0; j < 4 * H && level; ++j) total[j] += from_parent[j];
+          LSTM::forward<true>(H, total.data(), nullptr, c_prev, gates + i * 4 * H, c + i * H, h + i * H);
         }
-      });
+        node = after;
+      }
     });
   }
 }
@@ -629,17 +687,17 @@ void forest_forward(int64_t levels, const int64_t* level_sizes, int64_t H, const
 void linear(int64_t n, int64_t D, int64_t columns, const float* x, const float* weight, const float* bias, float* y,
             int64_t threads) {
   const Panels weights(D, columns, [=](isize k, isize j) { return weight[j * D + k]; });
+  std::vector<float> start(weights.stride);
+  if (bias) copy(columns, bias, start.data());
+  const bool direct = columns == weights.stride;  // else a row of sums is longer than one of y
   parallel_rows(0, n, threads, [&](isize first, isize last) {
-    std::vector<float> sums(GROUP * weights.stride);
-    const float* rows[GROUP];
+    std::vector<float> sums(MANY * weights.stride);
+    const float* rows[MANY];
     in_groups(first, last, [&](isize begin, isize count) {
-      std::fill(sums.begin(), sums.end(), 0.f);
-      for (isize r = 0; r < count; ++r) {
-        rows[r] = x + (begin + r) * D;
-        if (bias) copy(columns, bias, sums.data() + r * weights.stride);
-      }
-      multiply(count, rows, D, rows, 0, weights, sums.data());
-      for (isize r = 0; r < count; ++r) copy(columns, sums.data() + r * weights.stride, y + (begin + r) * columns);
+      for (isize r = 0; r < count; ++r) rows[r] = x + (begin + r) * D;
+      multiply(count, rows, weights, start, direct ? y + begin * columns : sums.data());
+      for (isize r = 0; r < count && !direct; ++r)
+        copy(columns, sums.data() + r * weights.stride, y + (begin + r) * columns);
     });
   });
 }
@@ -648,15 +706,14 @@ void linear(int64_t n, int64_t D, int64_t columns, const float* x, const float* 
 void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const float* weight, const float* bias,
                       const float* context, float* u, float* scores, int64_t threads) {
   const Panels weights(H, A, [=](isize k, isize j) { return weight[j * H + k]; });
+  std::vector<float> start(weights.stride);
+  copy(A, bias, start.data());
   parallel_rows(0, n, threads, [&](isize first, isize last) {
-    std::vector<float> sums(GROUP * weights.stride);
-    const float* rows[GROUP];
+    std::vector<float> sums(MANY * weights.stride);
+    const float* rows[MANY];
     in_groups(first, last, [&](isize begin, isize count) {
-      for (isize r = 0; r < count; ++r) {
-        rows[r] = h + (begin + r) * H;
-        copy(A, bias, sums.data() + r * weights.stride);
-      }
-      multiply(count, rows, H, rows, 0, weights, sums.data());
+      for (isize r = 0; r < count; ++r) rows[r] = h + (begin + r) * H;
+      multiply(count, rows, weights, start, sums.data());
       for (isize r = 0; r < count; ++r) {
         const float* sum_r = sums.data() + r * weights.stride;
         vec score = {};
@@ -667,7 +724,6 @@ void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const flo
         });
         scores[begin + r] = sum(score);
       }
-      std::fill(sums.begin(), sums.end(), 0.f);
     });
   });
 }
@@ -677,11 +733,12 @@ void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, 
                                const float* context, const float* d_scores, float* d_weights, float* dh,
                                int64_t threads) {
   const Panels weights(A, H, [=](isize k, isize j) { return weight[k * H + j]; });
+  const std::vector<float> zeros(weights.stride);
   sum_weight_gradients(n / TASK, A, 0, H, d_weights, threads, [&](WeightGradient& gradient, isize part, isize parts) {
     const isize share = (n + parts - 1) / parts;
-    std::vector<float> sums(GROUP * weights.stride), d_inner(GROUP * A);  // d_inner: before tanh
-    const float* from[GROUP];
-    for (isize r = 0; r < GROUP; ++r) from[r] = d_inner.data() + r * A;
+    std::vector<float> sums(MANY * weights.stride), d_inner(MANY * A);  // d_inner: before tanh
+    const float* from[MANY];
+    for (isize r = 0; r < MANY; ++r) from[r] = d_inner.data() + r * A;
     in_groups(part * share, std::min(n, (part + 1) * share), [&](isize begin, isize count) {
       for (isize r = 0; r < count; ++r) {
         const isize i = begin + r;
@@ -692,8 +749,7 @@ void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, 
         });
         gradient.add(d, nullptr, h + i * H);
       }
-      std::fill(sums.begin(), sums.end(), 0.f);
-      multiply(count, from, A, from, 0, weights, sums.data());
+      multiply(count, from, weights, zeros, sums.data());
       for (isize r = 0; r < count; ++r) copy(H, sums.data() + r * weights.stride, dh + (begin + r) * H);
     });
   });
