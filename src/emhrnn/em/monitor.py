@@ -7,7 +7,9 @@ the loss; these numbers show them.
 from dataclasses import asdict, dataclass
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Float
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 
@@ -48,6 +50,17 @@ class Monitor:
         self._words = self._free = self._boundaries = self._phrases = self._longest = 0
         self._pi = self._entropy = 0.0
         self._compared = self._flips = 0
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The sums since the last summary, for a checkpoint."""
+        counts = [self._words, self._free, self._boundaries, self._phrases, self._longest, self._compared, self._flips]
+        return {"counts": torch.tensor(counts), "sums": torch.tensor([self._pi, self._entropy], dtype=torch.float64)}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        (self._words, self._free, self._boundaries, self._phrases, self._longest, self._compared, self._flips) = state[
+            "counts"
+        ].tolist()
+        self._pi, self._entropy = state["sums"].tolist()
 
     def update(
         self,

@@ -114,6 +114,7 @@ class TrainingConfig(Section):
     patience: int = Field(4, ge=1, description="epochs without improvement before stopping")
     seed: int = Field(0, ge=0)
     threads: int = Field(0, ge=0, description="0 = as torch decides")
+    checkpoint_seconds: float = Field(60, ge=0, description="between checkpoints within an epoch; 0 = every step")
 
 
 class Config(Section):

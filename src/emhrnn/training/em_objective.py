@@ -77,6 +77,14 @@ class EMObjective:
     def settled(self, epoch: int) -> bool:
         return self.config.estep == "none" or phase(self.config, epoch) == "em"
 
+    def state_dict(self) -> dict[str, Tensor]:
+        """What is not in the model: the segmentations, and the monitor's sums of the epoch so far."""
+        return {**self.cache.state_dict(), **self.monitor.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        self.cache.load_state_dict(state)
+        self.monitor.load_state_dict(state)
+
     def _theta(
         self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"], dropout: torch.Generator
     ) -> Float[Tensor, ""]:

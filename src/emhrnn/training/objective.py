@@ -28,6 +28,12 @@ class Objective(Protocol):
     def settled(self, epoch: int) -> bool:
         """True when the schedule has nothing new to come, so that early stopping may decide."""
 
+    def state_dict(self) -> dict[str, Tensor]:
+        """What it remembers between steps, besides the model."""
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Put back what `state_dict` gave."""
+
 
 @runtime_checkable
 class Annealed(Protocol):
@@ -55,6 +61,12 @@ class PlainObjective:
 
     def settled(self, epoch: int) -> bool:
         return True
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        pass
 
 
 def make_objective(model: nn.Module, config: Config, corpus: Corpus) -> Objective:
