@@ -6,7 +6,15 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.imputation import SegmentationCache, above, from_posterior, move_threshold, rate_threshold, sample_prior
+from emhrnn.em.imputation import (
+    SegmentationCache,
+    above,
+    from_posterior,
+    move_threshold,
+    rate_shift,
+    rate_threshold,
+    sample_prior,
+)
 from emhrnn.errors import DataError
 from tests.em.examples import make_batch, random_z, seeds, shapes
 
@@ -82,3 +90,19 @@ def test_cache_refuses_other_lengths_and_other_corpora():
         cache.read(batch, random_z(batch))
     with pytest.raises(DataError, match="resume on the corpus"):
         cache.load_state_dict(SegmentationCache(np.array([9, 9])).state_dict())
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])
+def test_shift_makes_the_mean_of_pi_the_rate(rate: float) -> None:
+    rng = np.random.default_rng(3)
+    batch = Batch.from_lists([[rng.integers(0, 9, 30).tolist() for _ in range(20)]])
+    a = torch.from_numpy(rng.normal(1.5, 2.0, batch.n_words))
+    shift = rate_shift(batch, a, rate)
+    pi = torch.sigmoid(a - shift).numpy()
+    pi[batch.sentence_final] = 1
+    assert pi.mean() == pytest.approx(rate, abs=1e-5)
+
+
+def test_no_shift_where_sentence_ends_alone_are_too_many() -> None:
+    batch = Batch.from_lists([[[1, 2], [3, 4]]])
+    assert rate_shift(batch, torch.zeros(4), 0.23) == 0

@@ -31,6 +31,20 @@ def rate_threshold(batch: Batch, a: Float[Tensor, " words"], rate: float) -> flo
     return float(torch.quantile(free, min(max(1 - wanted, 0.0), 1.0)))
 
 
+def rate_shift(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float:
+    """The number to subtract from every logit so that the mean of pi, sentence ends counted as 1, becomes `rate`: the
+    Lagrange multiplier of that constraint on the prior."""
+    free = a.detach()[torch.from_numpy(~batch.sentence_final)].double()
+    wanted = (rate * batch.n_words - batch.n_sentences) / max(len(free), 1)
+    if not len(free) or not 0 < wanted < 1:  # sentences so short that their ends alone are enough, or too few
+        return 0.0
+    low, high = float(free.min()) - 20, float(free.max()) + 20
+    for _ in range(25):  # the mean of pi falls in the shift: halve the interval
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(torch.sigmoid(free - middle).mean()) > wanted else (low, middle)
+    return (low + high) / 2
+
+
 def move_threshold(old: float, new: float, weight: float = 0.05) -> float:
     """Exponential moving average: one batch is a noisy witness of the corpus."""
     return (1 - weight) * old + weight * new

@@ -81,6 +81,7 @@ class EMConfig(Section):
         "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
     )
     rate: float = Field(0.23, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3")
+    hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
     samples: int = Field(8, ge=2, description="importance and reinforce: segmentations drawn per document")
     temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
     warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
@@ -128,7 +129,7 @@ class Config(Section):
 PAPER: dict[str, dict[str, Any]] = {
     "data": {"vocabulary": "vectors"},
     "model": {"tune_embedding": False, "bidirectional_words": False, "dropout": 0.0},
-    "em": {"estep": "local", "focus": False, "impute": "prior", "warmup_epochs": 0},
+    "em": {"estep": "local", "focus": False, "impute": "prior", "hold_rate": False, "warmup_epochs": 0},
     "training": {
         "batch_documents": 64,
         "optimizer": "sgd",

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.imputation import SegmentationCache, above, from_posterior, move_threshold, rate_threshold
+from emhrnn.em.imputation import SegmentationCache, above, from_posterior, move_threshold, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
 from emhrnn.em.steps import m_step_pi, m_step_theta, newton_indicator
 from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
@@ -51,7 +51,7 @@ class EMObjective:
         current = phase(self.config, epoch)
         if self.model.rule is not None:
             return self._theta(batch, states, self.model.rule(batch), dropout), {}
-        self._move_threshold(batch, states, step)
+        self._keep_rate(batch, states, step)
         if current == "warm-up":
             z = segmentation.random(batch, self.config.rate, generator)
             return self._theta(batch, states, z, dropout), {}
@@ -108,13 +108,16 @@ class EMObjective:
             return by_rate
         return self.cache.read(batch, by_rate)
 
-    def _move_threshold(self, batch: Batch, states: WordStates, step: int) -> None:
-        """Follow the quantile of pi that keeps the rate; the first batch sets it, later ones move it."""
-        if self.config.impute == "prior":
-            return
-        wanted = rate_threshold(batch, states.a, self.config.rate)
-        weight = max(0.05, 1 / (step + 1))
-        self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, weight))
+    @torch.no_grad()
+    def _keep_rate(self, batch: Batch, states: WordStates, step: int) -> None:
+        """Hold the mean of pi at the rate, by the indicator's bias; and let the threshold of `segment` follow the
+        quantile that keeps the rate. The first batch sets both, later ones move them."""
+        if self.config.hold_rate:
+            shift = rate_shift(batch, states.a, self.config.rate)
+            self.model.indicator.bias -= max(0.2, 1 / (step + 1)) * shift
+        if self.config.impute != "prior":
+            wanted = rate_threshold(batch, states.a, self.config.rate)
+            self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, max(0.1, 1 / (step + 1))))
 
     def _most_probable(self, zhat: Bool[np.ndarray, " words"], e: EStep) -> Bool[np.ndarray, " words"]:
         """Boundaries where the posterior exceeds the threshold that holds for the prior, so that the rate is kept."""
