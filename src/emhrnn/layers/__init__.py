@@ -13,13 +13,15 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.forest import attend_paths, forest_lstm
+from emhrnn.layers.forest import attend_paths, forest_lstm, forest_states
 from emhrnn.layers.gru import GRU
 from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.linear import linear
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.pairs import pair_attention
+from emhrnn.layers.row_dots import row_dots
+from emhrnn.layers.state_slopes import state_slopes
 
 __all__ = [
     "GRU",
@@ -32,7 +34,10 @@ __all__ = [
     "attend_paths",
     "dropout",
     "forest_lstm",
+    "forest_states",
     "linear",
     "pack",
     "pair_attention",
+    "row_dots",
+    "state_slopes",
 ]

@@ -31,13 +31,25 @@ def forest_lstm(
     level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
 ) -> Float[Tensor, "n H"]:
     """States of all nodes, which come level by level: roots first (parent -1), then their children, and so on."""
-    sizes = [int(size) for size in level_sizes]
     projection = lstm.project(x)
     keep = torch.is_grad_enabled() and (projection.requires_grad or lstm.state_weight.requires_grad)
     h: Tensor = _Forest.apply(  # type: ignore[no-untyped-call]
-        projection, lstm.state_weight, inputs.contiguous(), parents.contiguous(), sizes, keep
+        projection, lstm.state_weight, inputs.contiguous(), parents.contiguous(), list(map(int, level_sizes)), keep
     )
     return h
+
+
+@torch.no_grad()
+def forest_states(
+    lstm: LSTM,
+    x: Float[Tensor, "m D"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
+) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
+    """h as from `forest_lstm`, and c; without gradients."""
+    h, _, c = _run(lstm.project(x), lstm.state_weight, inputs.contiguous(), parents.contiguous(), level_sizes)
+    return h, c
 
 
 def attend_paths(
@@ -68,12 +80,7 @@ class _Forest(torch.autograd.Function):
         level_sizes: list[int],
         keep: bool,
     ) -> Tensor:
-        if kernels := kernels_for(projection, state_weight):
-            h, gates, c = kernels.forest_forward(
-                level_sizes, inputs, parents, projection, state_weight.contiguous(), keep=keep
-            )
-        else:
-            h, gates, c = _forest(projection, state_weight, inputs, parents, level_sizes, keep=keep)
+        h, gates, c = _run(projection, state_weight, inputs, parents, level_sizes, keep=keep)
         if keep:
             ctx.level_sizes, ctx.distinct = level_sizes, len(projection)
             ctx.save_for_backward(state_weight, inputs, parents, gates, c, h)
@@ -99,6 +106,22 @@ class _Forest(torch.autograd.Function):
                 d_h.index_add_(0, parents[rows], d_gates @ state_weight)
                 d_c.index_add_(0, parents[rows], d_c_t * gates[rows, H : 2 * H])
         return d_projection, d_state_weight, None, None, None, None
+
+
+def _run(
+    projection: Float[Tensor, "m four_H"],
+    state_weight: Float[Tensor, "four_H H"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
+    *,
+    keep: bool = False,
+) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"]]:
+    """h, the activated gates if they are to be kept, and c, on the back end at hand."""
+    sizes = [int(size) for size in level_sizes]
+    if kernels := kernels_for(projection, state_weight):
+        return kernels.forest_forward(sizes, inputs, parents, projection, state_weight.contiguous(), keep=keep)
+    return _forest(projection, state_weight, inputs, parents, sizes, keep=keep)
 
 
 def _forest(

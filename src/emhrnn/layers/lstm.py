@@ -83,7 +83,7 @@ class _InputScan(torch.autograd.Function):
     ) -> Tensor:
         x = x.index_select(0, packing.order)  # (n, D) packed
         gates = torch.addmm(bias, x, input_weight.t())  # (n, 4H)
-        h, c = _scan(gates, state_weight, packing)
+        h, c = scan(gates, state_weight, packing)
         ctx.packing = packing
         ctx.save_for_backward(x, input_weight, state_weight, gates, c, h, learned_rows)
         return h.index_select(0, packing.inverse)
@@ -107,7 +107,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, projection: Tensor, state_weight: Tensor, packing: Packing) -> Tensor:
-        h, c = _scan(projection, state_weight, packing)
+        h, c = scan(projection, state_weight, packing)
         ctx.packing = packing
         ctx.save_for_backward(state_weight, projection, c, h)
         return h
@@ -119,7 +119,7 @@ class _Scan(torch.autograd.Function):
         return *_scan_backward(dh, state_weight, gates, c, h, ctx.packing), None
 
 
-def _scan(
+def scan(
     gates: Float[Tensor, "n four_H"], state_weight: Float[Tensor, "four_H H"], packing: Packing
 ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
     """Runs the recurrence in packed order; `gates` come in as projections and leave activated."""

@@ -345,6 +345,7 @@ void sum_weight_gradients(isize tasks, isize columns, isize first_size, isize se
     WeightGradient gradient(columns, first_size, second_size, sums.data() + part * size);
     body(gradient, part, parts);
   });
+  if (!out) return;
   std::copy_n(sums.data(), size, out);
   for (isize part = 1; part < parts; ++part)
     for (isize i = 0; i < size; ++i) out[i] += sums[part * size + i];
@@ -545,12 +546,13 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
 
 // Gradients: d_weights (4H, D + H + 1 in whole vectors), of the weights of x, of those of h and of the bias; and where
 // they are asked for, d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0
-// in it, and dx (rows, D). Without x, D must be 0; a tensor without rows may be a null pointer, too.
+// in it, and dx (rows, D). Without x, D must be 0; a tensor without rows may be a null pointer, too. With `behind`
+// (2, rows, H) nothing else is asked for: the gradients of the state and the memory that each row hands to the next.
 template <class Cell>
 void backward(const Sequences& sequences, Sizes size, const float* x, const float* input_weight,
               const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
-              float* d_weights, float* d_projection, const isize* places, float* dx, isize threads) {
-  const isize H = size.H, D = size.D;
+              float* d_weights, float* d_projection, const isize* places, float* dx, float* behind, isize threads) {
+  const isize H = size.H, D = size.D, rows = sequences.offsets[sequences.count];
   const Panels weights = gradient_weights<Cell>({H, dx ? D : 0}, input_weight, state_weight);
   const std::vector<float> zeros(weights.stride);
 
@@ -569,6 +571,10 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
           const isize row = sequences.row(group, r, t);
           const isize before = t ? sequences.row(group, r, t - 1) * H : 0;
           float* d = d_gates.data() + r * 4 * H;
+          if (behind) {
+            copy(H, sums.data() + r * weights.stride, behind + row * H);
+            copy(H, carry.data() + ((t + 1) % 2 * GROUP + r) * H, behind + (rows + row) * H);
+          }
           Cell::backward(H, gates + row * 4 * H, t ? h + before : nullptr, t ? c + before : nullptr, c + row * H,
                          dh + row * H, sums.data() + r * weights.stride, carry.data() + ((t + 1) % 2 * GROUP + r) * H,
                          carry.data() + (t % 2 * GROUP + r) * H, d);
@@ -578,7 +584,7 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
             prefetch(H, dh + next * H);
             if (x) prefetch(D, x + next * D);
           }
-          gradient.add(d, x ? x + row * D : nullptr, t ? h + before : nullptr);
+          if (!behind) gradient.add(d, x ? x + row * D : nullptr, t ? h + before : nullptr);
           if (places && places[row] >= 0) copy(4 * H, d, d_projection + places[row] * 4 * H);
         }
         if (!t && !dx) break;
@@ -633,9 +639,11 @@ void recurrent_forward(int64_t kind, int64_t sequences, const int64_t* offsets, 
 void recurrent_backward(int64_t kind, int64_t sequences, const int64_t* offsets, const int64_t* longest_first,
                         int64_t reverse, int64_t H, int64_t D, const float* x, const float* input_weight,
                         const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
-                        float* d_weights, float* d_projection, const int64_t* places, float* dx, int64_t threads) {
+                        float* d_weights, float* d_projection, const int64_t* places, float* dx, float* behind,
+                        int64_t threads) {
   (kind ? backward<GRU> : backward<LSTM>)({sequences, offsets, longest_first, reverse != 0}, {H, D}, x, input_weight,
-                                          state_weight, gates, c, h, dh, d_weights, d_projection, places, dx, threads);
+                                          state_weight, gates, c, h, dh, d_weights, d_projection, places, dx, behind,
+                                          threads);
 }
 
 // LSTM over trees: node i reads projection row inputs[i] in the state of its parent, which is of the level before. The
@@ -794,6 +802,14 @@ void attend_backward(int64_t segments, const int64_t* offsets, int64_t H, const 
       }
       for (isize t = offsets[i]; t < offsets[i + 1]; ++t) d_scores[t] = weights[t] * (d_scores[t] - mean);
     }
+  });
+}
+
+// dots[i] = a[a_rows[i]] . b[b_rows[i]]
+void row_dots(int64_t n, int64_t H, const float* a, const int64_t* a_rows, const float* b, const int64_t* b_rows,
+              float* dots, int64_t threads) {
+  parallel_rows(0, n, threads, [&](isize first, isize last) {
+    for (isize i = first; i < last; ++i) dots[i] = dot(H, a + a_rows[i] * H, b + b_rows[i] * H);
   });
 }
 

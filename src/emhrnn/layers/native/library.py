@@ -94,7 +94,7 @@ class Kernels:
         dx = h.new_empty(n, D) if need_x else None
         self._call(
             "recurrent_backward", CELLS[cell], *_sequences(packing), H, D, x, input_weight, state_weight, gates, c, h,
-            dh, d_weights, d_projection, places, dx, torch.get_num_threads(),
+            dh, d_weights, d_projection, places, dx, None, torch.get_num_threads(),
         )  # fmt: skip
         return RecurrentGradients(
             d_weights[:, :D].contiguous(),
@@ -103,6 +103,24 @@ class Kernels:
             d_projection,
             dx,
         )
+
+    def state_slopes(
+        self,
+        packing: Packing,
+        projection: Float[Tensor, "n four_H"],
+        state_weight: Float[Tensor, "four_H H"],
+        dh: Float[Tensor, "n H"],
+    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
+        """Of an LSTM: gradients of the h and c that each row hands on to the next."""
+        h, gates, c = self.recurrent_forward(
+            "lstm", packing, None, projection, None, None, state_weight, None, keep=True
+        )
+        behind = h.new_empty(2, *h.shape)
+        self._call(
+            "recurrent_backward", CELLS["lstm"], *_sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
+            c, h, dh, None, None, None, None, behind, torch.get_num_threads(),
+        )  # fmt: skip
+        return behind[0], behind[1]
 
     def forest_forward(
         self,
@@ -202,6 +220,17 @@ class Kernels:
         threads = torch.get_num_threads()
         self._call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
         return dh, d_scores
+
+    def row_dots(
+        self, a: Float[Tensor, "m H"], a_rows: Int64[Tensor, " n"], b: Float[Tensor, "k H"], b_rows: Int64[Tensor, " n"]
+    ) -> Float[Tensor, " n"]:
+        check_index(a_rows, len(a))
+        check_index(b_rows, len(b))
+        if len(a_rows) != len(b_rows):
+            raise IndexError(f"{len(a_rows)} rows against {len(b_rows)}")
+        dots = a.new_empty(len(a_rows))
+        self._call("row_dots", len(dots), a.shape[1], a, a_rows, b, b_rows, dots, torch.get_num_threads())
+        return dots
 
     def pair_attention(
         self,

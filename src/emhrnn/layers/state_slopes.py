@@ -1,0 +1,50 @@
+"""How much a sum over later outputs of an LSTM changes with the state that it goes on from, for every row at once.
+
+    h_1  ->  h_2  ->  h_3         the state behind row 1 is (h_1, c_1); its slope counts what it does to h_2, h_3, ...
+     |        |        |          but not what h_1 itself does, which is dh_1
+    dh_1     dh_2     dh_3
+
+It is the backward scan, stopped at the states instead of the weights.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from emhrnn.layers.cell import cell_slopes
+from emhrnn.layers.lstm import LSTM, scan
+from emhrnn.layers.native import kernels_for
+from emhrnn.layers.packing import Packing
+
+
+@torch.no_grad()
+def state_slopes(
+    lstm: LSTM, x: Float[Tensor, "n D"], dh: Float[Tensor, "n H"], packing: Packing
+) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
+    """Gradients of the (h, c) that each row hands on, given the outputs' own gradients dh. The last row of a sequence
+    hands nothing on: zeros."""
+    if kernels := kernels_for(x, lstm.state_weight):
+        return kernels.state_slopes(packing, lstm.project(x), lstm.state_weight.contiguous(), dh.contiguous())
+    return _slopes(lstm, x, dh, packing)
+
+
+def _slopes(lstm: LSTM, x: Tensor, dh: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
+    H = lstm.hidden_size
+    gates, dh = lstm.project(x).index_select(0, packing.order), dh.index_select(0, packing.order)
+    _, c = scan(gates, lstm.state_weight, packing)
+    sizes = packing.batch_sizes.tolist()
+    c_prev = torch.cat([torch.zeros_like(c[: sum(sizes[:1])]), c.index_select(0, packing.previous)])
+    slopes, through_h = cell_slopes(gates, c, c_prev)
+    d_h, d_c = torch.zeros_like(c), torch.zeros_like(c)
+    begin = len(c)
+    for step in range(len(sizes) - 1, 0, -1):
+        end, begin = begin, begin - sizes[step]
+        d_h_t = d_h[begin:end] + dh[begin:end]
+        d_c_t = torch.addcmul(d_c[begin:end], through_h[begin:end], d_h_t)
+        d_gates = slopes[begin:end]  # in place: a slope is used once
+        d_gates[:, : 3 * H].view(-1, 3, H).mul_(d_c_t.unsqueeze(1))
+        d_gates[:, 3 * H :].mul_(d_h_t)
+        before = slice(begin - sizes[step - 1], begin - sizes[step - 1] + sizes[step])  # the same sequences
+        torch.mm(d_gates, lstm.state_weight, out=d_h[before])
+        torch.mul(d_c_t, gates[begin:end, H : 2 * H], out=d_c[before])
+    return d_h.index_select(0, packing.inverse), d_c.index_select(0, packing.inverse)
