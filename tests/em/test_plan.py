@@ -47,6 +47,13 @@ def described(plan):
     }
 
 
+def paths(plan):
+    """The phrases and the join of each (part, flips) row."""
+    segments = list(zip(plan.segment_begin.tolist(), plan.segment_end.tolist(), strict=True))
+    phrases = [segments[i] for i in plan.phrases.inputs[plan.path_nodes]]
+    return [(phrases[plan.path_offsets[v] : plan.path_offsets[v + 1]], plan.joins[v]) for v in plan.variants]
+
+
 def both(make, *arguments):
     with native_kernels(False):
         by_numpy = make(*arguments)
@@ -71,9 +78,13 @@ def test_blocks_may_have_gaps():
 
 def test_sentence_plans_agree():
     batch = make_batch([[6, 5], [4]])
-    by_numpy, native = both(make_sentence_plan, batch, random_z(batch), exact_blocks(batch))
-    assert len(by_numpy.sentences) == len(native.sentences)
-    assert sorted(by_numpy.segment_begin) == sorted(native.segment_begin)
+    z = random_z(batch)
+    by_numpy, native = both(make_sentence_plan, batch, z, exact_blocks(batch))
+    assert paths(by_numpy) == paths(native)
+    full = make_plan(batch, z, exact_blocks(batch)).sentences
+    for (path, join), (whole, same_join) in zip(paths(native), paths(full), strict=True):
+        assert (path, join) == (whole[: len(path)], same_join)
+        assert path[-1][1] == np.flatnonzero(z)[join] + 1  # a path without its tail ends with the join
 
 
 @pytest.mark.skipif(kernels() is None, reason="no C++ compiler")

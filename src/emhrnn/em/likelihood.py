@@ -82,11 +82,18 @@ def sentence_vectors(
     plan: SentencePlan,
 ) -> Float[Tensor, "variants phrase_size"]:
     """s of every distinct sentence."""
-    offsets, _, words = ranges(plan.segment_begin, plan.segment_end - plan.segment_begin)
-    q = attend_paths(h1, scores, torch.from_numpy(offsets), torch.from_numpy(words))  # (segments, word_features)
+    q = phrase_vectors(h1, scores, plan)
     h2 = _forest(model.phrase_layer, q, plan.phrases)  # (nodes, phrase_size)
     path = torch.from_numpy(plan.path_offsets), torch.from_numpy(plan.path_nodes)
     return attend_paths(h2, model.phrase_attention.scores(h2), *path)
+
+
+def phrase_vectors(
+    h1: Float[Tensor, "words word_features"], scores: Float[Tensor, " words"], plan: SentencePlan
+) -> Float[Tensor, "segments word_features"]:
+    """q of every distinct phrase."""
+    offsets, _, words = ranges(plan.segment_begin, plan.segment_end - plan.segment_begin)
+    return attend_paths(h1, scores, torch.from_numpy(offsets), torch.from_numpy(words))
 
 
 def document_logits(

@@ -20,7 +20,7 @@ from emhrnn.layers.native.build import BuildError, load_library
 
 log = logging.getLogger(__name__)
 SOURCE = Path(__file__).with_name("plan.cpp")
-ARRAYS = 20  # of a plan
+ARRAYS = 21  # of a plan
 
 
 def native_plan(
@@ -45,9 +45,9 @@ def native_plan(
         ),
     )  # fmt: skip
     made = plan.arrays()
-    of, variants, begin, end, path_offsets, path_nodes = (next(made) for _ in range(6))
+    of, variants, begin, end, path_offsets, path_nodes, joins = (next(made) for _ in range(7))
     phrases = Forest(next(made), next(made), next(made))
-    sentences = SentencePlan(of, parts, variants, begin, end, phrases, path_offsets, path_nodes)
+    sentences = SentencePlan(of, parts, variants, joins, begin, end, phrases, path_offsets, path_nodes)
     if not with_documents:
         return sentences, None
     of, offsets, forward_nodes, backward_nodes, configurations = (next(made) for _ in range(5))

@@ -19,7 +19,7 @@ from emhrnn.em.document_plan import DocumentPlan, plan_documents
 from emhrnn.em.native_plan import native_plan
 from emhrnn.em.sentence_plan import SentencePlan, flip_keys, plan_sentences
 
-PHRASES_PER_SENTENCE = 8  # a guess for the byte budget
+PHRASES_PER_SENTENCE, PHRASES_TO_JOIN = 8, 2  # guesses for the byte budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +39,10 @@ def make_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> Pl
 
 
 def make_sentence_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> SentencePlan:
-    """Only the sentences, for E-steps that re-encode no document."""
+    """Only the sentences, and no path goes on behind its join: for the E-step that only follows slopes from there."""
     if made := native_plan(batch, z, blocks, with_documents=False):
         return made[0]
-    return plan_sentences(batch, z, blocks, flip_keys(blocks, batch.n_words))
+    return plan_sentences(batch, z, blocks, flip_keys(blocks, batch.n_words), tails=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +58,11 @@ class Chunk:
 def chunks(
     batch: Batch, blocks: Blocks, *, bytes_per_state: int, budget: int, per_document: bool = True
 ) -> Iterator[Chunk]:
-    """Runs of blocks whose states need about `budget` bytes, and at least one block each. Without `per_document` no
-    configuration has states for all the sentences of its document."""
-    sentences = np.diff(batch.document_offsets)[blocks.documents] * per_document
-    cost = (1 << blocks.free) * (sentences + PHRASES_PER_SENTENCE) * bytes_per_state
+    """Runs of blocks whose states need about `budget` bytes, and at least one block each. Without `per_document` a
+    configuration has no states for the sentences of its document, and only a few for phrases."""
+    sentences = np.diff(batch.document_offsets)[blocks.documents]
+    states = sentences + PHRASES_PER_SENTENCE if per_document else PHRASES_TO_JOIN
+    cost = (1 << blocks.free) * states * bytes_per_state
     run = (np.cumsum(cost) - cost) // budget
     starts = np.flatnonzero(np.diff(run, prepend=-1))
     for begin, end in pairwise([*starts.tolist(), len(blocks)]):
