@@ -12,6 +12,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.batching import BatchPlan
 from emhrnn.evaluation.phrases import PhraseLengths, count_phrase_lengths
+from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output, probabilities
 
 BATCH_WORDS = 16_000  # larger batches no longer gain, and would leave the cache
@@ -34,6 +35,18 @@ def predict(
     on_batch: Callable[[Batch, Output], None] | None = None,
 ) -> Predictions:
     """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
+    if isinstance(model, EMHRNN) and corpus.lengths.sum() > len(corpus.vocabulary):
+        model.precompute_words()
+        try:
+            return _predict(model, corpus, multi_label, on_batch)
+        finally:
+            model.forget_words()
+    return _predict(model, corpus, multi_label, on_batch)
+
+
+def _predict(
+    model: nn.Module, corpus: Corpus, multi_label: bool, on_batch: Callable[[Batch, Output], None] | None
+) -> Predictions:
     result: np.ndarray | None = None
     histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
     for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():

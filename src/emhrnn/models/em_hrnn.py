@@ -135,7 +135,7 @@ class EMHRNN(nn.Module):
     @torch.no_grad()
     def precompute_words(self) -> None:
         """For inference: the word layer's input projection of the whole vocabulary, so that a word costs a look-up
-        instead of a matrix product. Call again, or `forget_words`, after the weights change."""
+        instead of a matrix product. After the weights change, call this again or `forget_words`."""
         vectors = self.embedding.vectors()
         self._word_table = tuple(layer.project(vectors) for layer in self._word_directions())
 

@@ -87,9 +87,9 @@ class EMConfig(Section):
     warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
     frozen_epochs: int = Field(0, ge=0, description="epochs after the warm-up in which only the indicator learns")
     theta: Literal["sample", "map", "all"] = Field(
-        "sample", description="M-step of theta on a posterior sample, on the most probable boundaries, or on all"
+        "map", description="M-step of theta on the most probable boundaries, on a posterior sample, or on all"
     )
-    pace: float = Field(1.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
+    pace: float = Field(5.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
     newton: bool = Field(False, description="a Newton step for the indicator layer instead of a gradient step")
     indicator_weight: float = Field(1.0, ge=0, description="weight of the indicator's own term of Q")
     detach_indicator: bool = Field(False, description="keep that term from reaching the word layer")
@@ -129,7 +129,15 @@ class Config(Section):
 PAPER: dict[str, dict[str, Any]] = {
     "data": {"vocabulary": "vectors"},
     "model": {"tune_embedding": False, "bidirectional_words": False, "dropout": 0.0},
-    "em": {"estep": "local", "focus": False, "impute": "prior", "hold_rate": False, "warmup_epochs": 0},
+    "em": {
+        "estep": "local",
+        "focus": False,
+        "impute": "prior",
+        "hold_rate": False,
+        "warmup_epochs": 0,
+        "theta": "all",
+        "pace": 1.0,
+    },
     "training": {
         "batch_documents": 64,
         "optimizer": "sgd",

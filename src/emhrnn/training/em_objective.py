@@ -114,7 +114,7 @@ class EMObjective:
         quantile that keeps the rate. The first batch sets both, later ones move them."""
         if self.config.hold_rate:
             shift = rate_shift(batch, states.a, self.config.rate)
-            self.model.indicator.bias -= max(0.2, 1 / (step + 1)) * shift
+            self.model.indicator.bias.sub_(max(0.2, 1 / (step + 1)) * shift)
         if self.config.impute != "prior":
             wanted = rate_threshold(batch, states.a, self.config.rate)
             self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, max(0.1, 1 / (step + 1))))

@@ -1,0 +1,25 @@
+"""Predictions come in the order of the corpus, whatever the batches; precomputed words change nothing."""
+
+import numpy as np
+import torch
+
+from emhrnn.corpus import Corpus
+from emhrnn.evaluation.predict import predict
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.output import probabilities
+
+TEXTS = ["Good. Very good!", "Bad", "It was not bad at all, we liked it. " * 9, "a b c d e f g", "Fine. Fine. Fine."] * 4
+
+
+def test_order_and_precomputed_words() -> None:
+    corpus = Corpus.from_texts(TEXTS)
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randn(len(corpus.vocabulary), 10, generator=generator)
+    model = EMHRNN(table=table, classes=3, generator=generator, bidirectional_words=True)
+    predicted = predict(model, corpus, multi_label=False)
+    assert corpus.lengths.sum() > len(corpus.vocabulary)  # so the words were precomputed
+    with torch.no_grad():
+        alone = [probabilities(model(corpus.batch(np.array([row]))).logits, multi_label=False) for row in range(20)]
+    assert np.allclose(predicted.probabilities, torch.cat(alone).numpy(), atol=1e-5)
+    assert predicted.phrases is not None
+    assert predicted.phrases.phrases >= len(TEXTS)
