@@ -1,5 +1,6 @@
 """Settings, vectors and places to write to that cannot be used."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -115,6 +116,7 @@ def test_places_that_cannot_take_a_run(cli: Cli, data: Path, tmp_path: Path) -> 
 
 def test_remains_of_a_run_without_weights_do_not_block(cli: Cli, data: Path, own_run: Path) -> None:
     (own_run / "model.safetensors").unlink()
+    shutil.rmtree(own_run / "checkpoint")
     cli.ok("train", data, "--out", own_run, "--quiet", *TINY)
 
 

@@ -41,7 +41,7 @@ def test_ctrl_c_later_leaves_the_best_model(cli: Cli, tmp_path: Path, monkeypatc
     result = cli("train", data, "--out", run, "--quiet", *TINY, "--set", "training.epochs=3")
     assert result.code == 130
     assert "holds the best model so far (epoch 1 of 1 that were done)" in result.err
-    assert "--overwrite starts anew" in result.err
+    assert f"go on with: emhrnn train --out {run} --resume" in result.err
     cli.ok("explain", run, "good")
     assert "training has not finished" in cli.ok("info", run).out
 

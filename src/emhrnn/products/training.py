@@ -1,17 +1,19 @@
 """`emhrnn.train`: a classifier from labelled documents, in one call. The command line only parses and calls this."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from emhrnn.corpus import Columns, is_corpus
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.products.model import Model
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, make_config, validated
 from emhrnn.training.data import Named
 from emhrnn.training.fit import Result
+from emhrnn.training.resume import resume as resume_run
+from emhrnn.training.run import is_run
 from emhrnn.training.train import train as train_run
 
 
@@ -26,7 +28,7 @@ class Trained:
 
 
 def train(
-    data: str | Path,
+    data: str | Path | None,
     out: str | Path,
     *,
     settings: Mapping[str, Any] | None = None,
@@ -39,7 +41,9 @@ def train(
     label_column: str | None = None,
     format: str | None = None,
     overwrite: bool = False,
+    resume: bool = False,
     progress: bool = True,
+    say: Callable[[str], None] = print,
 ) -> Trained:
     """Train on a file in any format, a folder per class or a prepared corpus, and leave a run folder at `out`.
 
@@ -52,6 +56,10 @@ def train(
         valid_split: validate on the rows of `data` whose split column says so.
         text_column, label_column, format: of the data and of `valid`; by default guessed.
         overwrite: replace a run that is at `out`.
+        resume: go on with the run at `out`, if there is one, as if it had never stopped. Data and settings may be left
+            out (data: None); what is given must be the same, but for `training.epochs`, `patience`, `threads` and
+            `checkpoint_seconds`. With more epochs, a finished run trains on.
+        say: takes what there is to tell about damaged checkpoints.
         progress: a bar and a line per epoch on stderr.
 
     Raises:
@@ -63,22 +71,35 @@ def train(
         raise ConfigError("the validation data is given twice, as data and as a split; give one of them")
     if valid_split is not None and split in (None, valid_split):
         raise ConfigError(f"the rows of the split {valid_split!r} would be trained on, too; name the split to train on")
+    if resume and overwrite:
+        raise ConfigError("resume and overwrite were both given; resume goes on with the run, overwrite replaces it")
+    going_on = resume and is_run(Path(out))
+    if data is None and not going_on:
+        why = f"there is no run at {out} to go on with" if resume else "no data was given"
+        raise DataError(f"{why}; give the data to train on")
     columns = Columns(text=text_column, label=label_column)
     valid_data = None
-    if valid_split is not None:
+    if valid_split is not None and data is not None:
         valid_data = Named(path=Path(data), format=format, columns=columns, split=valid_split)
     elif valid is not None:  # what is said of the data holds for raw validation data too
         raw = not is_corpus(Path(valid))
         valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
-    trained = train_run(
-        Named(path=Path(data), format=format, columns=columns, split=split),
-        Path(out),
-        config=config or with_settings(make_config(), settings or {}),
-        valid=valid_data,
-        vectors=vectors if vectors is None or isinstance(vectors, Vectors) else read_vectors(Path(vectors)),
-        overwrite=overwrite,
-        progress=progress,
-    )
+    named = None if data is None else Named(path=Path(data), format=format, columns=columns, split=split)
+    chosen = config or with_settings(make_config(), settings or {})
+    if going_on or named is None:
+        trained = resume_run(Path(out), data=named, valid=valid_data, config=chosen, progress=progress, say=say)
+    else:
+        file = None if vectors is None or isinstance(vectors, Vectors) else Path(vectors)
+        trained = train_run(
+            named,
+            Path(out),
+            config=chosen,
+            valid=valid_data,
+            vectors=vectors if isinstance(vectors, Vectors) else None if file is None else read_vectors(file),
+            vectors_file=file,
+            overwrite=overwrite,
+            progress=progress,
+        )
     return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
 
 

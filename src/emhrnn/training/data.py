@@ -1,5 +1,7 @@
 """From what the user names (a file in any format, or a prepared corpus) to the corpora that training needs."""
 
+import hashlib
+import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -10,7 +12,9 @@ from torch import Tensor
 
 from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
 from emhrnn.corpus.building import choose_vocabulary
+from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
+from emhrnn.files import sha256
 from emhrnn.text import Limits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
 from emhrnn.training.run import is_run
@@ -27,6 +31,24 @@ class Named:
     format: str | None = None
     columns: Columns = field(default_factory=Columns)
     split: str | None = None
+
+    def read_as(self) -> dict[str, str]:
+        """What was said about how to read it."""
+        said = {"format": self.format, "split": self.split, **self.columns.to_dict()}
+        return {what: value for what, value in said.items() if value is not None}
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of the data a path names: of a file; of all names and files in a folder; of the documents of a prepared
+    corpus, as its manifest tells it (opening the corpus compares)."""
+    if is_corpus(path):
+        return str(json.loads((path / MANIFEST).read_text(encoding="utf-8"))["files"][DATA]["sha256"])
+    if path.is_file():
+        return sha256(path)
+    digest = hashlib.sha256()
+    for file in sorted(file for file in path.rglob("*") if file.is_file()):
+        digest.update(f"{file.relative_to(path).as_posix()}\n{sha256(file)}\n".encode())
+    return digest.hexdigest()
 
 
 def text_settings(config: DataConfig) -> TextSettings:

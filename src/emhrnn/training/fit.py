@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from emhrnn.corpus import BatchPlan, Corpus
 from emhrnn.corpus.batch import Batch
@@ -16,15 +15,18 @@ from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import Scores, score
 from emhrnn.models.fitting import Fitted
 from emhrnn.training import history
+from emhrnn.training.best_model import BestModel
 from emhrnn.training.checkpoint import save_tensors
+from emhrnn.training.checkpointing import Checkpoints, Progress
 from emhrnn.training.history import Epoch
-from emhrnn.training.loop import steps
+from emhrnn.training.loop import Step, steps
 from emhrnn.training.meter import Meter
 from emhrnn.training.objective import make_objective
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.run import HISTORY, Run, save_weights
 from emhrnn.training.schedule import phase
-from emhrnn.training.state import Best, Position
+from emhrnn.training.state import Best
+from emhrnn.training.stopping import signals_held
 
 
 @dataclass
@@ -42,11 +44,13 @@ def fit(
     valid: Corpus,
     *,
     folder: Path | None = None,
+    checkpoints: Checkpoints | None = None,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Result:
     """Train until the best epoch is `patience` epochs ago or `epochs` are done. With a folder, the history and the
-    best weights are on disk as soon as they exist."""
+    best weights are on disk as soon as they exist. With checkpoints, training goes on from the newest one, if there is
+    any, as if it had never stopped; and Ctrl-C and SIGTERM wait until a step is done and saved."""
     train.check_trainable()
     config = run.config.training
     if config.threads:
@@ -55,36 +59,51 @@ def fit(
         return _fit_at_once(run, run.model, train, valid, folder, on_epoch)
     objective = make_objective(run.model, run.config, train)
     optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
-    position, best = Position(), Best()
-    epochs: list[Epoch] = []
-    best_weights: dict[str, Tensor] = {}
-    best_scores: Scores | None = None
-    with Meter(config.epochs, show=progress) as meter:
-        for step in steps(objective, optimizer, train, config, position, _saver(folder)):
-            meter.add(step)
-            if not step.ends_epoch:
+    now = Progress(run.model, objective, optimizer, Meter(config.epochs, show=progress))
+    best = BestModel(run, folder)
+    if checkpoints is not None and checkpoints.load(now):
+        best.find(now)
+        if folder is not None:
+            history.write(folder / HISTORY, now.epochs)
+    with now.meter, signals_held(checkpoints is not None) as stop:
+        ahead = steps(objective, optimizer, train, config, now.position, _saver(folder))
+        while not stop and not _waited_enough(now, config.patience):
+            step = next(ahead, None)
+            if step is None:
+                break
+            now.meter.add(step)
+            scores = _end_epoch(run, now, step, valid) if step.ends_epoch else None
+            if checkpoints is not None and (step.ends_epoch or checkpoints.due):
+                checkpoints.save(now)  # first: what follows is made again from it
+            if scores is None:
                 continue
-            if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
-                best = Best()  # a model from before it learned its boundaries is not what was asked for
-            scores = validate(run, valid)
-            value = -scores.loss if config.metric == "loss" else getattr(scores, config.metric)
-            is_best = best.update(step.epoch, value)
-            epoch = meter.end_epoch(step, scores, phase(run.config.em, step.epoch), is_best, objective.end_epoch())
-            epochs.append(epoch)
-            if is_best:
-                best_weights = {name: t.clone() for name, t in run.model.state_dict().items()}
-                best_scores = scores
+            epoch = now.epochs[-1]
             if folder is not None:
                 history.append(folder / HISTORY, epoch)
-                if is_best:
-                    save_weights(folder, run, step.epoch)
+            if epoch.best:
+                best.keep(step.epoch, scores)
             if on_epoch is not None:
                 on_epoch(epoch)
-            if best.waited >= config.patience and objective.settled(step.epoch):
-                break
-    run.model.load_state_dict(best_weights)
-    assert best_scores is not None
-    return Result(epochs, best, best_scores)
+        if stop and checkpoints is not None:
+            checkpoints.save(now)
+    scores = best.restore()
+    return Result(now.epochs, now.best, scores or validate(run, valid))
+
+
+def _waited_enough(now: Progress, patience: int) -> bool:
+    return now.best.waited >= patience and now.objective.settled(now.position.epoch - 1)
+
+
+def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus) -> Scores:
+    """Validate, compare with the best, and write down what happened."""
+    metric, objective = run.config.training.metric, now.objective
+    if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
+        now.best = Best()  # a model from before it learned its boundaries is not what was asked for
+    scores = validate(run, valid)
+    is_best = now.best.update(step.epoch, -scores.loss if metric == "loss" else getattr(scores, metric))
+    name = phase(run.config.em, step.epoch)
+    now.epochs.append(now.meter.end_epoch(step, scores, name, is_best, objective.end_epoch()))
+    return scores
 
 
 def _fit_at_once(
@@ -112,7 +131,7 @@ def _fit_at_once(
         best=True,
     )
     if folder is not None:
-        history.append(folder / HISTORY, epoch)
+        history.write(folder / HISTORY, [epoch])
         save_weights(folder, run, 0)
     if on_epoch is not None:
         on_epoch(epoch)

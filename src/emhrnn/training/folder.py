@@ -7,19 +7,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from emhrnn.errors import DataError, TrainingError
-from emhrnn.training.run import CONFIG, HISTORY, METRICS, VOCABULARY, WEIGHTS, is_run
+from emhrnn.files import write_text
+from emhrnn.training import checkpointing
+from emhrnn.training.run import CONFIG, HISTORY, IDS, METRICS, VOCABULARY, WEIGHTS, is_run
 
 BAD_BATCH = "bad-batch.safetensors"
-NAMES = {CONFIG, WEIGHTS, VOCABULARY, HISTORY, METRICS, BAD_BATCH, "corpus"}
+MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
+NAMES = {CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS, BAD_BATCH, MARK, checkpointing.FOLDER, "corpus"}
 
 
 @contextmanager
 def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
     """`out` as an empty folder to write a run to.
 
-    When the block fails before there are weights, `out` is put back as it was before, so that the same command can be
-    given again; a run that is being replaced goes only when the new one has weights. What remains of a run that was
-    stopped before its first weights is no run, and does not block the place.
+    When the block fails before there are weights or a checkpoint, `out` is put back as it was before, so that the same
+    command can be given again; a run that is being replaced goes only when the new one has them. What remains of a run
+    that was killed before is no run, and does not block the place.
 
     Raises:
         DataError: `out` is taken, or cannot be written.
@@ -28,6 +31,8 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
     if out.exists() and not out.is_dir():
         raise DataError(f"{out} is a file, the run is to be a folder; give another name")
     if there and not _is_remnant(out):
+        if not overwrite and is_run(out) and not (out / METRICS).exists():
+            raise DataError(f"{out} holds an unfinished run; go on with --resume, or give --overwrite to replace it")
         if not overwrite:
             raise DataError(f"{out} exists and is not empty; give another folder, or --overwrite to replace the run")
         if not is_run(out):
@@ -38,12 +43,14 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
         if old is not None:
             out.rename(old)
         out.mkdir(parents=True, exist_ok=True)
+        write_text(out / MARK, "emhrnn train is at work here, or was stopped.\n")
     except OSError as error:
         raise DataError(f"cannot write to {out}: {error.strerror}; give another folder") from None
     try:
         yield
+        finish(out)
     except BaseException as error:
-        if not (out / WEIGHTS).exists() and not (isinstance(error, TrainingError) and (out / BAD_BATCH).exists()):
+        if not is_begun(out) and not (isinstance(error, TrainingError) and (out / BAD_BATCH).exists()):
             _put_back(out, old, empty=empty)
             old = None
         raise
@@ -52,10 +59,26 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
             shutil.rmtree(old)
 
 
+def is_begun(out: Path) -> bool:
+    """True when there is something to use or to go on from."""
+    return (out / WEIGHTS).exists() or bool(checkpointing.files(out / checkpointing.FOLDER))
+
+
+def finish(out: Path) -> None:
+    (out / MARK).unlink(missing_ok=True)
+
+
+def remove_partial(out: Path) -> None:
+    """What a kill left of files that were being written."""
+    for folder in (out, out / checkpointing.FOLDER):
+        for path in folder.glob(".*.partial"):
+            path.unlink()
+
+
 def _is_remnant(out: Path) -> bool:
-    """A run without weights: nothing in it is of use, except to find out why it failed."""
-    names = {path.name for path in out.iterdir()}
-    return is_run(out) and names <= NAMES and WEIGHTS not in names
+    """Begun by us, and killed before it had anything of use."""
+    names = {path.name for path in out.iterdir() if not path.name.endswith(".partial")}
+    return (is_run(out) or MARK in names) and names <= NAMES and not is_begun(out)
 
 
 def _put_back(out: Path, old: Path | None, *, empty: bool) -> None:

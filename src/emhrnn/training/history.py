@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import CheckpointError
+from emhrnn.files import write_text
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,20 @@ class Epoch:
         return asdict(self)
 
 
+def write(path: Path, epochs: list[Epoch]) -> None:
+    """All of it, in place of what is there."""
+    write_text(path, "".join(map(_line, epochs)))
+
+
 def append(path: Path, epoch: Epoch) -> None:
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(epoch.to_dict(), allow_nan=False) + "\n")
+        file.write(_line(epoch))
         file.flush()
         os.fsync(file.fileno())
+
+
+def _line(epoch: Epoch) -> str:
+    return json.dumps(epoch.to_dict(), allow_nan=False) + "\n"
 
 
 def read(path: Path) -> list[Epoch]:

@@ -27,6 +27,7 @@ class Optimizer:
         if indicator:
             groups.append({"params": [*indicator.values()], "weight_decay": 0.0, "pace": indicator_pace})
         self.parameters = [*dense.values(), *rows.values()]
+        self._names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
         self.parts: list[torch.optim.Optimizer]
         if config.optimizer == "sgd":
             self.parts = [torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum)]
@@ -57,6 +58,25 @@ class Optimizer:
     def step(self) -> None:
         for part in self.parts:
             part.step()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """What the steps so far have left behind, such as `exp_avg/output.weight`. The learning rate is set before each
+        step, so it is no part of it."""
+        return {
+            f"{key}/{self._names[p]}": torch.as_tensor(value)  # SparseAdam counts its steps in an int
+            for part in self.parts
+            for p, state in part.state.items()
+            for key, value in state.items()
+            if value is not None
+        }
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        homes = {self._names[p]: part for part in self.parts for group in part.param_groups for p in group["params"]}
+        parameters = {name: p for p, name in self._names.items()}
+        for place, tensor in state.items():
+            key, _, name = place.partition("/")
+            counter = tensor.ndim == 0 and not tensor.is_floating_point()
+            homes[name].state[parameters[name]][key] = int(tensor) if counter else tensor.clone()
 
     @staticmethod
     def _values(parameter: nn.Parameter) -> Tensor:

@@ -4,7 +4,9 @@ config.json          format version, settings, classes, seed, versions, checksum
 model.safetensors    weights of the best epoch
 vocabulary.txt       one word a line, line number = word id
 history.jsonl        one JSON object per epoch
-metrics.json         scores of the best epoch on the validation data
+metrics.json         scores of the best epoch on the validation data; there when training is done
+checkpoint/          to go on from; not needed to use the model
+corpus/              the data as word ids, where it was not given so
 """
 
 import hashlib
@@ -86,6 +88,16 @@ def identity(run: Run) -> str:
     would load, and be wrong in silence."""
     parts = [run.multi_label, run.classes, run.vocabulary.words, run.users, run.products]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+# What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
+FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
+
+
+def fixed_settings(config: Config) -> str:
+    """A checksum of the settings that must stay the same when a run is resumed."""
+    values = config.model_dump(exclude={"training": FREE})
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def describe(folder: Path, run: Run, **facts: Any) -> None:

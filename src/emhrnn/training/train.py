@@ -5,22 +5,26 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from emhrnn.corpus import Corpus
+from emhrnn.corpus import Corpus, is_corpus
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import write_json
 from emhrnn.models.segmentation import rule
 from emhrnn.models.table import MODELS
 from emhrnn.text import UNK, Vectors
+from emhrnn.training.checkpointing import FOLDER, Checkpoints
 from emhrnn.training.config import Config
-from emhrnn.training.data import Named, embedding_table, other_corpus, training_corpus
+from emhrnn.training.data import Named, checksum, embedding_table, other_corpus, training_corpus
 from emhrnn.training.fit import Result, fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
-from emhrnn.training.run import METRICS, Run, describe, new_run
+from emhrnn.training.run import METRICS, Run, describe, fixed_settings, identity, new_run
 from emhrnn.training.state import Purpose, numpy_generator
+
+TRAIN, VALID = Path("corpus", "train"), Path("corpus", "valid")  # in the run folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +42,15 @@ def train(
     config: Config,
     valid: Named | None = None,
     vectors: Vectors | None = None,
+    vectors_file: Path | None = None,
     overwrite: bool = False,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> Trained:
     """Prepare the data, train, and leave a complete run folder at `out`.
 
-    When this fails before the first epoch is done, nothing of it stays; after that, `out` holds the best model so far.
+    When this fails before the first epoch or checkpoint is done, nothing of it stays; after that, `out` holds the best
+    model so far, and `resume` goes on from the last checkpoint.
 
     Raises:
         DataError: the data cannot be used, or `out` is taken. With `overwrite`, a run that is there is replaced as soon
@@ -60,15 +66,55 @@ def train(
             config, training.vocabulary, training.classes, table,
             multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
         )  # fmt: skip
-        parts = {"train": (data, training), "valid": (valid or data, validation)}
         described = {
-            part: {"source": str(named.path), "documents": len(corpus), "words": int(corpus.lengths.sum())}
-            for part, (named, corpus) in parts.items()
+            "train": _described(data, training, out / TRAIN),
+            "valid": _described(valid or data, validation, out / VALID if valid is not None else None),
         }
-        describe(out, run, data=described, command=shlex.join(sys.argv))
-        fitted = fit(run, training, validation, folder=out, progress=progress, on_epoch=on_epoch)
-        write_metrics(out, fitted)
+        source = None if vectors is None else str(vectors_file.resolve()) if vectors_file else "memory"
+        describe(out, run, data=described, vectors=source, command=shlex.join(sys.argv))
+        fitted = fit_into(out, run, training, validation, progress=progress, on_epoch=on_epoch)
     return Trained(run, fitted, training, validation)
+
+
+def fit_into(
+    out: Path,
+    run: Run,
+    training: Corpus,
+    validation: Corpus,
+    *,
+    progress: bool = True,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    say: Callable[[str], None] = print,
+) -> Result:
+    """Train the described run at `out`, from its newest checkpoint on if there is one, to its metrics."""
+    key = {
+        "settings": fixed_settings(run.config),
+        "words or classes": identity(run),
+        "data": "-".join(checksum(corpus.path) for corpus in (training, validation) if corpus.path is not None),
+    }
+    seconds = run.config.training.checkpoint_seconds
+    checkpoints = Checkpoints(out / FOLDER, key, seconds=seconds, say=say)
+    fitted = fit(
+        run, training, validation, folder=out, checkpoints=checkpoints, progress=progress, on_epoch=on_epoch
+    )  # fmt: skip
+    write_metrics(out, fitted)
+    checkpoints.keep_last()
+    return fitted
+
+
+def _described(named: Named, corpus: Corpus, own: Path | None) -> dict[str, Any]:
+    """Where the documents come from and where they are; `own` is the corpus in the run, if they were prepared there."""
+    place = None
+    if own is not None:
+        place = str(own.relative_to(own.parent.parent)) if is_corpus(own) else str(named.path.resolve())
+    return {
+        "source": str(named.path),
+        "sha256": checksum(named.path),
+        "read_as": named.read_as(),
+        "corpus": place,  # relative to the run; none: split off the training data
+        "documents": len(corpus),
+        "words": int(corpus.lengths.sum()),
+    }
 
 
 def check_settings(config: Config, vectors: Vectors | None = None) -> None:
@@ -102,14 +148,14 @@ def _corpora(
     data: Named, valid: Named | None, out: Path, config: Config, vectors: Vectors | None, progress: bool
 ) -> tuple[Corpus, Corpus]:
     """Training and validation data, in the same words and classes."""
-    corpus = training_corpus(data, out / "corpus" / "train", config, vectors, progress=progress)
+    corpus = training_corpus(data, out / TRAIN, config, vectors, progress=progress)
     if not corpus.labelled:
         raise DataError(f"{data.path} has no labels; training needs a label for every document")
     corpus.check_trainable()
     if valid is None:
         return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
     validation = other_corpus(
-        valid, out / "corpus" / "valid",
+        valid, out / VALID,
         vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text,
         users=corpus.users, products=corpus.products, progress=progress,
     )  # fmt: skip

@@ -5,14 +5,13 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA",
-        help="csv, tsv, jsonl (also .gz, .xz, .zst), parquet, Tang's .ss, a folder per class, or a prepared corpus.",
-        show_default=False,
-    ),
-]
+_DATA = typer.Argument(
+    metavar="DATA",
+    help="csv, tsv, jsonl (also .gz, .xz, .zst), parquet, Tang's .ss, a folder per class, or a prepared corpus.",
+    show_default=False,
+)
+Data = Annotated[Path, _DATA]
+OptionalData = Annotated[Path | None, _DATA]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder made by `emhrnn train`.", show_default=False)]
 TextColumn = Annotated[
     str | None, typer.Option("--text-column", help="Column of the text.", show_default="guessed", metavar="NAME")

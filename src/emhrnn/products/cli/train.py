@@ -1,19 +1,21 @@
 """`emhrnn train`: a model from labelled documents."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Data, Format, Json, LabelColumn, Quiet, Settings, Split, TextColumn
+from emhrnn.products.cli.options import Format, Json, LabelColumn, OptionalData, Quiet, Settings, Split, TextColumn
 
 
 def train(
-    data: Data,
     out: Annotated[Path, typer.Option("--out", help="Folder for the run.", metavar="RUN", show_default=False)],
+    data: OptionalData = None,
     model: Annotated[
-        str, typer.Option(help="The system to train; a wrong name lists them all.", metavar="NAME")
-    ] = "em-hrnn",
+        str | None,
+        typer.Option(help="The system to train; a wrong name lists them all.", show_default="em-hrnn", metavar="NAME"),
+    ] = None,
     estep: Annotated[
         str | None,
         typer.Option(
@@ -53,6 +55,9 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a run that is at --out, once the new one has an epoch.")
     ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run at --out; all else may be left out, or be the same.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -64,35 +69,46 @@ def train(
       emhrnn train reviews.jsonl.gz --out run --vectors glove.npz --set training.epochs=5
       emhrnn train all.parquet --out run --split train --valid-split dev --label-column stars
       emhrnn train reviews.csv --out hn --model hn-att --seed 1
+      emhrnn train --out run --resume
 
     DATA needs a column of text and one of labels (docs/data.md). Rows without text or label are skipped and counted.
     The run folder holds the model of the best epoch, its words and settings, the history and the scores. When training
-    fails before the first epoch is done, nothing stays at --out.
+    fails before the first epoch or checkpoint is done, nothing stays at --out. After Ctrl-C or a crash, --resume goes
+    on as if nothing had happened; it needs only --out. With --set training.epochs=N it trains on to N epochs.
     """
     from emhrnn.products.cli.printing import complain, percent, print_json, say
     from emhrnn.products.training import train as train_run
     from emhrnn.training.config import make_config
+    from emhrnn.training.resume import is_finished
+    from emhrnn.training.run import is_run
 
-    assignments = [f"model.name={model}", *(set_ or [])]
+    assignments = [] if model is None else [f"model.name={model}"]
+    assignments += set_ or []
     if estep is not None:
         assignments.append(f"em.estep={estep}")
     if seed is not None:
         assignments.append(f"training.seed={seed}")
     settings = make_config(preset, config, assignments)
+    finished = resume and is_run(out) and is_finished(out, settings)
     try:
         trained = train_run(
             data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
-            text_column=text_column, label_column=label_column, format=format, overwrite=overwrite,
-            progress=not quiet,
+            text_column=text_column, label_column=label_column, format=format, overwrite=overwrite, resume=resume,
+            progress=not quiet, say=complain,
         )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None
+    except SystemExit:  # SIGTERM
+        complain(f"terminated; {_left(out)}")
+        raise
     scores, best = trained.fitted.scores, trained.fitted.best
     for reason, count in trained.skipped.items():
-        complain(f"{count:,} rows of {data} were skipped: {reason}")
+        complain(f"{count:,} rows of {data or 'the data'} were skipped: {reason}")
     if json:
         print_json({"run": str(out), "best_epoch": best.epoch, "valid": scores.to_dict(), "skipped": trained.skipped})
         return
+    if finished:
+        say(f"{out} is finished; --set training.epochs=N with more than {len(trained.fitted.epochs)} trains on.")
     say(
         f"Best epoch {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
         f"{scores.documents:,} validation documents."
@@ -105,13 +121,14 @@ def train(
 def _left(out: Path) -> str:
     """What an interrupted training leaves, and how to go on."""
     from emhrnn.training import history
+    from emhrnn.training.folder import is_begun
     from emhrnn.training.run import HISTORY, WEIGHTS
 
-    if not (out / WEIGHTS).exists():
+    if not is_begun(out):
         return f"no epoch was done, so nothing is left at {out}"
-    epochs = history.read(out / HISTORY)
-    best = max((epoch.epoch for epoch in epochs if epoch.best), default=0) + 1
-    return (
-        f"{out} holds the best model so far (epoch {best} of {len(epochs)} that were done) and can be used as it is; "
-        "the same command with --overwrite starts anew"
-    )
+    holds = "what was learned so far"
+    if (out / WEIGHTS).exists():
+        epochs = history.read(out / HISTORY)
+        best = max((epoch.epoch for epoch in epochs if epoch.best), default=0) + 1
+        holds = f"the best model so far (epoch {best} of {len(epochs)} that were done)"
+    return f"{out} holds {holds}; go on with: emhrnn train --out {shlex.quote(str(out))} --resume"

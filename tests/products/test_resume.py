@@ -1,0 +1,281 @@
+"""`emhrnn train --resume`: what it goes on from, what it refuses, and what it leaves intact."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from emhrnn.training import checkpointing, fit
+from emhrnn.training.checkpoint import load_tensors, save_tensors
+from tests.products.commands import TINY, Cli, write_reviews
+from tests.training.kill import check_equal
+
+THREE = [*TINY, "--set", "training.epochs=3", "--set", "training.batch_words=150", "--set", "training.threads=1"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """reviews.csv, and a run of three epochs that was never stopped."""
+    from emhrnn.products.training import train
+    from emhrnn.training.config import make_config
+
+    folder, threads = tmp_path_factory.mktemp("whole"), torch.get_num_threads()
+    data = write_reviews(folder / "reviews.csv", 60)
+    config = make_config(assignments=[assignment for assignment in THREE if assignment != "--set"])
+    train(data, folder / "run", config=config, progress=False)
+    torch.set_num_threads(threads)
+    return folder
+
+
+@pytest.fixture
+def data(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(whole / "reviews.csv", tmp_path))
+
+
+@pytest.fixture
+def stopped(cli: Cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that got Ctrl-C in its second epoch."""
+    run, seen = data.parent / "run", []
+    add = fit.Meter.add
+
+    def stop_later(*arguments: object) -> None:
+        add(*arguments)  # type: ignore[arg-type]
+        seen.append(1)
+        if len(seen) == 11:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fit.Meter, "add", stop_later)
+        result = cli("train", data, "--out", run, "--quiet", *THREE)
+    assert result.code == 130
+    assert result.err == (
+        f"emhrnn: interrupted; {run} holds the best model so far (epoch 1 of 1 that were done); go on with: "
+        f"emhrnn train --out {run} --resume\n"
+    )
+    assert len(seen) == 11
+    return run
+
+
+def saved(run: Path) -> list[Path]:
+    return checkpointing.files(run / "checkpoint")
+
+
+def snapshot(run: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(run)): path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+
+
+def test_ctrl_c_and_resume_end_as_if_nothing_had_happened(cli: Cli, whole: Path, data: Path, stopped: Path) -> None:
+    assert "--resume" in cli.error("train", data, "--out", stopped, *THREE)
+    assert load_tensors(saved(stopped)[0])[1]["progress"]["position"]["step"] == 11
+    data.unlink()  # the run has what it needs
+    cli.ok("train", "--out", stopped, "--resume", "--quiet")
+    check_equal(whole / "run", stopped)
+
+
+def test_the_same_command_with_resume_is_a_resume(cli: Cli, whole: Path, data: Path, stopped: Path) -> None:
+    cli.ok("train", data, "--out", stopped, "--resume", "--quiet", *THREE)
+    check_equal(whole / "run", stopped)
+
+
+def test_resume_without_a_run_starts_one(cli: Cli, whole: Path, data: Path, tmp_path: Path) -> None:
+    cli.ok("train", data, "--out", tmp_path / "run", "--resume", "--quiet", *THREE)
+    check_equal(whole / "run", tmp_path / "run")
+    assert "there is no run at" in cli.error("train", "--out", tmp_path / "none", "--resume")
+    assert "no data was given" in cli.error("train", "--out", tmp_path / "none")
+    both = cli.error("train", data, "--out", tmp_path / "run", "--resume", "--overwrite")
+    assert "resume goes on with the run, overwrite replaces it" in both
+
+
+def test_sgd_on_a_prepared_corpus_that_gets_more_epochs(cli: Cli, data: Path, tmp_path: Path) -> None:
+    corpus, run = tmp_path / "corpus", tmp_path / "run"
+    cli.ok("prepare", data, "--out", corpus, "--quiet")
+    # A constant learning rate: else the number of epochs decides about every step.
+    settings = [*THREE, "--set", "training.optimizer=sgd", "--set", "training.decay=none", "--valid", data, "--quiet"]
+    cli.ok("train", corpus, "--out", tmp_path / "whole", *settings)
+    cli.ok("train", corpus, "--out", run, *settings, "--set", "training.epochs=1")
+    described = json.loads((run / "config.json").read_text())["data"]
+    assert described["train"]["corpus"] == str(corpus.resolve())
+    assert described["valid"]["corpus"] == "corpus/valid"
+    cli.ok("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=3")
+    check_equal(tmp_path / "whole", run)
+    tensors = load_tensors(saved(run)[0])[0]
+    assert {name.split("/")[1] for name in tensors if name.startswith("optimizer/")} == {"momentum_buffer"}
+
+
+def test_a_finished_run_says_so_and_trains_on_when_given_more_epochs(
+    cli: Cli, whole: Path, data: Path, tmp_path: Path
+) -> None:
+    run = Path(shutil.copytree(whole / "run", tmp_path / "run"))
+    before = snapshot(run)
+    assert (
+        "is finished; --set training.epochs=N with more than 3 trains on"
+        in cli.ok("train", data, "--out", run, "--resume", "--quiet", *THREE).out
+    )
+    assert snapshot(run) == before
+    cli.ok("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=5", "--set", "training.patience=9")
+    assert len((run / "history.jsonl").read_text().splitlines()) == 5
+    assert "is finished" in cli.ok("train", "--out", run, "--resume", "--quiet").out
+    shutil.rmtree(run / "checkpoint")
+    assert "is finished" in cli.ok("train", "--out", run, "--resume", "--quiet").out
+    more = cli.error("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=6")
+    assert "has no checkpoint to go on from" in more
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_lost(
+    cli: Cli, data: Path, stopped: Path, whole: Path, tmp_path: Path
+) -> None:
+    before = snapshot(stopped)
+    resume = ["train", "--out", stopped, "--resume", "--quiet"]
+    changed = cli.error(*resume, "--set", "training.learning_rate=0.5")
+    assert "training.learning_rate = 0.5, but" in changed
+    assert "was started with 0.002" in changed
+    assert "model.name = 'hn-att', but" in cli.error(*resume, "--model", "hn-att")
+    assert "is to be read as {'label': 'label'}" in cli.error(*resume, data, "--label-column", "label")
+    assert "does not exist" in cli.error(*resume, tmp_path / "missing.csv")
+    other = write_reviews(tmp_path / "other.csv", 61)
+    assert "is not the data that" in cli.error(*resume, other)
+    data.write_text(data.read_text().replace("soup", "bread", 1))
+    assert "was changed since (the checksums differ)" in cli.error(*resume, data)
+    assert snapshot(stopped) == before
+    cli.ok(*resume)
+    check_equal(whole / "run", stopped)
+
+
+def test_a_corpus_in_the_run_that_was_changed(cli: Cli, stopped: Path) -> None:
+    corpus, before = stopped / "corpus" / "train", snapshot(stopped / "checkpoint")
+    content = bytearray((corpus / "data.arrow").read_bytes())
+    content[len(content) // 2] ^= 1
+    (corpus / "data.arrow").write_bytes(content)
+    assert "data.arrow is damaged (its checksum differs)" in cli.error("train", "--out", stopped, "--resume")
+    cli.ok("prepare", write_reviews(stopped.parent / "o.csv", 62), "--out", stopped.parent / "o", "--quiet")
+    shutil.rmtree(corpus)
+    shutil.copytree(stopped.parent / "o", corpus)
+    assert "was saved with other data than now" in cli.error("train", "--out", stopped, "--resume")
+    assert snapshot(stopped / "checkpoint") == before
+
+
+def test_settings_of_the_run_that_were_changed(cli: Cli, stopped: Path) -> None:
+    described = json.loads((stopped / "config.json").read_text())
+    described["config"]["model"]["dropout"] = 0.5
+    (stopped / "config.json").write_text(json.dumps(described))
+    assert "was saved with other settings than now" in cli.error("train", "--out", stopped, "--resume")
+    del described["data"]
+    (stopped / "config.json").write_text(json.dumps(described))
+    assert "does not say how to go on" in cli.error("train", "--out", stopped, "--resume")
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped bit", "garbage"])
+def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(
+    cli: Cli, stopped: Path, whole: Path, damage: str
+) -> None:
+    newest, _ = saved(stopped)
+    content = bytearray(newest.read_bytes())
+    content[-5] ^= 1
+    newest.write_bytes({"cut": content[:-9], "flipped bit": content, "garbage": b"\x80\x04 garbage"}[damage])
+    result = cli.ok("train", "--out", stopped, "--resume", "--quiet")
+    assert f"{newest} is damaged" in result.err
+    assert "the checkpoint before it is tried" in result.err
+    check_equal(whole / "run", stopped)
+
+
+def test_no_checkpoint_that_can_be_read(cli: Cli, stopped: Path) -> None:
+    for path in saved(stopped):
+        path.write_bytes(b"")
+    result = cli("train", "--out", stopped, "--resume", "--quiet")
+    assert result.code == 2
+    assert "no other checkpoint is there: train anew with --overwrite" in result.err
+
+
+def test_a_checkpoint_of_a_newer_version(cli: Cli, stopped: Path, whole: Path) -> None:
+    newest = saved(stopped)[0]
+    tensors, note = load_tensors(newest)
+    whole_note = newest.read_bytes()
+    save_tensors(newest, tensors, {**note, "version": 2})
+    before = snapshot(stopped)
+    message = cli.error("train", "--out", stopped, "--resume")
+    assert "has version 2 of the checkpoint format, this emhrnn reads version 1; install the emhrnn that" in message
+    assert snapshot(stopped) == before
+    newest.write_bytes(whole_note)
+    cli.ok("train", "--out", stopped, "--resume", "--quiet")
+    check_equal(whole / "run", stopped)
+
+
+@pytest.mark.parametrize("why", [errno.ENOSPC, errno.EROFS])
+def test_a_full_disk_or_a_read_only_folder(
+    cli: Cli, stopped: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, why: int
+) -> None:
+    before, sync = snapshot(stopped / "checkpoint"), os.fsync
+
+    def fail(descriptor: int) -> None:
+        if "step-" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(why, os.strerror(why))
+        sync(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        message = cli.error("train", "--out", stopped, "--resume", "--quiet")
+    assert f"cannot save a checkpoint to {stopped / 'checkpoint'}: {os.strerror(why)}" in message
+    assert "the last good one is intact" in message
+    assert snapshot(stopped / "checkpoint") == before
+    cli.ok("train", "--out", stopped, "--resume", "--quiet")
+    check_equal(whole / "run", stopped)
+
+
+def test_a_loss_that_is_not_a_number_leaves_batch_and_checkpoint(
+    cli: Cli, stopped: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from emhrnn.training.em_objective import EMObjective
+
+    before, loss = snapshot(stopped / "checkpoint"), EMObjective.loss
+
+    def explode(self: EMObjective, batch: object, epoch: int, step: int) -> object:
+        value, notes = loss(self, batch, epoch, step)  # type: ignore[arg-type]
+        return (value * float("nan") if step == 13 else value), notes
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EMObjective, "loss", explode)
+        message = cli.error("train", "--out", stopped, "--resume", "--quiet")
+    assert "loss or gradient is nan at epoch 1" in message
+    assert "the last checkpoint is intact" in message
+    assert "words" in load_tensors(stopped / "bad-batch.safetensors")[0]
+    assert snapshot(stopped / "checkpoint") == before
+    (stopped / "bad-batch.safetensors").unlink()
+    cli.ok("train", "--out", stopped, "--resume", "--quiet")
+    check_equal(whole / "run", stopped)
+
+
+def test_a_kill_during_preparation_does_not_block_the_place(cli: Cli, data: Path, whole: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "corpus" / ".train.abcd.partial").mkdir(parents=True)
+    (run / "unfinished").touch()
+    cli.ok("train", data, "--out", run, "--quiet", *THREE)
+    check_equal(whole / "run", run)
+    assert list((run / "corpus").iterdir()) == [run / "corpus" / "train"]
+    mine = tmp_path / "mine" / "corpus"
+    mine.mkdir(parents=True)  # a folder of somebody else's, of the same name
+    assert "exists and is not empty" in cli.error("train", data, "--out", mine.parent, *THREE)
+
+
+def test_sigterm_saves_and_ends_with_143(data: Path, whole: Path, cli: Cli) -> None:
+    run = data.parent / "run"
+    command = [sys.executable, "-m", "emhrnn", "train", data, "--out", run, "--quiet", *THREE]
+    frequent = ["--set", "training.checkpoint_seconds=0"]
+    with subprocess.Popen([*command, *frequent], stderr=subprocess.PIPE, text=True) as process:
+        while not saved(run) and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+    if process.returncode:  # else it was faster than we
+        assert process.returncode == 143
+        assert err.startswith(f"emhrnn: terminated; {run} holds ")
+        assert err.endswith(f"go on with: emhrnn train --out {run} --resume\n")
+        cli.ok("train", "--out", run, "--resume", "--quiet")
+    check_equal(whole / "run", run)
