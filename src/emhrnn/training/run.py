@@ -101,7 +101,11 @@ def fixed_settings(config: Config) -> str:
 
 
 def describe(folder: Path, run: Run, **facts: Any) -> None:
-    """Write everything of the run folder but the weights; `facts` are kept as given (data, command, ...)."""
+    """Write everything of the run folder but the weights; `facts` are kept as given (data, command, ...). The
+    description comes last: where it is, the rest is there, too."""
+    run.vocabulary.save(folder / VOCABULARY)
+    if run.users or run.products:
+        write_json(folder / IDS, {"users": run.users, "products": run.products})
     write_json(
         folder / CONFIG,
         {
@@ -121,9 +125,6 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
             **facts,
         },
     )
-    run.vocabulary.save(folder / VOCABULARY)
-    if run.users or run.products:
-        write_json(folder / IDS, {"users": run.users, "products": run.products})
 
 
 def save_weights(folder: Path, run: Run, epoch: int) -> None:
