@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.layers import LSTM, forest_lstm, forest_states, pack, row_dots, state_slopes
+from emhrnn.layers import LSTM, forest_lstm, forest_states, lstm_pass, pack, row_dots
 from emhrnn.layers.native import native_kernels
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 
@@ -27,7 +27,7 @@ def test_slopes_of_the_states_handed_on(lengths, hidden, seed) -> None:
     lstm = LSTM(4, hidden, generator=generator).double()
     offsets = offsets_of(lengths)
     x, dh = (torch.randn(sum(lengths), n, generator=generator, dtype=torch.float64) for n in (4, hidden))
-    slopes = state_slopes(lstm, x, dh, pack(offsets))
+    slopes = lstm_pass(lstm, x, pack(offsets)).state_slopes(dh)
     for begin, end in itertools.pairwise(offsets):
         zeros = x.new_zeros(hidden)
         states = run(lstm, x[begin:end].detach(), zeros, zeros)
@@ -51,6 +51,8 @@ def test_both_back_ends_agree(lengths, hidden, seed) -> None:
     for native in (True, False):
         with native_kernels(native):
             h, c = forest_states(lstm, *forest)
-            results.append((*state_slopes(lstm, x, dh, order), row_dots(dh, rows, dh, rows.flip(0)), h, c))
+            done = lstm_pass(lstm, x, order)
+            torch.testing.assert_close(done.h, lstm(x, order).detach())
+            results.append((*done.state_slopes(dh), row_dots(dh, rows, dh, rows.flip(0)), h, c))
             torch.testing.assert_close(h, forest_lstm(lstm, *forest).detach())
     torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)

@@ -16,6 +16,8 @@ Z, moved by their slopes in (h, c). With w the weights before they are divided b
                    / (sum over path of w + sum over tail of beta)
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
@@ -25,12 +27,13 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em import configurations
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.likelihood import BUDGET, batch_labels, bytes_per_state, phrase_vectors
-from emhrnn.em.plan import chunks, make_sentence_plan
+from emhrnn.em.plan import Chunk, chunks, make_sentence_plan
 from emhrnn.em.sentence_plan import SentencePlan
+from emhrnn.layers.attention import attend
 from emhrnn.layers.forest import forest_states
 from emhrnn.layers.packing import pack
 from emhrnn.layers.row_dots import row_dots
-from emhrnn.layers.state_slopes import state_slopes
+from emhrnn.layers.state_slopes import lstm_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
 
@@ -46,44 +49,79 @@ def first_order_likelihood(
     budget: int = BUDGET,
 ) -> Float[Tensor, "blocks configurations"]:
     """As `configuration_likelihood`, approximately."""
-    labels = batch_labels(batch)
+    if not len(blocks):
+        return states.h1.new_zeros(0, 1 << blocks.length)
+    expansion = _expand(model, batch, states, z)
     parts = []
     for chunk in chunks(batch, blocks, bytes_per_state=bytes_per_state(model), budget=budget, per_document=False):
         words = chunk.word_range
         plan = make_sentence_plan(chunk.batch, z[words], chunk.blocks)
         q = phrase_vectors(states.h1[words], states.scores[words], plan)  # (segments, word_features)
-        log_p, gain = _gains(model, chunk.batch, q, plan, labels[chunk.document_range])
-        parts.append(_add_up(log_p, gain, plan, chunk.blocks, z[words]))
-    return torch.cat(parts) if parts else states.h1.new_zeros(0, 1 << blocks.length)
+        here = expansion.part(batch, z, chunk)
+        parts.append(_add_up(here.log_p, _gains(model, chunk.batch, q, plan, here), plan, chunk.blocks, z[words]))
+    return torch.cat(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """log p(y | Z) and its gradients: in the sentence vectors, and in the state (h, c) behind each phrase of Z."""
+
+    log_p: Float[Tensor, " documents"]
+    g: Float[Tensor, "sentences phrase_size"]
+    slope_h: Float[Tensor, "phrases phrase_size"]
+    slope_c: Float[Tensor, "phrases phrase_size"]
+
+    def part(self, batch: Batch, z: Bool[np.ndarray, " words"], chunk: Chunk) -> "Expansion":
+        """That of the documents of a chunk."""
+        sentences = slice(*batch.document_offsets[[chunk.document_range.start, chunk.document_range.stop]])
+        first = np.count_nonzero(z[: chunk.word_range.start])
+        phrases = slice(first, first + np.count_nonzero(z[chunk.word_range]))
+        return Expansion(
+            self.log_p[chunk.document_range], self.g[sentences], self.slope_h[phrases], self.slope_c[phrases]
+        )
+
+
+def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"]) -> Expansion:
+    """One pass, forward and backward, for all documents; they do not mix, so one sum will do."""
+    ends = np.concatenate([[0], np.flatnonzero(z) + 1])
+    offsets = np.searchsorted(ends, batch.sentence_offsets)  # the phrases of each sentence
+    q, _ = attend(states.h1.detach(), states.scores.detach(), torch.from_numpy(ends))  # (phrases, word_features)
+    phrases = lstm_pass(model.phrase_layer, q, pack(offsets))
+    with torch.enable_grad():
+        h2 = phrases.h.detach().requires_grad_()  # (phrases, phrase_size)
+        s, _ = model.phrase_attention(h2, torch.from_numpy(offsets))
+        log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
+        g, d_h2 = torch.autograd.grad(log_p.sum(), (s, h2))
+    return Expansion(log_p.detach(), g, *phrases.state_slopes(d_h2))
 
 
 def _gains(
-    model: EMHRNN, batch: Batch, q: Float[Tensor, "segments word_features"], plan: SentencePlan, labels: Tensor
-) -> tuple[Float[Tensor, " documents"], Float[np.ndarray, " variants"]]:
-    """log p(y | Z), and what each sentence variant adds to it."""
-    sentences = torch.from_numpy(plan.sentences)
-    inputs, nodes = torch.from_numpy(plan.phrases.inputs), torch.from_numpy(plan.path_nodes)
+    model: EMHRNN,
+    batch: Batch,
+    q: Float[Tensor, "segments word_features"],
+    plan: SentencePlan,
+    expansion: Expansion,
+) -> Float64[np.ndarray, " variants"]:
+    """What each sentence variant adds to log p(y | Z)."""
+    trie = plan.phrases
+    inputs, nodes = torch.from_numpy(trie.inputs), torch.from_numpy(plan.path_nodes)
     h, c = forest_states(
-        model.phrase_layer, q, inputs, torch.from_numpy(plan.phrases.parents), plan.phrases.level_sizes
-    )  # (nodes, phrase_size)
+        model.phrase_layer, q, inputs, torch.from_numpy(trie.parents), trie.level_sizes
+    )  # (nodes, ...)
     scores = model.phrase_attention.scores(h)  # (nodes,)
-
     offsets = plan.path_offsets[: batch.n_sentences + 1]  # of the phrases of Z
-    of_z = nodes[: offsets[-1]]  # their nodes
-    h_z, c_z = h.index_select(0, of_z), c.index_select(0, of_z)  # (phrases, phrase_size)
-    log_p, g, dh = _value_and_gradients(model, batch, h_z, offsets, labels)
-    q_z = q.index_select(0, inputs.index_select(0, of_z))
-    slopes = state_slopes(model.phrase_layer, q_z, dh, pack(offsets))  # of h and c behind each phrase
 
-    joins = torch.from_numpy(plan.joins)
-    last = nodes.index_select(0, torch.from_numpy(plan.path_offsets[1:] - 1))  # (variants,) each path's last node
-    moved = row_dots(h, last, slopes[0], joins) + row_dots(c, last, slopes[1], joins)
-    unmoved = (h_z * slopes[0] + c_z * slopes[1]).sum(1)  # (phrases,)
+    def along_slopes(node: Int64[Tensor, " n"], phrase: Int64[Tensor, " n"]) -> Float64[np.ndarray, " n"]:
+        along = row_dots(h, node, expansion.slope_h, phrase) + row_dots(c, node, expansion.slope_c, phrase)
+        return along.double().numpy()
+
+    last = nodes.index_select(0, torch.from_numpy(plan.path_offsets[1:] - 1))  # each path's last node
+    unmoved = along_slopes(nodes[: offsets[-1]], torch.arange(offsets[-1]))  # (phrases,)
+    tail_move = along_slopes(last, torch.from_numpy(plan.joins)) - unmoved[plan.joins]  # (variants,)
     of_node = torch.empty_like(inputs)  # the sentence that each node belongs to
-    of_node[nodes] = torch.repeat_interleave(sentences, torch.from_numpy(np.diff(plan.path_offsets)))
-    values = row_dots(h, torch.arange(len(h)), g, of_node)  # (nodes,)
-    tail_move = moved.numpy().astype(np.float64) - unmoved.numpy()[plan.joins]
-    return log_p, _pooled_gains(plan, offsets, scores.double().numpy(), values.double().numpy(), tail_move)
+    of_node[nodes] = torch.from_numpy(np.repeat(plan.sentences, np.diff(plan.path_offsets)))
+    values = row_dots(h, torch.arange(len(h)), expansion.g, of_node)  # (nodes,)
+    return _pooled_gains(plan, offsets, scores.double().numpy(), values.double().numpy(), tail_move)
 
 
 def _pooled_gains(
@@ -120,23 +158,6 @@ def _tails(
     ends = np.repeat(sums[:, offsets[1:] - 1], np.diff(offsets), axis=1)
     weight, value = ends - sums
     return np.maximum(weight, 0), value, np.add.reduceat(beta * values, offsets[:-1])
-
-
-def _value_and_gradients(
-    model: EMHRNN,
-    batch: Batch,
-    h_z: Float[Tensor, "phrases phrase_size"],
-    offsets: Int64[np.ndarray, " sentences_plus_1"],
-    labels: Tensor,
-) -> tuple[Float[Tensor, " documents"], Float[Tensor, "sentences phrase_size"], Float[Tensor, "phrases phrase_size"]]:
-    """log p(y | Z), and its gradients in sentence vectors and phrase outputs. Documents do not mix: one sum will do."""
-    with torch.enable_grad():
-        h_z = h_z.requires_grad_()
-        s, _ = model.phrase_attention(h_z, torch.from_numpy(offsets))
-        log_p = log_likelihood(model.classify(batch, s)[0], labels)
-        g, dh = torch.autograd.grad(log_p.sum(), (s, h_z))
-    h_z.requires_grad_(False)
-    return log_p.detach(), g, dh
 
 
 def _add_up(

@@ -19,7 +19,7 @@ from emhrnn.em.document_plan import DocumentPlan, plan_documents
 from emhrnn.em.native_plan import native_plan
 from emhrnn.em.sentence_plan import SentencePlan, flip_keys, plan_sentences
 
-PHRASES_PER_SENTENCE, PHRASES_TO_JOIN = 8, 2  # guesses for the byte budget
+PHRASES_PER_SENTENCE, PHRASES_TO_JOIN = 8, 4  # guesses for the byte budget
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,13 +21,14 @@ from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.pairs import pair_attention
 from emhrnn.layers.row_dots import row_dots
-from emhrnn.layers.state_slopes import state_slopes
+from emhrnn.layers.state_slopes import LSTMPass, lstm_pass
 
 __all__ = [
     "GRU",
     "LSTM",
     "AttentionPool",
     "Bidirectional",
+    "LSTMPass",
     "LearnedRows",
     "Packing",
     "attend",
@@ -36,8 +37,8 @@ __all__ = [
     "forest_lstm",
     "forest_states",
     "linear",
+    "lstm_pass",
     "pack",
     "pair_attention",
     "row_dots",
-    "state_slopes",
 ]

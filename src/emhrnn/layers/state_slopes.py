@@ -7,31 +7,64 @@
 It is the backward scan, stopped at the states instead of the weights.
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from emhrnn.layers.cell import cell_slopes
 from emhrnn.layers.lstm import LSTM, scan
-from emhrnn.layers.native import kernels_for
+from emhrnn.layers.native import Kernels, kernels_for
 from emhrnn.layers.packing import Packing
 
 
+@dataclass(frozen=True, eq=False)
+class LSTMPass:
+    """What an LSTM made of its input, with all that its slopes need; gates and c in the order of the back end."""
+
+    lstm: LSTM
+    packing: Packing
+    h: Float[Tensor, "n H"]
+    gates: Float[Tensor, "n four_H"]
+    c: Float[Tensor, "n H"]
+    kernels: Kernels | None
+
+    @torch.no_grad()
+    def state_slopes(self, dh: Float[Tensor, "n H"]) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
+        """Gradients of the (h, c) that each row hands on, given the outputs' own gradients dh. The last row of a
+        sequence hands nothing on: zeros."""
+        weight = self.lstm.state_weight
+        if self.kernels:
+            return self.kernels.state_slopes(
+                self.packing, weight.contiguous(), self.gates, self.c, self.h, dh.contiguous()
+            )
+        return _slopes(weight, self.gates, self.c, dh, self.packing)
+
+
 @torch.no_grad()
-def state_slopes(
-    lstm: LSTM, x: Float[Tensor, "n D"], dh: Float[Tensor, "n H"], packing: Packing
-) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
-    """Gradients of the (h, c) that each row hands on, given the outputs' own gradients dh. The last row of a sequence
-    hands nothing on: zeros."""
+def lstm_pass(lstm: LSTM, x: Float[Tensor, "n D"], packing: Packing) -> LSTMPass:
+    """One run of the layer, without gradients of its own."""
     if kernels := kernels_for(x, lstm.state_weight):
-        return kernels.state_slopes(packing, lstm.project(x), lstm.state_weight.contiguous(), dh.contiguous())
-    return _slopes(lstm, x, dh, packing)
+        weights = (tensor.contiguous() for tensor in (lstm.input_weight, lstm.state_weight, lstm.bias))
+        h, gates, c = kernels.recurrent_forward("lstm", packing, x.contiguous(), None, None, *weights, keep=True)
+        assert gates is not None
+        assert c is not None
+        return LSTMPass(lstm, packing, h, gates, c, kernels)
+    gates = lstm.project(x).index_select(0, packing.order)
+    h, c = scan(gates, lstm.state_weight, packing)
+    return LSTMPass(lstm, packing, h.index_select(0, packing.inverse), gates, c, None)
 
 
-def _slopes(lstm: LSTM, x: Tensor, dh: Tensor, packing: Packing) -> tuple[Tensor, Tensor]:
-    H = lstm.hidden_size
-    gates, dh = lstm.project(x).index_select(0, packing.order), dh.index_select(0, packing.order)
-    _, c = scan(gates, lstm.state_weight, packing)
+def _slopes(
+    state_weight: Float[Tensor, "four_H H"],
+    gates: Float[Tensor, "n four_H"],
+    c: Float[Tensor, "n H"],
+    dh: Float[Tensor, "n H"],
+    packing: Packing,
+) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
+    H = c.shape[1]
+    dh = dh.index_select(0, packing.order)
     sizes = packing.batch_sizes.tolist()
     c_prev = torch.cat([torch.zeros_like(c[: sum(sizes[:1])]), c.index_select(0, packing.previous)])
     slopes, through_h = cell_slopes(gates, c, c_prev)
@@ -45,6 +78,6 @@ def _slopes(lstm: LSTM, x: Tensor, dh: Tensor, packing: Packing) -> tuple[Tensor
         d_gates[:, : 3 * H].view(-1, 3, H).mul_(d_c_t.unsqueeze(1))
         d_gates[:, 3 * H :].mul_(d_h_t)
         before = slice(begin - sizes[step - 1], begin - sizes[step - 1] + sizes[step])  # the same sequences
-        torch.mm(d_gates, lstm.state_weight, out=d_h[before])
+        torch.mm(d_gates, state_weight, out=d_h[before])
         torch.mul(d_c_t, gates[begin:end, H : 2 * H], out=d_c[before])
     return d_h.index_select(0, packing.inverse), d_c.index_select(0, packing.inverse)

@@ -107,14 +107,13 @@ class Kernels:
     def state_slopes(
         self,
         packing: Packing,
-        projection: Float[Tensor, "n four_H"],
         state_weight: Float[Tensor, "four_H H"],
+        gates: Float[Tensor, "n four_H"],
+        c: Float[Tensor, "n H"],
+        h: Float[Tensor, "n H"],
         dh: Float[Tensor, "n H"],
     ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
         """Of an LSTM: gradients of the h and c that each row hands on to the next."""
-        h, gates, c = self.recurrent_forward(
-            "lstm", packing, None, projection, None, None, state_weight, None, keep=True
-        )
         behind = h.new_empty(2, *h.shape)
         self._call(
             "recurrent_backward", CELLS["lstm"], *_sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
