@@ -83,6 +83,11 @@ class Monitor:
             self._compared += int(free.sum())
             self._flips += int((z != before)[free].sum())
 
+    @property
+    def empty(self) -> bool:
+        """True while there is nothing to sum up, as in epochs that learn no boundaries."""
+        return self._words == 0
+
     def summary(self) -> Segmentation:
         free = max(self._free, 1)
         result = Segmentation(

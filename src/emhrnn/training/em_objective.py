@@ -28,6 +28,8 @@ from emhrnn.training.label_loss import LabelLoss, labels_of
 from emhrnn.training.schedule import phase
 from emhrnn.training.state import Purpose, numpy_generator, torch_generator
 
+WITNESSES = 200  # documents, from all over the corpus, on which the threshold is set at the end of an epoch
+
 
 class EMObjective:
     """Keeps what EM remembers between steps: the threshold on pi (in the model) and, where the imputation wants it,
@@ -43,6 +45,7 @@ class EMObjective:
         )
         self.cache = SegmentationCache(corpus.lengths)
         self.monitor = Monitor()
+        self.witness = corpus.batch(np.unique(np.linspace(0, len(corpus) - 1, WITNESSES).astype(np.int64)))
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Float[Tensor, ""], dict[str, float]]:
         dropout = torch_generator(self.seed, Purpose.DROPOUT, step)
@@ -51,16 +54,30 @@ class EMObjective:
         current = phase(self.config, epoch)
         if self.model.rule is not None:
             return self._theta(batch, states, self.model.rule(batch), dropout), {}
-        self._keep_rate(batch, states, step)
+        self._follow_rate(batch, states, step)
         if current == "warm-up":
             z = segmentation.random(batch, self.config.rate, generator)
-            return self._theta(batch, states, z, dropout), {}
+            loss, notes = self._theta(batch, states, z, dropout), dict[str, float]()
+        else:
+            loss, notes = self._em(batch, states, dropout, generator, indicator_only=current == "indicator")
+        self._hold_rate(batch, states, step)
+        return loss, notes
+
+    def _em(
+        self,
+        batch: Batch,
+        states: WordStates,
+        dropout: torch.Generator,
+        generator: np.random.Generator,
+        *,
+        indicator_only: bool,
+    ) -> tuple[Float[Tensor, ""], dict[str, float]]:
         zhat = self._impute(batch, states)
         e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
         self._remember(batch, zhat, e, states)
-        pi_loss = self._pi(batch, states, e, alone=current == "indicator")
+        pi_loss = self._pi(batch, states, e, alone=indicator_only)
         notes = {"log_evidence": float(e.log_evidence.mean())}
-        if current == "indicator":
+        if indicator_only:
             return pi_loss, notes
         if self.config.theta == "all" and e.posterior is not None:
             theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior)
@@ -70,7 +87,13 @@ class EMObjective:
         return theta_loss + pi_loss, {**notes, "label_loss": float(theta_loss.detach())}
 
     def end_epoch(self) -> dict[str, float]:
-        """The degeneracy monitor's numbers of the epoch."""
+        """Sets the threshold by what the model says without dropout. The degeneracy monitor's numbers of the epoch."""
+        if self.config.impute != "prior" and self.model.rule is None:
+            with torch.no_grad():
+                a = self.model.words(self.witness).a
+            self.model.threshold.fill_(rate_threshold(self.witness, a, self.config.rate))
+        if self.monitor.empty:
+            return {}
         summary = self.monitor.summary().to_dict()
         return {name: value for name, value in summary.items() if np.isfinite(value)}
 
@@ -108,16 +131,21 @@ class EMObjective:
             return by_rate
         return self.cache.read(batch, by_rate)
 
-    @torch.no_grad()
-    def _keep_rate(self, batch: Batch, states: WordStates, step: int) -> None:
-        """Hold the mean of pi at the rate, by the indicator's bias; and let the threshold of `segment` follow the
-        quantile that keeps the rate. The first batch sets both, later ones move them."""
-        if self.config.hold_rate:
-            shift = rate_shift(batch, states.a, self.config.rate)
-            self.model.indicator.bias.sub_(max(0.2, 1 / (step + 1)) * shift)
+    def _follow_rate(self, batch: Batch, states: WordStates, step: int) -> None:
+        """The threshold of `segment` follows the quantile that keeps the rate; the first batch sets it."""
         if self.config.impute != "prior":
             wanted = rate_threshold(batch, states.a, self.config.rate)
             self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, max(0.1, 1 / (step + 1))))
+
+    @torch.no_grad()
+    def _hold_rate(self, batch: Batch, states: WordStates, step: int) -> None:
+        """Move the indicator's bias to where the mean of pi is the rate, and the threshold with it. After the E-step,
+        which must see logits and threshold of the same bias."""
+        if self.config.hold_rate:
+            shift = max(0.2, 1 / (step + 1)) * rate_shift(batch, states.a, self.config.rate)
+            self.model.indicator.bias.sub_(shift)
+            if self.config.impute != "prior":
+                self.model.threshold.sub_(shift)
 
     def _most_probable(self, zhat: Bool[np.ndarray, " words"], e: EStep) -> Bool[np.ndarray, " words"]:
         """Boundaries where the posterior exceeds the threshold that holds for the prior, so that the rate is kept."""

@@ -99,10 +99,11 @@ def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus) -> Scores:
     metric, objective = run.config.training.metric, now.objective
     if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
         now.best = Best()  # a model from before it learned its boundaries is not what was asked for
+    notes = objective.end_epoch()
     scores = validate(run, valid)
     is_best = now.best.update(step.epoch, -scores.loss if metric == "loss" else getattr(scores, metric))
     name = phase(run.config.em, step.epoch)
-    now.epochs.append(now.meter.end_epoch(step, scores, name, is_best, objective.end_epoch()))
+    now.epochs.append(now.meter.end_epoch(step, scores, name, is_best, notes))
     return scores
 
 

@@ -23,7 +23,7 @@ class Objective(Protocol):
         """To be differentiated; and what there is to say about the batch, as named numbers."""
 
     def end_epoch(self) -> dict[str, float]:
-        """What there is to say about the epoch, as named numbers."""
+        """Get the model ready to be validated; and what there is to say about the epoch, as named numbers."""
 
     def settled(self, epoch: int) -> bool:
         """True when the schedule has nothing new to come, so that early stopping may decide."""

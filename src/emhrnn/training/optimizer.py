@@ -50,6 +50,8 @@ class Optimizer:
     def clip(self, largest: float) -> float:
         """Scale all gradients down to a common norm of at most `largest`; the norm before."""
         gradients = [self._values(p) for p in self.parameters if p.grad is not None]
+        if not gradients:  # a step that moved its parameters itself, as Newton's does
+            return 0.0
         norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
         if norm > largest:
             torch._foreach_mul_(gradients, largest / norm)

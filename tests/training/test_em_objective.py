@@ -1,0 +1,98 @@
+"""What EM training promises: every variant of it trains, the rate is held, and phases do what they say."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.training.config import make_config
+from emhrnn.training.data import embedding_table
+from emhrnn.training.fit import fit
+from emhrnn.training.run import Run, new_run
+
+SMALL = ("model.embedding_size=10", "model.word_size=6", "model.phrase_size=6", "model.sentence_size=6")
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    reviews = list(generate_reviews(60, seed=0))
+    return Corpus.from_texts([r.text for r in reviews], [r.label for r in reviews], min_count=2)
+
+
+def make_run(corpus: Corpus, *settings: str) -> Run:
+    config = make_config(assignments=[*SMALL, "training.batch_words=1500", *settings])
+    table = embedding_table(config, corpus.vocabulary, None)
+    return new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
+
+
+def parameters(run: Run, *, indicator: bool) -> dict[str, torch.Tensor]:
+    return {
+        name: p.detach().clone()
+        for name, p in run.model.named_parameters()
+        if name.startswith("indicator.") == indicator
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"em.theta": "all", "em.blocks": 2, "em.block_length": 3},
+        {"em.theta": "sample"},
+        {"em.impute": "prior", "em.hold_rate": "false"},
+        {"em.impute": "posterior"},
+        {"em.impute": "gibbs", "em.theta": "sample"},
+        {"em.newton": "true"},
+        {"em.detach_indicator": "true", "em.temperature": 0.5},
+        {"em.printed_q": "true"},
+        {"em.frozen_epochs": 1, "em.newton": "true"},
+        {"training.class_weight": "balanced", "training.label_smoothing": 0.1, "training.optimizer": "sgd"},
+    ],
+    ids=lambda settings: ", ".join(f"{name}={value}" for name, value in settings.items()),
+)
+def test_every_variant_trains(corpus: Corpus, settings: dict[str, Any]) -> None:
+    assignments = [f"{name}={value}" for name, value in settings.items()]
+    run = make_run(corpus, "training.epochs=2", "em.warmup_epochs=0", *assignments)
+    before = parameters(run, indicator=False)
+    result = fit(run, corpus, corpus, progress=False)
+    assert len(result.epochs) == 2
+    assert all(np.isfinite(epoch.train_loss) for epoch in result.epochs)
+    assert any(not torch.equal(before[name], p) for name, p in parameters(run, indicator=False).items())
+
+
+def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
+    run = make_run(corpus, "training.epochs=4", "em.warmup_epochs=1", "em.pace=50", "em.rate=0.3")
+    result = fit(run, corpus, corpus, progress=False)
+    last = result.epochs[-1].boundaries
+    words, ends = float(corpus.lengths.sum()), corpus.batch(np.arange(len(corpus))).n_sentences
+    wanted = (0.3 * words - ends) / (words - ends)  # of the free positions
+    assert last["pi_mean"] == pytest.approx(wanted, abs=0.05)
+    assert last["valid_mean_phrase"] == pytest.approx(1 / 0.3, rel=0.25)
+
+
+def test_phases(corpus: Corpus) -> None:
+    """Warm-up leaves pi flat but for its bias; the indicator phase moves pi alone."""
+    warm = make_run(corpus, "training.epochs=1", "em.warmup_epochs=1")
+    weight = warm.model.get_parameter("indicator.weight").detach().clone()
+    assert fit(warm, corpus, corpus, progress=False).epochs[0].boundaries.keys() <= {
+        "valid_mean_phrase",
+        "valid_longest_phrase",
+    }
+    assert torch.equal(weight, warm.model.get_parameter("indicator.weight"))
+
+    frozen = make_run(corpus, "training.epochs=1", "em.warmup_epochs=0", "em.frozen_epochs=1")
+    network, indicator = parameters(frozen, indicator=False), parameters(frozen, indicator=True)
+    fit(frozen, corpus, corpus, progress=False)
+    assert all(torch.equal(network[name], p) for name, p in parameters(frozen, indicator=False).items())
+    assert not torch.equal(indicator["indicator.weight"], frozen.model.get_parameter("indicator.weight"))
+
+
+def test_a_fixed_segmentation_learns_no_boundaries(corpus: Corpus) -> None:
+    run = make_run(corpus, "training.epochs=2", "model.segmentation=every-4")
+    result = fit(run, corpus, corpus, progress=False)
+    assert isinstance(run.model, EMHRNN)
+    assert result.scores.phrases is not None
+    assert result.scores.phrases.longest == 4
