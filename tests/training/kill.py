@@ -31,9 +31,9 @@ SYSTEMS = {
 }
 COMMON = [
     *[assignment for assignment in TINY if assignment != "--set"],
-    "training.epochs=4", "training.patience=4", "training.batch_words=150", "training.seed=5", "training.threads=1",
+    "training.epochs=3", "training.patience=4", "training.batch_words=150", "training.seed=5", "training.threads=1",
 ]  # fmt: skip
-MOMENTS = 60  # a process is killed at one of its first so many doings
+MOMENTS = 40  # a process is killed at one of its first so many doings
 
 # Imports once, then forks a process for every command that it reads: a line of JSON, the moment first.
 NURSERY = """
@@ -140,7 +140,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, Nursery() as nursery:
         folder = Path(name)
-        data = write_reviews(folder / "reviews.csv", 120)
+        data = write_reviews(folder / "reviews.csv", 80)
         for system in SYSTEMS:
             whole = uninterrupted(data, folder / system, system)
             left, runs = options.kills, 0

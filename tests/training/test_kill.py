@@ -17,7 +17,7 @@ def nursery() -> Iterator[Nursery]:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_resume_after_kills(nursery: Nursery, tmp_path: Path, system: str) -> None:
-    data = write_reviews(tmp_path / "reviews.csv", 120)
+    data = write_reviews(tmp_path / "reviews.csv", 80)
     whole = uninterrupted(data, tmp_path / "whole", system)
     assert killed(nursery, data, tmp_path / "killed", system, kills=3, seed=1) == 3
     check_equal(whole, tmp_path / "killed")
