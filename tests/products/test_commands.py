@@ -51,7 +51,7 @@ def test_train_evaluate_predict_explain_info(cli: Cli, tmp_path: Path) -> None:
     assert trained.err == ""
     assert trained.json["run"] == str(run)
     assert {path.name for path in run.iterdir()} == {
-        "config.json", "corpus", "history.jsonl", "metrics.json", "model.safetensors", "vocabulary.txt",
+        "checkpoint", "config.json", "corpus", "history.jsonl", "metrics.json", "model.safetensors", "vocabulary.txt",
     }  # fmt: skip
     scores = cli.ok("evaluate", run, data, "--json").json
     assert scores["documents"] == 24
