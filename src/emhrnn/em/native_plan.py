@@ -2,7 +2,6 @@
 whenever those are. The caller falls back to NumPy when this gives None."""
 
 import ctypes
-import logging
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -16,9 +15,8 @@ from emhrnn.em.blocks import Blocks
 from emhrnn.em.document_plan import DocumentPlan
 from emhrnn.em.sentence_plan import Forest, SentencePlan, find_parts
 from emhrnn.layers.native import kernels
-from emhrnn.layers.native.build import BuildError, load_library
+from emhrnn.layers.native.build import try_numeric_library
 
-log = logging.getLogger(__name__)
 SOURCE = Path(__file__).with_name("plan.cpp")
 ARRAYS = 21  # of a plan
 
@@ -89,10 +87,8 @@ class _Memory:
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    try:
-        library = load_library(SOURCE)
-    except BuildError as error:
-        log.warning("the E-step is planned in NumPy, a little slower: %s", error)
+    library = try_numeric_library(SOURCE, instead="the E-step is planned in NumPy")
+    if library is None:
         return None
     library.plan_make.restype = ctypes.c_void_p
     library.plan_free.restype = None

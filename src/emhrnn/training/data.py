@@ -190,7 +190,7 @@ def embedding_table(
     if vectors is not None:
         return torch.from_numpy(vectors.lookup(vocabulary, generator=generator))
     size = config.model.embedding_size
-    table = generator.normal(0, 0.1, (len(vocabulary), size)).astype(np.float32)
+    table = generator.normal(0, 0.4, (len(vocabulary), size)).astype(np.float32)
     return torch.from_numpy(table)
 
 

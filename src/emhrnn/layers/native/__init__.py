@@ -4,21 +4,20 @@
 `EMHRNN_NATIVE=0`. Then the torch layers serve, which give the same numbers to 1e-5; one log line says so.
 """
 
-import logging
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from emhrnn.layers.native.build import BuildError, load_library
+from emhrnn.layers.native.build import try_numeric_library
 from emhrnn.layers.native.library import Kernels
 
 __all__ = ["Kernels", "kernels", "kernels_for", "native_kernels"]
 
-log = logging.getLogger(__name__)
+SOURCE = Path(__file__).with_name("kernels.cpp")
 _enabled = True
 
 
@@ -46,11 +45,5 @@ def native_kernels(enabled: bool) -> Iterator[None]:
 
 @cache
 def _load() -> Kernels | None:
-    if os.environ.get("EMHRNN_NATIVE", "1") == "0":
-        log.info("EMHRNN_NATIVE=0: the pure torch layers are used")
-        return None
-    try:
-        return Kernels(load_library())
-    except BuildError as error:
-        log.warning("the pure torch layers are used, which are slower: %s", error)
-        return None
+    library = try_numeric_library(SOURCE, instead="the pure torch layers are used")
+    return None if library is None else Kernels(library)

@@ -47,8 +47,9 @@ def demo(
     say(f"\n{report.documents['test']:,} test documents\n" + aligned(rows))
     chance = report.chance_boundaries
     say(
-        f"\nPhrase ends found without ever being shown: F1 {percent(report.boundaries.f1)}"
-        + (f" (random ends of the same rate: {percent(chance.f1)})" if chance is not None else "")
+        f"\nPhrases are learned from the stars alone, to serve them. Their ends agree with the grammar's own at F1 "
+        f"{percent(report.boundaries.f1)}"
+        + (f"; random ends of the same rate: {percent(chance.f1)}" if chance is not None else "")
     )
     for explanation in report.explanations:
         say("")
