@@ -8,7 +8,13 @@ from emhrnn.evaluation.predict import predict
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import probabilities
 
-TEXTS = ["Good. Very good!", "Bad", "It was not bad at all, we liked it. " * 9, "a b c d e f g", "Fine. Fine. Fine."] * 4
+TEXTS = [
+    "Good. Very good!",
+    "Bad",
+    "It was not bad at all, we liked it. " * 9,
+    "a b c d e f g",
+    "Fine. Fine. Fine.",
+] * 4
 
 
 def test_order_and_precomputed_words() -> None:

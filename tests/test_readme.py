@@ -1,0 +1,67 @@
+"""The quick start of the README really runs, as it is printed there.
+
+A block is run when the line before its fence is `<!-- test: console -->` or `<!-- test: python -->`. All blocks run in
+order, in one folder that holds reviews.csv, test.csv, new.jsonl and letter.txt: a few generated reviews, so that the
+commands can stay as they are and still be quick.
+"""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emhrnn.corpus.reviews import Review, generate_reviews
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCK = re.compile(r"^<!-- test: (console|python) -->\n+```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def marked_blocks(text: str) -> list[tuple[str, str]]:
+    return [(kind, content) for kind, content in BLOCK.findall(text)]
+
+
+def commands(block: str) -> str:
+    """Of a console block: the lines after `$ `, without the output that is shown below them; else all of it."""
+    lines = block.splitlines()
+    prompted = [line[2:] for line in lines if line.startswith("$ ")]
+    return "\n".join(prompted or lines)
+
+
+def write_csv(path: Path, reviews: list[Review]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *((review.text, review.label) for review in reviews)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, reviews = tmp_path_factory.mktemp("readme"), list(generate_reviews(100, seed=0))
+    write_csv(folder / "reviews.csv", reviews[:70])
+    write_csv(folder / "test.csv", reviews[70:90])
+    (folder / "new.jsonl").write_text("".join(json.dumps({"text": review.text}) + "\n" for review in reviews[90:]))
+    (folder / "letter.txt").write_text(reviews[0].text)
+    return folder
+
+
+def test_the_readme_has_blocks_of_both_kinds() -> None:
+    assert {kind for kind, _ in marked_blocks(README.read_text(encoding="utf-8"))} == {"console", "python"}
+
+
+def test_the_marked_blocks_run(folder: Path) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for kind, block in marked_blocks(README.read_text(encoding="utf-8")):
+        program = ["bash", "-euo", "pipefail", "-c"] if kind == "console" else [sys.executable, "-c"]
+        code = commands(block) if kind == "console" else block
+        done = subprocess.run([*program, code], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True)
+        assert done.returncode == 0, f"{code}\n{done.stderr.decode()}"
+
+
+def test_commands_are_told_from_their_output() -> None:
+    assert commands("$ a --b\noutput\n$ c\n") == "a --b\nc"
+    assert commands("a   # why\nb\n") == "a   # why\nb"
+    text = "<!-- test: console -->\n```\na\n```\n\n```\nnot this\n```\n<!-- test: python -->\n\n```python\nb\n```\n"
+    assert marked_blocks(text) == [("console", "a\n"), ("python", "b\n")]
