@@ -16,6 +16,8 @@ Z, moved by their slopes in (h, c). With w the weights before they are divided b
                    / (sum over path of w + sum over tail of beta)
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,12 +89,25 @@ def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray,
     offsets = np.searchsorted(ends, batch.sentence_offsets)  # the phrases of each sentence
     q, _ = attend(states.h1.detach(), states.scores.detach(), torch.from_numpy(ends))  # (phrases, word_features)
     phrases = lstm_pass(model.phrase_layer, q, pack(offsets))
-    with torch.enable_grad():
+    with torch.enable_grad(), _parameters_fixed(model):
         h2 = phrases.h.detach().requires_grad_()  # (phrases, phrase_size)
         s, _ = model.phrase_attention(h2, torch.from_numpy(offsets))
         log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
         g, d_h2 = torch.autograd.grad(log_p.sum(), (s, h2))
     return Expansion(log_p.detach(), g, *phrases.state_slopes(d_h2))
+
+
+@contextmanager
+def _parameters_fixed(model: EMHRNN) -> Iterator[None]:
+    """In this block a backward pass spends nothing on gradients of the parameters: only the states' are wanted."""
+    learned = [p for p in model.parameters() if p.requires_grad]
+    for parameter in learned:
+        parameter.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for parameter in learned:
+            parameter.requires_grad_(True)
 
 
 def _gains(

@@ -28,7 +28,7 @@ from emhrnn.layers.pairs import pair_attention
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
 
-BUDGET = 32 << 20  # bytes; about 10 documents of 150 words and 320 configurations
+BUDGET = 24 << 20  # bytes; some ten documents of 150 words and 320 configurations, which stay in the cache
 
 
 def configuration_likelihood(
