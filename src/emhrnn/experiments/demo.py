@@ -95,8 +95,8 @@ def run_demo(
     return Demo(report, folder)
 
 
-# Short documents of a small vocabulary. Learning first finds how strong an opinion is and only then its sign; many small,
-# noisy steps get past that point, where larger batches may stay for the whole run.
+# Short documents of a small vocabulary. Learning first finds how strong an opinion is and only then its sign; many
+# small, noisy steps get past that point, where larger batches may stay for the whole run.
 SETTINGS = (
     "training.epochs=6",
     "training.batch_words=500",
