@@ -127,7 +127,7 @@ def headline(report: DemoReport) -> str:
     return f"""<header>
 <h1>Words form phrases, phrases form sentences, sentences decide</h1>
 <p class="muted">The demo trained {OURS} on generated reviews whose meaning lives in phrases, beside two simple systems.
-Nobody told it where phrases end: it learned that from the labels.</p>
+Nobody told it where phrases end: it chose the ends that serve the labels.</p>
 <dl class="facts">{cells}</dl>
 </header>"""
 
