@@ -47,7 +47,7 @@ def test_rows_that_need_ids_say_so(name: str, data: Path, tmp_path: Path) -> Non
     bare = tmp_path / "bare.jsonl"
     rows = [json.loads(line) for line in data.read_text().splitlines()]
     bare.write_text("".join(json.dumps({"text": row["text"], "label": row["label"]}) + "\n" for row in rows))
-    with pytest.raises(ConfigError, match="give data with a user column, or set model.ids=false"):
+    with pytest.raises(ConfigError, match=r"give data with a user column, or set model\.ids=false"):
         train(
             Named(path=bare),
             tmp_path / "run",
