@@ -11,13 +11,21 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Explanation, Labels
+from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output, probabilities
 from emhrnn.text import Document, read_document
 from emhrnn.training.run import Run
 
 
-def explain_texts(run: Run, texts: Sequence[str], labels: Sequence[Labels | None] | None = None) -> list[Explanation]:
-    """One explanation per text, in order; `labels` are the true ones where they are known.
+def explain_texts(
+    run: Run,
+    texts: Sequence[str],
+    labels: Sequence[Labels | None] | None = None,
+    *,
+    threshold: float | None = None,
+) -> list[Explanation]:
+    """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
+    the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one).
 
     Raises:
         DataError: a text has no words.
@@ -27,7 +35,7 @@ def explain_texts(run: Run, texts: Sequence[str], labels: Sequence[Labels | None
     explanations: list[Explanation] = []
     for start, stop in _groups([len(document) for document in documents]):
         known = None if labels is None else labels[start:stop]
-        explanations += _explain(run, documents[start:stop], known)
+        explanations += explain_read(run, documents[start:stop], known, threshold)
     return explanations
 
 
@@ -43,10 +51,15 @@ def _groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
         yield start, len(lengths)
 
 
-def _explain(run: Run, documents: Sequence[Document], labels: Sequence[Labels | None] | None) -> list[Explanation]:
+def explain_read(
+    run: Run,
+    documents: Sequence[Document],
+    labels: Sequence[Labels | None] | None = None,
+    threshold: float | None = None,
+) -> list[Explanation]:
+    """Documents that are read already, as one batch."""
     batch = batch_of(run, documents)
-    with torch.inference_mode():
-        output: Output = run.model(batch)
+    output = _output(run, batch, threshold)
     if output.z is None or output.alpha is None or output.beta is None or output.gamma is None:
         raise ConfigError(f"the model {run.config.model.name!r} has no phrase weights to explain with; use em-hrnn")
     return explain_documents(
@@ -63,6 +76,16 @@ def _explain(run: Run, documents: Sequence[Document], labels: Sequence[Labels | 
         labels=labels,
         multi_label=run.multi_label,
     )
+
+
+@torch.inference_mode()
+def _output(run: Run, batch: Batch, threshold: float | None) -> Output:
+    if threshold is None or not isinstance(run.model, EMHRNN) or run.model.rule is not None:
+        output: Output = run.model(batch)
+        return output
+    states = run.model.words(batch)
+    z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
+    return run.model.encode(batch, states, z)
 
 
 def read(run: Run, text: str, number: int = 0) -> Document:
