@@ -92,7 +92,9 @@ def test_the_key_names_source_compiler_and_flags(tmp_path: Path, source: Path, c
     load_library(source)
     source.write_text(SOURCE.replace("42", "43"))
     load_library(source)
-    assert len(list((tmp_path / "cache").iterdir())) == 4
+    source.with_name("included.h").write_text("// a part of it")
+    load_library(source)
+    assert len(list((tmp_path / "cache").iterdir())) == 5
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,8 @@ def capability() -> Capability:
 
 def _key(source: Path, compiler: list[str], flags: tuple[str, ...]) -> str:
     version = _run([*compiler, "--version"])
-    what = [source.read_text(encoding="utf-8"), version, platform.machine(), *compiler, *flags]
+    sources = [source, *sorted(source.parent.glob("*.h"))]  # which it may include
+    what = [*(file.read_text(encoding="utf-8") for file in sources), version, platform.machine(), *compiler, *flags]
     return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""The native kernels: a second implementation of the layers, in one C++ file that is compiled when first used.
+"""The native kernels: a second implementation of the layers, in C++ that is compiled when first used (kernels.cpp).
 
 `kernels()` gives them, or None where they cannot or shall not be used: no C++ compiler, a failed build,
 `EMHRNN_NATIVE=0`. Then the torch layers serve, which give the same numbers to 1e-5; one log line says so.

@@ -1,4 +1,4 @@
-"""The functions of kernels.cpp for tensors. Each call releases Python's lock and uses torch's number of threads.
+"""The functions of the native kernels for tensors. Each call releases Python's lock and uses torch's number of threads.
 
 The C++ side trusts its arguments, so offsets and indices are checked here: a wrong one is an IndexError, not a crash.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 from emhrnn.layers.packing import Packing
 
 Cell = Literal["lstm", "gru"]
-CELLS: dict[Cell, int] = {"lstm": 0, "gru": 1}  # as kernels.cpp numbers them
+CELLS: dict[Cell, int] = {"lstm": 0, "gru": 1}  # as recurrent.h numbers them
 
 
 class RecurrentGradients(NamedTuple):

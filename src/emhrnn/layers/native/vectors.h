@@ -1,0 +1,109 @@
+// Vectors of floats, and rows of any length gone through vector by vector. It is written in GCC's vector extensions (GCC
+// and Clang, any CPU); the build chooses the width by its -m flags.
+
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
+namespace {
+
+using isize = int64_t;
+#define INLINE inline __attribute__((always_inline))  // what must not cost a call per vector
+
+#if defined(__AVX512F__)
+constexpr int WIDTH = 16;
+#elif defined(__AVX__)
+constexpr int WIDTH = 8;
+#else
+constexpr int WIDTH = 4;
+#endif
+
+typedef float vec __attribute__((vector_size(WIDTH * 4)));
+typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
+typedef float unaligned_vec __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+
+INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
+INLINE void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
+
+// To [-bound, bound]; a NaN stays one.
+INLINE vec clamp(vec x, float bound) {
+  const vec high = vec{} + bound, low = -high;
+#if defined(__AVX512F__)
+  return _mm512_min_ps(high, _mm512_max_ps(low, x));
+#elif defined(__AVX__)
+  return _mm256_min_ps(high, _mm256_max_ps(low, x));
+#else
+  x = low > x ? low : x;
+  return high < x ? high : x;
+#endif
+}
+inline float sum(vec v) {
+  float total = 0;
+  for (int i = 0; i < WIDTH; ++i) total += v[i];
+  return total;
+}
+
+// Asks for a row that will be read soon: groups jump between sequences, which the CPU does not foresee.
+inline void prefetch(isize size, const float* row) {
+  constexpr isize LINE = 16;
+  for (isize j = 0; j < size; j += LINE) __builtin_prefetch(row + j, 0, 3);
+}
+
+// How for_vectors reads and writes one vector of a row. In a reduction, once(v) counts every entry once.
+struct Whole {
+  static vec in(const float* p) { return load(p); }
+  static void out(float* p, vec v) { store(p, v); }
+  static vec once(vec v) { return v; }
+};
+struct Last : Whole {  // moved back to end with the row: its first entries have been seen before
+  isize fresh;
+  vec once(vec v) const {
+    static constexpr float ZEROS_AND_ONES[2 * WIDTH] = {
+#define ZEROS 0, 0, 0, 0
+#define ONES 1, 1, 1, 1
+#if defined(__AVX512F__)
+        ZEROS, ZEROS, ZEROS, ZEROS, ONES, ONES, ONES, ONES
+#elif defined(__AVX__)
+        ZEROS, ZEROS, ONES, ONES
+#else
+        ZEROS, ONES
+#endif
+    };
+    return v * load(ZEROS_AND_ONES + fresh);
+  }
+};
+struct Short {  // a row shorter than a vector; the lanes beyond are zeros
+  isize size;
+  vec in(const float* p) const {
+    vec v = {};
+    std::memcpy(&v, p, size * sizeof(float));
+    return v;
+  }
+  void out(float* p, vec v) const { std::memcpy(p, &v, size * sizeof(float)); }
+  static vec once(vec v) { return v; }
+};
+
+// body(j, row) for vectors that begin at entry j and together cover a row. Because the last one overlaps the one
+// before, the body must not write what it reads.
+template <class Body>
+INLINE void for_vectors(isize size, Body body) {
+  if (size < WIDTH) return body(isize{0}, Short{size});
+  for (isize j = 0; j + WIDTH <= size; j += WIDTH) body(j, Whole{});
+  if (size % WIDTH) body(size - WIDTH, Last{{}, size % WIDTH});
+}
+
+inline void copy(isize size, const float* from, float* to) {
+  for_vectors(size, [=](isize j, auto row) { row.out(to + j, row.in(from + j)); });
+}
+
+inline float dot(isize size, const float* a, const float* b) {
+  vec total = {};
+  for_vectors(size, [&](isize j, auto row) { total += row.once(row.in(a + j) * row.in(b + j)); });
+  return sum(total);
+}
+
+}  // namespace
