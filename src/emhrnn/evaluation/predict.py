@@ -23,6 +23,7 @@ class Predictions:
     """In the order of the corpus."""
 
     probabilities: Float32[np.ndarray, "documents classes"]
+    logits: Float32[np.ndarray, "documents classes"]  # before the temperature
     phrases: PhraseLengths | None  # None for models without phrases
 
 
@@ -32,36 +33,42 @@ def predict(
     corpus: Corpus,
     *,
     multi_label: bool,
+    temperature: float = 1.0,
     on_batch: Callable[[Batch, Output], None] | None = None,
 ) -> Predictions:
     """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
     if isinstance(model, EMHRNN) and corpus.lengths.sum() > len(corpus.vocabulary):
         model.precompute_words()
         try:
-            return _predict(model, corpus, multi_label, on_batch)
+            return _predict(model, corpus, multi_label, temperature, on_batch)
         finally:
             model.forget_words()
-    return _predict(model, corpus, multi_label, on_batch)
+    return _predict(model, corpus, multi_label, temperature, on_batch)
 
 
 def _predict(
-    model: nn.Module, corpus: Corpus, multi_label: bool, on_batch: Callable[[Batch, Output], None] | None
+    model: nn.Module,
+    corpus: Corpus,
+    multi_label: bool,
+    temperature: float,
+    on_batch: Callable[[Batch, Output], None] | None,
 ) -> Predictions:
-    result: np.ndarray | None = None
+    logits: np.ndarray | None = None
     histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
     for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():
         batch = corpus.batch(rows)
         output: Output = model(batch)
-        if result is None:
-            result = np.empty((len(corpus), output.logits.shape[1]), dtype=np.float32)
-        result[rows] = probabilities(output.logits, multi_label=multi_label).numpy()
+        if logits is None:
+            logits = np.empty((len(corpus), output.logits.shape[1]), dtype=np.float32)
+        logits[rows] = output.logits.numpy()
         if output.z is not None:
             histogram = _add(histogram, output.z)
         if on_batch is not None:
             on_batch(batch, output)
-    if result is None:
+    if logits is None:
         raise ValueError("predict needs at least one document")
-    return Predictions(result, PhraseLengths.of(histogram) if histogram.any() else None)
+    shown = probabilities(torch.from_numpy(logits), multi_label=multi_label, temperature=temperature).numpy()
+    return Predictions(shown, logits, PhraseLengths.of(histogram) if histogram.any() else None)
 
 
 def _add(histogram: Int64[np.ndarray, " lengths"], z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " more_lengths"]:

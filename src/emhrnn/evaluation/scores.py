@@ -1,14 +1,17 @@
-"""Accuracy, macro-F1, loss and confusion of a set of predictions."""
+"""Accuracy, macro-F1, loss, calibration error and confusion of a set of predictions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int64
 
+from emhrnn.evaluation.calibration import Bin, expected_calibration_error, reliability
 from emhrnn.evaluation.phrases import PhraseLengths
 
+# What may pick the best epoch, and whether more (1) or less (-1) of it is better.
+METRICS = {"accuracy": 1, "macro_f1": 1, "loss": -1, "ece": -1}
 _SMALLEST = 1e-12  # a probability of exactly 0 would make the loss infinite
 
 
@@ -31,7 +34,13 @@ class Scores:
     loss: float
     classes: list[ClassScore]
     confusion: list[list[int]] | None  # rows: true class, columns: predicted class
+    ece: float  # expected calibration error
+    reliability: list[Bin]
     phrases: PhraseLengths | None = None
+
+    def metrics(self) -> dict[str, float]:
+        """The numbers that the history holds."""
+        return {name: float(getattr(self, name)) for name in METRICS}
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -39,6 +48,7 @@ class Scores:
             "accuracy": self.accuracy,
             "macro_f1": self.macro_f1,
             "loss": self.loss,
+            "ece": self.ece,
             "classes": {
                 score.name: {
                     "documents": score.documents,
@@ -49,6 +59,7 @@ class Scores:
                 for score in self.classes
             },
             "confusion": self.confusion,
+            "reliability": [asdict(b) for b in self.reliability],
             "phrases": None if self.phrases is None else self.phrases.to_dict(),
         }
 
@@ -65,6 +76,7 @@ def score(
     confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(confusion, (labels, predicted), 1)
     per_class = _class_scores(confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1), classes)
+    bins = reliability(probabilities, labels)
     true_probability = probabilities[np.arange(len(labels)), labels]
     return Scores(
         documents=len(labels),
@@ -73,6 +85,8 @@ def score(
         loss=float(-np.log(np.maximum(true_probability, _SMALLEST)).mean()),
         classes=per_class,
         confusion=confusion.tolist(),
+        ece=expected_calibration_error(bins),
+        reliability=bins,
         phrases=phrases,
     )
 
@@ -85,6 +99,7 @@ def _score_multi_label(
 ) -> Scores:
     predicted = probabilities > 0.5
     per_class = _class_scores((predicted & labels).sum(axis=0), predicted.sum(axis=0), labels.sum(axis=0), classes)
+    bins = reliability(probabilities, labels.astype(np.float64))
     right = np.where(labels, probabilities, 1 - probabilities)
     return Scores(
         documents=len(labels),
@@ -93,6 +108,8 @@ def _score_multi_label(
         loss=float(-np.log(np.maximum(right, _SMALLEST)).sum(axis=1).mean()),
         classes=per_class,
         confusion=None,
+        ece=expected_calibration_error(bins),
+        reliability=bins,
         phrases=phrases,
     )
 

@@ -27,9 +27,9 @@ from emhrnn.explain.explainer import batch_of, explain_texts, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.files import write_json, write_text
 from emhrnn.models import segmentation
+from emhrnn.training.calibrating import validate
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import Named, other_corpus
-from emhrnn.training.fit import validate
 from emhrnn.training.run import Run, read_description
 from emhrnn.training.train import train
 

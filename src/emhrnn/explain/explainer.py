@@ -12,7 +12,7 @@ from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.output import Output, probabilities
+from emhrnn.models.output import Output
 from emhrnn.text import Document, read_document
 from emhrnn.training.run import Run
 
@@ -64,7 +64,7 @@ def explain_read(
         raise ConfigError(f"the model {run.config.model.name!r} has no phrase weights to explain with; use em-hrnn")
     return explain_documents(
         documents,
-        probabilities=probabilities(output.logits, multi_label=run.multi_label).numpy(),
+        probabilities=run.probabilities(output.logits).numpy(),
         classes=run.classes,
         z=output.z,
         alpha=output.alpha.numpy(),

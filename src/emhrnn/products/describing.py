@@ -51,6 +51,9 @@ def _run_lines(facts: dict[str, Any]) -> str:
         valid = metrics["valid"]
         lines["best epoch"] = f"{metrics['best_epoch'] + 1} of {metrics['epochs']}, {metrics['seconds']:.0f} s"
         lines["validation"] = f"accuracy {valid['accuracy']:.4f}, macro-F1 {valid['macro_f1']:.4f}"
+        if calibration := metrics.get("calibration"):  # runs from before there was one have none
+            ece = f"ECE {calibration['ece_before']:.4f} before, {calibration['ece_after']:.4f} after"
+            lines["temperature"] = f"{calibration['temperature']:.3f}; {calibration['remark'] or ece}"
         if valid["phrases"]:
             lines["phrases"] = f"{valid['phrases']['mean']:.2f} words on average, at most {valid['phrases']['longest']}"
     return _aligned(lines)

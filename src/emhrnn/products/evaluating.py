@@ -6,8 +6,8 @@ from pathlib import Path
 
 from emhrnn.errors import DataError
 from emhrnn.evaluation.scores import Scores
+from emhrnn.training.calibrating import validate
 from emhrnn.training.data import Named, other_corpus
-from emhrnn.training.fit import validate
 from emhrnn.training.run import load_run
 
 

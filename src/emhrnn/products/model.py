@@ -9,7 +9,6 @@ from jaxtyping import Float32
 
 from emhrnn.corpus import Corpus
 from emhrnn.errors import DataError
-from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.training.run import Run, load_run
@@ -40,7 +39,7 @@ class Model:
         if not len(texts):
             return np.zeros((0, len(self.classes)), dtype=np.float32)
         corpus = Corpus.from_texts(list(texts), vocabulary=self.run.vocabulary, text=self.run.text)
-        return predict(self.run.model, corpus, multi_label=self.run.multi_label).probabilities
+        return self.run.predict(corpus).probabilities
 
     def predict(self, texts: Sequence[str]) -> list[str] | list[tuple[str, ...]]:
         """The class of each text; where documents have several labels, all that are more likely than not."""

@@ -11,7 +11,6 @@ from tqdm import tqdm
 
 from emhrnn.corpus import Corpus, Source
 from emhrnn.errors import DataError
-from emhrnn.evaluation.predict import predict
 from emhrnn.products.model import labels_of
 from emhrnn.products.tables import Row, opened, writer_for
 from emhrnn.training.data import Named, other_corpus, prepared
@@ -55,7 +54,7 @@ def score_file(run: Run, data: Named, out: Path, *, progress: bool = True) -> Sc
 
 
 def _predictions(run: Run, ids: list[str], corpus: Corpus) -> list[Row]:
-    table = predict(run.model, corpus, multi_label=run.multi_label).probabilities
+    table = run.predict(corpus).probabilities
     columns = [f"p_{name}" for name in run.classes]
     labels = [label if isinstance(label, str) else "|".join(label) for label in labels_of(run, table)]
     # Through text, so that csv and jsonl show the seven digits that there are, not seventeen.

@@ -5,7 +5,6 @@ from pathlib import Path
 from torch import Tensor
 
 from emhrnn.errors import CheckpointError
-from emhrnn.evaluation.scores import Scores
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.checkpointing import Progress
 from emhrnn.training.run import WEIGHTS, Run, save_weights
@@ -16,12 +15,10 @@ class BestModel:
         self.run = run
         self.folder = folder
         self.weights: dict[str, Tensor] | None = None
-        self.scores: Scores | None = None  # unknown when the epoch was before a resume
 
-    def keep(self, epoch: int, scores: Scores | None = None) -> None:
+    def keep(self, epoch: int) -> None:
         """The model as it is now is the best."""
         self.weights = {name: t.clone() for name, t in self.run.model.state_dict().items()}
-        self.scores = scores
         if self.folder is not None:
             save_weights(self.folder, self.run, epoch)
 
@@ -38,11 +35,10 @@ class BestModel:
             if note.get("epoch") == now.best.epoch:
                 self.weights = weights
 
-    def restore(self) -> Scores | None:
-        """Put the best weights into the model; their scores, where known."""
+    def restore(self) -> None:
+        """Put the best weights into the model."""
         if self.weights is None:
             raise CheckpointError(
                 f"the weights of the best epoch are not in {self.folder}; copy {WEIGHTS} there again, or train anew"
             )
         self.run.model.load_state_dict(self.weights)
-        return self.scores

@@ -10,12 +10,12 @@ import torch
 
 from emhrnn.corpus import BatchPlan, Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import DataError
-from emhrnn.evaluation.predict import predict
-from emhrnn.evaluation.scores import Scores, score
+from emhrnn.evaluation.calibration import Calibration
+from emhrnn.evaluation.scores import METRICS, Scores
 from emhrnn.models.fitting import Fitted
 from emhrnn.training import history
 from emhrnn.training.best_model import BestModel
+from emhrnn.training.calibrating import calibrate, validate
 from emhrnn.training.checkpoint import save_tensors
 from emhrnn.training.checkpointing import Checkpoints, Progress
 from emhrnn.training.history import Epoch
@@ -36,6 +36,7 @@ class Result:
     epochs: list[Epoch]
     best: Best
     scores: Scores  # of the best epoch on the validation data
+    calibration: Calibration | None = None  # fitted on the validation data, too
 
 
 def fit(
@@ -47,6 +48,7 @@ def fit(
     checkpoints: Checkpoints | None = None,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
 ) -> Result:
     """Train until the best epoch is `patience` epochs ago or `epochs` are done. With a folder, the history and the
     best weights are on disk as soon as they exist. With checkpoints, training goes on from the newest one, if there is
@@ -72,39 +74,41 @@ def fit(
             if step is None:
                 break
             now.meter.add(step)
-            scores = _end_epoch(run, now, step, valid) if step.ends_epoch else None
+            if step.ends_epoch:
+                _end_epoch(run, now, step, valid)
             if checkpoints is not None and (step.ends_epoch or checkpoints.due):
                 checkpoints.save(now)  # first: what follows is made again from it
-            if scores is None:
+            if on_step is not None:
+                on_step(step)
+            if not step.ends_epoch:
                 continue
             epoch = now.epochs[-1]
             if folder is not None:
                 history.append(folder / HISTORY, epoch)
             if epoch.best:
-                best.keep(step.epoch, scores)
+                best.keep(step.epoch)
             if on_epoch is not None:
                 on_epoch(epoch)
         if stop and checkpoints is not None:
             checkpoints.save(now)
-    scores = best.restore()
-    return Result(now.epochs, now.best, scores or validate(run, valid))
+    best.restore()
+    return Result(now.epochs, now.best, *calibrate(run, valid, folder, now.best.epoch))
 
 
 def _waited_enough(now: Progress, patience: int) -> bool:
     return now.best.waited >= patience and now.objective.settled(now.position.epoch - 1)
 
 
-def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus) -> Scores:
+def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus) -> None:
     """Validate, compare with the best, and write down what happened."""
     metric, objective = run.config.training.metric, now.objective
     if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
         now.best = Best()  # a model from before it learned its boundaries is not what was asked for
     notes = objective.end_epoch()
     scores = validate(run, valid)
-    is_best = now.best.update(step.epoch, -scores.loss if metric == "loss" else getattr(scores, metric))
+    is_best = now.best.update(step.epoch, METRICS[metric] * scores.metrics()[metric])
     name = phase(run.config.em, step.epoch)
     now.epochs.append(now.meter.end_epoch(step, scores, name, is_best, notes))
-    return scores
 
 
 def _fit_at_once(
@@ -125,7 +129,7 @@ def _fit_at_once(
         phase="fit",
         train_loss=validate(run, train).loss,
         learning_rate=0.0,
-        valid={"accuracy": scores.accuracy, "macro_f1": scores.macro_f1, "loss": scores.loss},
+        valid=scores.metrics(),
         words_per_second=float(train.lengths.sum()) / seconds,
         seconds=seconds,
         waiting=0.0,
@@ -136,7 +140,7 @@ def _fit_at_once(
         save_weights(folder, run, 0)
     if on_epoch is not None:
         on_epoch(epoch)
-    return Result([epoch], Best(0, scores.accuracy), scores)
+    return Result([epoch], Best(0, scores.accuracy), *calibrate(run, valid, folder, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +152,6 @@ class _Batches:
     def __iter__(self) -> Iterator[Batch]:
         for rows in BatchPlan(self.corpus.lengths).in_order():
             yield self.corpus.batch(rows)
-
-
-def validate(run: Run, corpus: Corpus) -> Scores:
-    """Scores of the run's model as it is, on labelled data of its own classes."""
-    predictions = predict(run.model, corpus, multi_label=run.multi_label)
-    labels = corpus.labels
-    if labels is None:
-        raise DataError("the data has no labels, so there is nothing to compare predictions with; give a label column")
-    return score(predictions.probabilities, labels, run.classes, predictions.phrases)
 
 
 def _saver(folder: Path | None) -> Callable[[Batch], str] | None:

@@ -16,7 +16,7 @@ class Epoch:
     phase: str
     train_loss: float
     learning_rate: float
-    valid: dict[str, float]  # accuracy, macro_f1, loss
+    valid: dict[str, float]  # accuracy, macro_f1, loss, ece
     words_per_second: float
     seconds: float
     waiting: float  # share of the time spent waiting for data

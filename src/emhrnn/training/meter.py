@@ -85,7 +85,7 @@ class Meter:
             phase=phase,
             train_loss=sums.loss / sums.documents,
             learning_rate=last.learning_rate,
-            valid={"accuracy": scores.accuracy, "macro_f1": scores.macro_f1, "loss": scores.loss},
+            valid=scores.metrics(),
             words_per_second=sums.words / sums.seconds,
             seconds=now - self.began,
             waiting=sums.waited / sums.seconds,

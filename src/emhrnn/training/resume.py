@@ -12,11 +12,13 @@ from emhrnn.files import write_json
 from emhrnn.models.fitting import Fitted
 from emhrnn.text import Vocabulary, read_vectors
 from emhrnn.training import checkpointing, history
+from emhrnn.training.calibrating import validate
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, checksum, embedding_table
-from emhrnn.training.fit import Result, validate
+from emhrnn.training.fit import Result
 from emhrnn.training.folder import finish, remove_partial
 from emhrnn.training.history import Epoch
+from emhrnn.training.loop import Step
 from emhrnn.training.run import CONFIG, FREE, HISTORY, METRICS, VOCABULARY, WEIGHTS, load_run, new_run, read_description
 from emhrnn.training.state import Best, Purpose, numpy_generator
 from emhrnn.training.train import Trained, fit_into
@@ -30,6 +32,7 @@ def resume(
     config: Config | None = None,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
     say: Callable[[str], None] = print,
 ) -> Trained:
     """Train the run at `out` to its end, from its newest good checkpoint, or from the start where it has none yet.
@@ -77,7 +80,7 @@ def resume(
         raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
     (out / METRICS).unlink(missing_ok=True)
     write_json(out / CONFIG, {**description, "config": settings.model_dump()})
-    fitted = fit_into(out, run, training, validation, progress=progress, on_epoch=on_epoch, say=say)
+    fitted = fit_into(out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step, say=say)
     finish(out)
     return Trained(run, fitted, training, validation)
 

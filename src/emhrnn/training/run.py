@@ -11,6 +11,7 @@ corpus/              the data as word ids, where it was not given so
 
 import hashlib
 import json
+import math
 import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,9 +22,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from emhrnn.corpus import TextSettings, is_corpus
+from emhrnn.corpus import Corpus, TextSettings, is_corpus
 from emhrnn.errors import CheckpointError, ConfigError
+from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import write_json
+from emhrnn.models.output import probabilities
 from emhrnn.models.table import Sizes, build_model
 from emhrnn.text import Limits, Vocabulary
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
@@ -41,7 +44,7 @@ CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Run:
     """A model with its words and classes."""
 
@@ -54,6 +57,15 @@ class Run:
     users: tuple[str, ...] = ()  # names by id, for models that know their users and products
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
+    temperature: float = 1.0  # of its probabilities; fitted when the weights are final (evaluation/calibration.py)
+
+    def probabilities(self, logits: Float[Tensor, "documents classes"]) -> Float[Tensor, "documents classes"]:
+        """As they are shown wherever the run is used."""
+        return probabilities(logits, multi_label=self.multi_label, temperature=self.temperature)
+
+    def predict(self, corpus: Corpus) -> Predictions:
+        """Of documents in the words of this run."""
+        return predict(self.model, corpus, multi_label=self.multi_label, temperature=self.temperature)
 
 
 def new_run(
@@ -128,7 +140,8 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
 
 
 def save_weights(folder: Path, run: Run, epoch: int) -> None:
-    note = {"format": FORMAT, "epoch": epoch, "run": identity(run)}
+    """With the temperature, which is of no use to other weights than these."""
+    note = {"format": FORMAT, "epoch": epoch, "run": identity(run), "temperature": run.temperature}
     save_tensors(folder / WEIGHTS, run.model.state_dict(), note)
 
 
@@ -182,8 +195,16 @@ def load_run(folder: Path) -> Run:
             f"{folder}: {WEIGHTS} was trained with other words or classes than those in {VOCABULARY} and {CONFIG}; "
             "copy the run again or train anew"
         )
+    run.temperature = _temperature(folder, note)
     run.model.eval()
     return run
+
+
+def _temperature(folder: Path, note: dict[str, Any]) -> float:
+    value = note.get("temperature", 1.0)  # runs from before there was one
+    if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
+        raise CheckpointError(f"{folder / WEIGHTS}: corrupt (temperature {value!r}); copy the run again or train anew")
+    return value
 
 
 def _text_settings(values: dict[str, Any]) -> TextSettings:

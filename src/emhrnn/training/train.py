@@ -21,6 +21,7 @@ from emhrnn.training.data import Named, checksum, embedding_table, other_corpus,
 from emhrnn.training.fit import Result, fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
+from emhrnn.training.loop import Step
 from emhrnn.training.run import METRICS, Run, describe, fixed_settings, identity, new_run
 from emhrnn.training.state import Purpose, numpy_generator
 
@@ -46,6 +47,7 @@ def train(
     overwrite: bool = False,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
 ) -> Trained:
     """Prepare the data, train, and leave a complete run folder at `out`.
 
@@ -72,7 +74,7 @@ def train(
         }
         source = None if vectors is None else str(vectors_file.resolve()) if vectors_file else "memory"
         describe(out, run, data=described, vectors=source, command=shlex.join(sys.argv))
-        fitted = fit_into(out, run, training, validation, progress=progress, on_epoch=on_epoch)
+        fitted = fit_into(out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step)
     return Trained(run, fitted, training, validation)
 
 
@@ -84,6 +86,7 @@ def fit_into(
     *,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
     say: Callable[[str], None] = print,
 ) -> Result:
     """Train the described run at `out`, from its newest checkpoint on if there is one, to its metrics."""
@@ -95,7 +98,8 @@ def fit_into(
     seconds = run.config.training.checkpoint_seconds
     checkpoints = Checkpoints(out / FOLDER, key, seconds=seconds, say=say)
     fitted = fit(
-        run, training, validation, folder=out, checkpoints=checkpoints, progress=progress, on_epoch=on_epoch
+        run, training, validation, folder=out, checkpoints=checkpoints, progress=progress,
+        on_epoch=on_epoch, on_step=on_step,
     )  # fmt: skip
     write_metrics(out, fitted)
     checkpoints.keep_last()
@@ -140,6 +144,7 @@ def write_metrics(folder: Path, fitted: Result) -> None:
             "seconds": sum(epoch.seconds for epoch in fitted.epochs),
             "words_per_second": float(np.median([epoch.words_per_second for epoch in fitted.epochs])),
             "valid": fitted.scores.to_dict(),
+            "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
         },
     )
 

@@ -18,7 +18,7 @@ def evaluate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a run on labelled data: accuracy, macro-F1, each class, confusion, phrase lengths.
+    """Score a run on labelled data: accuracy, macro-F1, calibration, each class, confusion, phrase lengths.
 
     \b
     Examples:

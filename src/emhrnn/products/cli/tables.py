@@ -10,6 +10,7 @@ def score_tables(scores: Scores, *, confusion: bool) -> str:
         f"accuracy   {percent(scores.accuracy)}",
         f"macro-F1   {percent(scores.macro_f1)}",
         f"loss       {scores.loss:.4f} nats per document",
+        f"ECE        {percent(scores.ece)}, mean distance of confidence from the share that is right",
     ]
     if scores.phrases is not None:
         phrases = scores.phrases

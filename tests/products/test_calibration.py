@@ -1,0 +1,116 @@
+"""The temperature is fitted at the end of training, kept with the weights, and used wherever probabilities appear."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emhrnn import EMHRNNClassifier, load
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.errors import CheckpointError, ConfigError
+from emhrnn.evaluation.predict import predict
+from emhrnn.evaluation.scores import METRICS
+from emhrnn.training.checkpoint import load_tensors, save_tensors
+from emhrnn.training.config import TrainingConfig, make_config
+from emhrnn.training.run import WEIGHTS, load_run, save_weights
+from emhrnn.training.state import Best
+from tests.oracles import calibration as oracle
+from tests.products.commands import BAD, GOOD, Cli, write_rows
+
+TEXTS = [GOOD, BAD, "Neither this nor that."]
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Reviews whose labels are half wrong: a model that believes them is too sure."""
+    rng = np.random.default_rng(0)
+    reviews = [(review.text, rng.choice(["1", review.label])) for review in generate_reviews(150, seed=1)]
+    return write_rows(tmp_path_factory.mktemp("noisy") / "reviews.csv", [(text, str(label)) for text, label in reviews])
+
+
+def test_training_fits_what_the_grid_finds(cli: Cli, noisy: Path, tmp_path: Path) -> None:
+    run, options = tmp_path / "run", ("--model", "tfidf-lr", "--set", "data.validation=0.4", "--quiet")
+    cli.ok("train", noisy, "--out", run, *options)
+    calibration = json.loads((run / "metrics.json").read_text())["calibration"]
+    loaded = load_run(run)
+    assert loaded.temperature == calibration["temperature"] != 1.0
+    assert calibration["loss_after"] < calibration["loss_before"]
+    cli.ok("train", noisy, "--out", tmp_path / "plain", *options, "--set", "training.calibrate=false")
+    assert load_run(tmp_path / "plain").temperature == 1.0
+    plain = json.loads((tmp_path / "plain" / "metrics.json").read_text())
+    assert plain["calibration"] is None
+    assert plain["valid"]["ece"] == pytest.approx(calibration["ece_before"])
+    assert plain["valid"]["accuracy"] == json.loads((run / "metrics.json").read_text())["valid"]["accuracy"]
+    corpus = Corpus.open(run / "corpus" / "train")
+    assert corpus.labels is not None
+    told = cli.ok("info", run).out
+    assert f"temperature  {loaded.temperature:.3f}; ECE " in told
+    scored = cli.ok("evaluate", run, noisy, "--json").json
+    p = predict(loaded.model, corpus, multi_label=False, temperature=loaded.temperature).probabilities
+    assert scored["ece"] == pytest.approx(
+        oracle.calibration_error(p.max(1), p.argmax(1) == corpus.labels, 15), abs=1e-6
+    )
+    assert "ECE " in cli.ok("evaluate", run, noisy).out
+
+
+def test_all_ways_to_a_probability_give_the_same(cli: Cli, own_run: Path, tmp_path: Path) -> None:
+    before = load(own_run)
+    before.run.temperature = 0.2
+    save_weights(own_run, before.run, 0)
+    model = load(own_run)
+    corpus = Corpus.from_texts(TEXTS, vocabulary=model.run.vocabulary, text=model.run.text)
+    logits = predict(model.run.model, corpus, multi_label=False).logits
+    expected = torch.softmax(torch.from_numpy(logits).double() / 0.2, dim=1).numpy()
+    assert np.allclose(model.predict_proba(TEXTS), expected, atol=1e-6)
+    assert np.allclose([explanation.probabilities for explanation in model.explain(TEXTS)], expected, atol=1e-5)
+    data = write_rows(tmp_path / "texts.csv", [(text, "good") for text in TEXTS])
+    cli.ok("predict", own_run, data, "--out", tmp_path / "out.csv", "--quiet")
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()))
+    assert np.allclose([[float(row[f"p_{name}"]) for name in model.classes] for row in rows], expected, atol=1e-6)
+    scored = cli.ok("evaluate", own_run, data, "--json").json
+    assert scored["loss"] == pytest.approx(-np.log(expected[:, model.classes.index("good")]).mean(), abs=1e-5)
+
+
+def test_the_classifier_is_calibrated_and_saves_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts = [GOOD if i % 2 else BAD for i in range(60)]
+    classifier = EMHRNNClassifier(
+        epochs=2, settings={"data.validation": 0.5, "em.warmup_epochs": 0, "data.min_count": 1}
+    ).fit(texts, rng.integers(0, 2, 60))  # fmt: skip
+    run = classifier.model_.run
+    assert run.temperature != 1.0
+    classifier.save(tmp_path / "run")
+    assert load_run(tmp_path / "run").temperature == run.temperature
+    assert np.array_equal(load(tmp_path / "run").predict_proba(TEXTS), classifier.predict_proba(TEXTS))
+
+
+def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: Path) -> None:
+    tensors, note = load_tensors(own_run / WEIGHTS)
+    save_tensors(own_run / WEIGHTS, tensors, {name: value for name, value in note.items() if name != "temperature"})
+    assert load_run(own_run).temperature == 1.0
+    for wrong in (0.0, -1.0, "1", None):
+        save_tensors(own_run / WEIGHTS, tensors, {**note, "temperature": wrong})
+        with pytest.raises(CheckpointError, match=r"corrupt \(temperature .*; copy the run again or train anew"):
+            load_run(own_run)
+
+
+def test_every_metric_can_pick_the_best_epoch() -> None:
+    assert set(TrainingConfig.model_fields["metric"].annotation.__args__) == set(METRICS)  # type: ignore[union-attr]
+    assert make_config(assignments=["training.metric=ece"]).training.metric == "ece"
+    with pytest.raises(ConfigError, match="input should be 'accuracy', 'macro_f1', 'loss' or 'ece'"):
+        make_config(assignments=["training.metric=f1"])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from(sorted(METRICS)), st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_the_best_epoch_is_the_highest_or_the_lowest(metric: str, values: list[float]) -> None:
+    best = Best()
+    for epoch, value in enumerate(values):
+        best.update(epoch, METRICS[metric] * value)
+    assert values[best.epoch] == (min(values) if metric in ("loss", "ece") else max(values))
