@@ -1,5 +1,6 @@
 """fastText: our prediction from its matrices against the library's own prediction."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
 from emhrnn.models import fasttext as our_fasttext
 from emhrnn.models.fasttext import FastText, _lines
 from tests.models.examples import CLASSES, VOCABULARY, check_survives_saving, make_batch, separable_batch
@@ -104,3 +106,10 @@ def test_failure_is_told(monkeypatch) -> None:
     monkeypatch.setattr(our_fasttext.subprocess, "run", lambda *arguments, **settings: failed)
     with pytest.raises(our_fasttext.TrainingError, match="fastText failed: RuntimeError: Encountered NaN"):
         small().fit([separable_batch()])
+
+
+def test_weights_are_refused() -> None:
+    batch = separable_batch()
+    weighted = dataclasses.replace(batch, weights=np.ones(batch.n_documents, dtype=np.float32))
+    with pytest.raises(ConfigError, match="knows no weights of documents; leave the weight column out"):
+        small().fit([weighted])

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.models.bag_of_means import BagOfMeans
-from emhrnn.models.fitting import NEVER, Fitted, fit_linear, labels_of
+from emhrnn.models.fitting import NEVER, Fitted, fit_linear, fit_standardised, labels_of
 from tests.models.examples import make_table
 
 RNG = np.random.default_rng(0)
@@ -50,3 +51,29 @@ def test_documents_need_labels() -> None:
     with pytest.raises(DataError, match="documents without labels cannot be fitted"):
         labels_of([Batch.from_lists([[[1]]])])
     assert isinstance(BagOfMeans(table=make_table(), classes=2), Fitted)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "svm"])
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several labels"])
+def test_a_weight_counts_repetitions(kind: str, several: bool) -> None:
+    y = (X[:, :3] > 0).astype(np.float32) if several else np.arange(60) % 3
+    times = np.arange(60) % 4  # a quarter of the documents is not there
+    times[y[:, 0] > 0 if several else y == 1] = 0  # nor a whole class
+    ours = fit_linear(X, y, 3, kind, 1.0, seed=0, weights=times.astype(np.float32))
+    theirs = fit_linear(np.repeat(X, times, 0), np.repeat(y, times, 0), 3, kind, 1.0, seed=0)
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, atol=5e-3)
+    features = torch.from_numpy(5 * X + 2)
+    ours = fit_standardised(features, y, 3, kind, 1.0, seed=0, weights=times.astype(np.float32))
+    repeated = features.repeat_interleave(torch.from_numpy(times), 0)
+    theirs = fit_standardised(repeated, np.repeat(y, times, 0), 3, kind, 1.0, seed=0)
+    for mine, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine, other, atol=5e-3)
+
+
+def test_standardising_does_not_change_what_a_feature_means() -> None:
+    y = np.arange(60) % 2
+    weight, bias = fit_standardised(torch.from_numpy(X), y, 2, "logistic", 1e6, seed=0)
+    plain_weight, plain_bias = fit_linear(X, y, 2, "logistic", 1e6, seed=0)
+    np.testing.assert_allclose(weight, plain_weight, atol=1e-3)
+    np.testing.assert_allclose(bias, plain_bias, atol=1e-3)

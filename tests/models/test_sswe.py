@@ -26,7 +26,7 @@ def small(**settings) -> SSWE:
 def test_loss_equals_the_oracle() -> None:
     scores = torch.randn(20, 2, 2, generator=generator_of(0))
     delta = [-1, 0, 1, 1] * 5
-    ours = hybrid_loss(scores[:, 0] - scores[:, 1], torch.tensor(delta, dtype=torch.float32))
+    ours = hybrid_loss(scores[:, 0] - scores[:, 1], torch.tensor(delta, dtype=torch.float32), torch.ones(20))
     pairs = [tuple(map(tuple, pair)) for pair in scores.tolist()]
     assert ours.item() == pytest.approx(oracle.hybrid_loss(pairs, delta), rel=1e-5)
 

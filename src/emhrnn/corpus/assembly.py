@@ -136,6 +136,8 @@ class Assembly:
         }
         if self.labelled:
             columns["label"] = self._labels(chunk)
+        if chunk.records[0].weight is not None:  # then all have one
+            columns["weight"] = pa.array([record.weight for record in chunk.records], pa.float32())
         batch = pa.record_batch(columns)
         if self._writer is None:
             self._writer = pa.ipc.new_file(self._sink, batch.schema)

@@ -20,7 +20,8 @@ from emhrnn.errors import DataError
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Documents as word ids. `rows` are the documents' row numbers in their corpus; `labels` is (documents,) class
-    ids or, for multi-label data, (documents, classes) of 0 and 1; ids of users and products are -1 where unknown."""
+    ids or, for multi-label data, (documents, classes) of 0 and 1; ids of users and products are -1 where unknown;
+    a document of weight 2 counts in training as if it were there twice, without weights all count 1."""
 
     words: Int64[np.ndarray, " words"]
     sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
@@ -29,6 +30,7 @@ class Batch:
     labels: Int64[np.ndarray, " documents"] | Float32[np.ndarray, "documents classes"] | None = None
     users: Int64[np.ndarray, " documents"] | None = None
     products: Int64[np.ndarray, " documents"] | None = None
+    weights: Float32[np.ndarray, " documents"] | None = None
 
     def __post_init__(self) -> None:
         for name, offsets, total in (

@@ -47,7 +47,8 @@ REQUIRED = ("text", "label")
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Column names, exactly as in the file; None means: guess. Without `labelled`, no label is looked for at all."""
+    """Column names, exactly as in the file; None means: guess. Without `labelled`, no label is looked for at all. The
+    weight is never guessed: a column of that name may hold grams."""
 
     text: str | None = None
     label: str | None = None
@@ -55,6 +56,7 @@ class Columns:
     user: str | None = None
     product: str | None = None
     split: str | None = None
+    weight: str | None = None
     labelled: bool = True
 
     def resolve(self, present: Sequence[str], file: str) -> "Columns":
@@ -71,6 +73,7 @@ class Columns:
             user=_find("user", self.user, present, file),
             product=_find("product", self.product, present, file),
             split=_find("split", self.split, present, file),
+            weight=None if self.weight is None else _find("weight", self.weight, present, file),
         )
 
     def to_dict(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
 from emhrnn.corpus.encoding import TextSettings
 from emhrnn.corpus.manifest import DATA, read_manifest
-from emhrnn.corpus.record import Record, Where, clean_label, clean_text
+from emhrnn.corpus.record import Record, Where, clean_label, clean_text, clean_weight
 from emhrnn.corpus.report import Report
 from emhrnn.corpus.splitting import stratified_split
 from emhrnn.corpus.store import Store
@@ -65,6 +65,7 @@ class Corpus:
         texts: Sequence[str],
         labels: Sequence[Any] | None = None,
         *,
+        weights: Sequence[Any] | None = None,
         vocabulary: Vocabulary | None = None,
         min_count: int = 1,
         max_words: int | None = None,
@@ -74,11 +75,13 @@ class Corpus:
     ) -> "Corpus":
         """A corpus in memory with one row per text, always: a text without words becomes one unknown word.
 
-        Labels are of any kind that a file can hold; a list per text makes the corpus multi-label. The other arguments
-        are those of `prepare`.
+        Labels are of any kind that a file can hold; a list per text makes the corpus multi-label. A text of weight 2
+        counts in training as if it were there twice. The other arguments are those of `prepare`.
         """
         if labels is not None and len(labels) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(labels)} labels; give one label per text")
+        if weights is not None and len(weights) != len(texts):
+            raise DataError(f"{len(texts)} texts and {len(weights)} weights; give one weight per text")
         recipe = Recipe(
             vocabulary=vocabulary,
             min_count=min_count,
@@ -89,7 +92,7 @@ class Corpus:
             text=text or TextSettings(),
             keep_empty=True,
         )
-        return cls._in_memory(_records(texts, labels), recipe)
+        return cls._in_memory(_records(texts, labels, weights), recipe)
 
     @classmethod
     def from_records(cls, records: Sequence[Record], *, vocabulary: Vocabulary, text: TextSettings) -> "Corpus":
@@ -151,6 +154,11 @@ class Corpus:
         return self._store.labels(self._rows, len(self.classes))
 
     @property
+    def weights(self) -> Float32[np.ndarray, " documents"] | None:
+        """How often each document counts in training; None where all count 1."""
+        return None if self._store.weights is None else self._store.weights[self._rows]
+
+    @property
     def class_counts(self) -> Int64[np.ndarray, " classes"]:
         """Documents of each class, in this view."""
         if self.labels is None:
@@ -192,12 +200,15 @@ class Corpus:
         return self._view(vocabulary=vocabulary, word_table=vocabulary.encode(self._contents.vocabulary.words))
 
     def check_trainable(self) -> None:
-        """Raise a DataError unless there are labels of two classes or more."""
-        counts = self.class_counts
+        """Raise a DataError unless there are labels of two classes or more, on documents whose weight is not 0."""
+        used = self if self.weights is None else self.select(np.flatnonzero(self.weights))
+        if not len(used):
+            raise DataError("all documents have the weight 0; give at least two classes a larger one")
+        counts = used.class_counts
         if (counts > 0).sum() < 2:
             only = ", ".join(repr(name) for name, count in zip(self.classes, counts, strict=True) if count)
             raise DataError(
-                f"all {len(self)} documents have the class {only or 'none'}; training needs at least two classes, "
+                f"all {len(used)} documents have the class {only or 'none'}; training needs at least two classes, "
                 "check the label column"
             )
 
@@ -206,7 +217,7 @@ class Corpus:
         return Corpus(self._store, self._contents, path=self.path, **{**same, **changes})
 
 
-def _records(texts: Sequence[Any], labels: Sequence[Any] | None) -> list[Record]:
+def _records(texts: Sequence[Any], labels: Sequence[Any] | None, weights: Sequence[Any] | None = None) -> list[Record]:
     records = []
     values = [None] * len(texts) if labels is None else labels
     for number, (text, value) in enumerate(zip(texts, values, strict=True), start=1):
@@ -217,5 +228,6 @@ def _records(texts: Sequence[Any], labels: Sequence[Any] | None) -> list[Record]
         if label is None and labels is not None:
             raise DataError(f"{where} has no label ({value!r}); give every text a label")
         clean, repairs = clean_text(text)
-        records.append(Record(clean, label, where, repairs=repairs))
+        weight = None if weights is None else clean_weight(weights[number - 1], where)
+        records.append(Record(clean, label, where, repairs=repairs, weight=weight))
     return records

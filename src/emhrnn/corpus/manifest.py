@@ -1,7 +1,7 @@
 """The folder of a prepared corpus: what lies in it, and whether it is whole.
 
 corpus.json      version, classes, report, source, how the text was read, size and checksum of the other files
-data.arrow       the documents: words list<list<int32>>, label, row, id, user, product
+data.arrow       the documents: words list<list<int32>>, label, row, id, user, product, weight
 vocabulary.txt   one word a line, in the order of the ids
 users.json, products.json   the names behind the ids, where the source has any
 """

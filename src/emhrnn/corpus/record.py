@@ -4,8 +4,12 @@ import math
 import re
 from typing import Any, NamedTuple
 
+from emhrnn.errors import DataError
+
 Label = str | tuple[str, ...]
 """One class, or the set of classes of a multi-label row."""
+
+LARGEST_WEIGHT = 1_000_000  # sums of float32 stay good
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+\.0+")
@@ -33,6 +37,7 @@ class Record(NamedTuple):
     split: str | None = None
     sentences: tuple[str, ...] | None = None
     repairs: tuple[str, ...] = ()
+    weight: float | None = None
 
 
 def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
@@ -77,3 +82,18 @@ def clean_name(value: Any) -> str | None:
         return None
     text, _ = clean_text(str(value))
     return " ".join(text.split()) or None
+
+
+def clean_weight(value: Any, where: Where) -> float:
+    """How often a document counts in training.
+
+    Raises:
+        DataError: it is no number of 0 or more. A missing one is an error too, because any guess would be silent.
+    """
+    try:
+        weight = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        weight = math.nan
+    if not 0 <= weight <= LARGEST_WEIGHT:
+        raise DataError(f"{where} has the weight {value!r}; give every row a number from 0 to {LARGEST_WEIGHT:,}")
+    return weight

@@ -37,6 +37,9 @@ class Store:
         self._label_offsets, self._labels = self._read_labels()
         self.users = self._integers("user")
         self.products = self._integers("product")
+        self.weights: Float32[np.ndarray, " rows"] | None = None
+        if "weight" in reader.schema.names:
+            self.weights = np.concatenate([batch.column("weight").to_numpy() for batch in self._batches])
 
     @classmethod
     def open(cls, path: Path) -> "Store":
@@ -98,6 +101,7 @@ class Store:
             labels=self.labels(rows, n_classes),
             users=None if self.users is None else self.users[rows].astype(np.int64),
             products=None if self.products is None else self.products[rows].astype(np.int64),
+            weights=None if self.weights is None else self.weights[rows],
         )
 
     def _locate(self, words: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

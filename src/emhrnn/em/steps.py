@@ -22,6 +22,8 @@ from emhrnn.em.prior import length_prior, log_prior
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.segmentation import PAPER_RATE
 
+TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
+
 
 @torch.no_grad()
 def e_step(
@@ -74,24 +76,37 @@ def m_step_theta(
     z: Bool[np.ndarray, " words"],
     posterior: Posterior,
     *,
+    weights: Float[Tensor, " documents"] | None = None,
     budget: int = BUDGET,
 ) -> Float[Tensor, ""]:
-    """-sum r log p_theta, mean over blocks, on all configurations. For one posterior sample instead of all of them,
-    encode the sampled z and take its negative log-likelihood: the same in expectation, and as cheap as any step."""
+    """-sum r log p_theta, mean over blocks (each with the weight of its document), on all configurations. For one
+    posterior sample instead of all of them, encode the sampled z and take its negative log-likelihood: the same in
+    expectation, and as cheap as any step."""
     likelihood = configuration_likelihood(model, batch, states, z, posterior.blocks, budget=budget)
     exists = ~torch.isneginf(posterior.log_likelihood)
-    return -(posterior.responsibilities * torch.where(exists, likelihood, 0)).sum() / len(posterior.blocks)
+    q = posterior.responsibilities * torch.where(exists, likelihood, 0)  # (blocks, configurations)
+    if weights is None:
+        return -q.sum() / len(posterior.blocks)
+    of_block = weights[torch.from_numpy(posterior.blocks.documents)]
+    return -(of_block[:, None] * q).sum() / of_block.sum().clamp_min(TINY)
 
 
 def m_step_pi(
-    a: Float[Tensor, " words"], gamma: Float[Tensor, " words"], mask: Bool[Tensor, " words"]
+    a: Float[Tensor, " words"],
+    gamma: Float[Tensor, " words"],
+    mask: Bool[Tensor, " words"],
+    *,
+    weights: Float[Tensor, " words"] | None = None,
 ) -> Float[Tensor, ""]:
     """Soft-target logistic loss, mean over the words of the mask: gradient (pi - gamma) for each logit a.
 
     Words in no block have no target and no gradient. To weigh it as Q does, multiply by words of the mask per
     document. (gamma outside [0, 1] is fine: score-function targets, see `reinforce`.)"""
     a, gamma = a[mask], gamma[mask]
-    return (softplus(a) - gamma * a).sum() / max(len(a), 1)
+    loss = softplus(a) - gamma * a
+    if weights is None:
+        return loss.sum() / max(len(a), 1)
+    return (weights[mask] * loss).sum() / weights[mask].sum().clamp_min(TINY)
 
 
 @torch.no_grad()
@@ -101,6 +116,7 @@ def newton_indicator(
     gamma: Float[Tensor, " words"],
     mask: Bool[Tensor, " words"],
     *,
+    weights: Float[Tensor, " words"] | None = None,
     ridge: float = 1e-3,
     steps: int = 1,
 ) -> None:
@@ -110,21 +126,22 @@ def newton_indicator(
     h = h1.detach()[mask].double()
     h = torch.cat([h, h.new_ones(len(h), 1)], dim=1)  # (targets, word_features + 1)
     target = gamma[mask].double()
+    weight = torch.ones_like(target) if weights is None else weights[mask].double()
     w = torch.cat([indicator.weight[0], indicator.bias]).double()
     for _ in range(steps):
         a = h @ w
         pi = torch.sigmoid(a)
-        hessian = (h * (pi * (1 - pi))[:, None]).t() @ h + ridge * torch.eye(len(w), dtype=h.dtype)
-        step = torch.linalg.solve(hessian, h.t() @ (target - pi))
-        w = _line_search(h, target, w, step)
+        hessian = (h * (weight * pi * (1 - pi))[:, None]).t() @ h + ridge * torch.eye(len(w), dtype=h.dtype)
+        step = torch.linalg.solve(hessian, h.t() @ (weight * (target - pi)))
+        w = _line_search(h, target, weight, w, step)
     indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
     indicator.bias[0] = w[-1].to(indicator.bias.dtype)
 
 
-def _line_search(h: Tensor, target: Tensor, w: Tensor, step: Tensor) -> Tensor:
+def _line_search(h: Tensor, target: Tensor, weight: Tensor, w: Tensor, step: Tensor) -> Tensor:
     def loss(w: Tensor) -> Tensor:
         a = h @ w
-        return (softplus(a) - target * a).sum()
+        return (weight * (softplus(a) - target * a)).sum()
 
     before = loss(w)
     for halvings in range(30):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.models.fitting import fit_linear, labels_of
+from emhrnn.models.fitting import fit_linear, labels_of, weights_of
 from emhrnn.models.output import Output
 
 
@@ -54,7 +54,8 @@ class BagOfMeans(nn.Module):
         kmeans.fit(vectors[words])
         self.nearest.copy_(torch.from_numpy(kmeans.predict(vectors).astype(np.int64)))
         features = sparse.vstack([self.features(batch) for batch in batches], format="csr")
-        weight, bias = fit_linear(features, labels_of(batches), len(self.bias), "logistic", self.C, seed)
+        labels, weights = labels_of(batches), weights_of(batches)
+        weight, bias = fit_linear(features, labels, len(self.bias), "logistic", self.C, seed, weights)
         self.weight.copy_(weight)
         self.bias.copy_(bias)
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.models.fasttext_process import ENVIRONMENT, INPUT, LABELS, OUTPUT, WORDS
-from emhrnn.models.fitting import labels_of
+from emhrnn.models.fitting import labels_of, weights_of
 from emhrnn.models.output import Output
 
 END = "</s>"  # the library puts it behind every line
@@ -68,6 +68,10 @@ class FastText(nn.Module):
     def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
         if importlib.util.find_spec("fasttext") is None:
             raise ConfigError("the model fasttext needs the fastText library; pip install 'emhrnn[bench]'")
+        if weights_of(batches) is not None:
+            raise ConfigError(
+                "the fastText library knows no weights of documents; leave the weight column out, or take another model"
+            )
         several = labels_of(batches).ndim == 2
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)

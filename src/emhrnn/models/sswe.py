@@ -24,7 +24,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import UNKNOWN
-from emhrnn.models.fitting import fit_linear, labels_of
+from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.output import Output
 
 HIDDEN = 20
@@ -67,13 +67,11 @@ class SSWE(nn.Module):
                     "sswe-svm learns from ordered classes, the data are multi-label; set model.fit_epochs=0"
                 )
             self._learn_vectors(batches, torch.Generator().manual_seed(seed))
-        features = torch.cat([self.features(batch) for batch in batches]).double()
-        # Standardised features for the solver; mean and scale then go into the weights.
-        mean, scale = features.mean(0), features.std(0, correction=0).clamp_min(1e-6)
-        standard = ((features - mean) / scale).numpy()
-        weight, bias = fit_linear(standard, labels, len(self.bias), "svm", self.C, seed)
-        self.weight.copy_(weight / scale)
-        self.bias.copy_(bias - weight.double() @ (mean / scale))
+        features = torch.cat([self.features(batch) for batch in batches])
+        weights = weights_of(batches)
+        weight, bias = fit_standardised(features, labels, len(self.bias), "svm", self.C, seed, weights)
+        self.weight.copy_(weight)
+        self.bias.copy_(bias)
 
     def features(self, batch: Batch) -> Float[Tensor, "documents features"]:
         x = self.vectors[torch.from_numpy(batch.words)]
@@ -87,7 +85,7 @@ class SSWE(nn.Module):
         scorer = Scorer(size, generator=generator)
         optimizer = torch.optim.Adagrad(scorer.parameters(), lr=self.learning_rate)
         for _ in range(self.epochs):
-            for window, delta in self._windows(batches):
+            for window, delta, weight in self._windows(batches):
                 corrupted = window.clone()
                 corrupted[:, 1] = torch.randint(1, vocabulary, (len(window),), generator=generator)
                 # Only the words at hand are read and moved: a step costs the same however large the vocabulary.
@@ -95,18 +93,22 @@ class SSWE(nn.Module):
                 x = self.vectors[words].requires_grad_()
                 f, f_corrupted = scorer(x, place).chunk(2)  # (n, 2) each
                 optimizer.zero_grad()
-                hybrid_loss(f - f_corrupted, delta).backward()  # type: ignore[no-untyped-call]
+                hybrid_loss(f - f_corrupted, delta, weight).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 if x.grad is not None:
                     squares[words] += x.grad.square()
                     self.vectors[words] -= self.learning_rate * x.grad / (squares[words].sqrt() + 1e-10)
 
-    def _windows(self, batches: Iterable[Batch]) -> Iterator[tuple[Int64[Tensor, "n 3"], Float[Tensor, " n"]]]:
+    def _windows(
+        self, batches: Iterable[Batch]
+    ) -> Iterator[tuple[Int64[Tensor, "n 3"], Float[Tensor, " n"], Float[Tensor, " n"]]]:
+        """Windows of words, and the polarity and weight of their documents."""
         for batch in batches:
             delta = polarity(np.asarray(batch.labels), len(self.bias))
             windows = torch.from_numpy(_neighbours(batch))
-            of_word = torch.from_numpy(delta[batch.document_of_sentence[batch.sentence_of_word]])
-            yield from zip(torch.split(windows, STEP), torch.split(of_word, STEP), strict=True)
+            weights = np.ones_like(delta) if batch.weights is None else batch.weights
+            parts = [windows, *(torch.from_numpy(np.repeat(x, batch.document_lengths)) for x in (delta, weights))]
+            yield from zip(*(torch.split(part, STEP) for part in parts), strict=True)
 
 
 class Scorer(nn.Module):
@@ -127,11 +129,13 @@ class Scorer(nn.Module):
         return f
 
 
-def hybrid_loss(difference: Float[Tensor, "n 2"], delta: Float[Tensor, " n"]) -> Float[Tensor, ""]:
+def hybrid_loss(
+    difference: Float[Tensor, "n 2"], delta: Float[Tensor, " n"], weight: Float[Tensor, " n"]
+) -> Float[Tensor, ""]:
     """The loss above from f(t) - f(t'), averaged; a text without polarity has no second term."""
     text = (1 - difference[:, 0]).clamp_min(0)
     sentiment = (1 - delta * difference[:, 1]).clamp_min(0) * (delta != 0)
-    return (text + sentiment).mean() / 2
+    return (weight * (text + sentiment)).sum() / weight.sum().clamp_min(1e-30) / 2
 
 
 def polarity(labels: Int64[np.ndarray, " documents"], classes: int) -> np.ndarray:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.models.embedding import UNKNOWN
-from emhrnn.models.fitting import Classifier, fit_linear, labels_of
+from emhrnn.models.fitting import Classifier, fit_linear, labels_of, weights_of
 from emhrnn.models.output import Output
 
 NO_KEY = np.iinfo(np.int64).max  # behind all keys: a feature that is not used
@@ -67,7 +67,8 @@ class TfIdf(nn.Module):
         self._choose_features(batches)
         features = sparse.vstack([self.features(batch) for batch in batches], format="csr")
         used = int((self.keys != NO_KEY).sum())
-        weight, bias = fit_linear(features[:, :used], labels_of(batches), len(self.bias), self.kind, self.C, seed)
+        labels, weights = labels_of(batches), weights_of(batches)
+        weight, bias = fit_linear(features[:, :used], labels, len(self.bias), self.kind, self.C, seed, weights)
         self.weight.zero_()[:, :used] = weight
         self.bias.copy_(bias)
 

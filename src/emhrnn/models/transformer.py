@@ -34,7 +34,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import UNKNOWN
-from emhrnn.models.fitting import fit_linear, labels_of
+from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.output import Output
 
 Pooling = Literal["cls", "mean"]
@@ -162,12 +162,11 @@ class FrozenTransformer(nn.Module):
 
     @torch.no_grad()
     def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
-        features = torch.cat([self.encoder(batch) for batch in batches]).double()
-        mean, scale = features.mean(0), features.std(0, correction=0).clamp_min(1e-6)
-        standard = ((features - mean) / scale).numpy()
-        weight, bias = fit_linear(standard, labels_of(batches), len(self.bias), "logistic", self.C, seed)
-        self.weight.copy_(weight / scale)
-        self.bias.copy_(bias - weight.double() @ (mean / scale))
+        features = torch.cat([self.encoder(batch) for batch in batches])
+        labels, weights = labels_of(batches), weights_of(batches)
+        weight, bias = fit_standardised(features, labels, len(self.bias), "logistic", self.C, seed, weights)
+        self.weight.copy_(weight)
+        self.bias.copy_(bias)
 
 
 def _load(source: str) -> tuple[Any, Any]:

@@ -68,10 +68,11 @@ class EMHRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # 
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Texts, y: Iterable[Any]) -> "EMHRNNClassifier":
+    def fit(self, X: Texts, y: Iterable[Any], sample_weight: Iterable[Any] | None = None) -> "EMHRNNClassifier":
         """Train on texts and their labels: strings, whole numbers or booleans, one per text.
 
-        A tenth of the texts (`data.validation`) is held out to pick the best epoch.
+        A tenth of the texts (`data.validation`) is held out to pick the best epoch. A text of weight 2 counts in
+        training as if it were there twice.
         """
         texts = _checked(X)
         config = self._config()
@@ -81,7 +82,7 @@ class EMHRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # 
         labels, names = _label_names(given)
         corpus = Corpus.from_texts(
             texts, [names[label] for label in given.tolist()], classes=list(names.values()),
-            text=text_settings(config.data),
+            text=text_settings(config.data), weights=None if sample_weight is None else list(sample_weight),
         )  # fmt: skip
         corpus.check_trainable()
         corpus = in_model_words(corpus, config, vectors)

@@ -1,7 +1,7 @@
 """`emhrnn.train`: a classifier from labelled documents, in one call. The command line only parses and calls this."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ def train(
     valid_split: str | None = None,
     text_column: str | None = None,
     label_column: str | None = None,
+    weight_column: str | None = None,
     format: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -55,6 +56,7 @@ def train(
         split: train on the rows whose split column says so.
         valid_split: validate on the rows of `data` whose split column says so.
         text_column, label_column, format: of the data and of `valid`; by default guessed.
+        weight_column: how often a row of the data counts in training; validation counts every row once.
         overwrite: replace a run that is at `out`.
         resume: go on with the run at `out`, if there is one, as if it had never stopped. Data and settings may be left
             out (data: None); what is given must be the same, but for `training.epochs`, `patience`, `threads` and
@@ -78,13 +80,14 @@ def train(
         why = f"there is no run at {out} to go on with" if resume else "no data was given"
         raise DataError(f"{why}; give the data to train on")
     columns = Columns(text=text_column, label=label_column)
+    weighted = replace(columns, weight=weight_column)
     valid_data = None
     if valid_split is not None and data is not None:
         valid_data = Named(path=Path(data), format=format, columns=columns, split=valid_split)
     elif valid is not None:  # what is said of the data holds for raw validation data too
         raw = not is_corpus(Path(valid))
         valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
-    named = None if data is None else Named(path=Path(data), format=format, columns=columns, split=split)
+    named = None if data is None else Named(path=Path(data), format=format, columns=weighted, split=split)
     chosen = config or with_settings(make_config(), settings or {})
     if going_on or named is None:
         trained = resume_run(Path(out), data=named, valid=valid_data, config=chosen, progress=progress, say=say)

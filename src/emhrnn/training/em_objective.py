@@ -24,7 +24,7 @@ from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
 from emhrnn.models import segmentation
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.training.config import EMConfig
-from emhrnn.training.label_loss import LabelLoss, labels_of
+from emhrnn.training.label_loss import TINY, LabelLoss, labels_of, weights_of
 from emhrnn.training.schedule import phase
 from emhrnn.training.state import Purpose, numpy_generator, torch_generator
 
@@ -80,7 +80,7 @@ class EMObjective:
         if indicator_only:
             return pi_loss, notes
         if self.config.theta == "all" and e.posterior is not None:
-            theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior)
+            theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior, weights=weights_of(batch))
         else:
             z = e.z_sample if self.config.theta == "sample" else self._most_probable(zhat, e)
             theta_loss = self._theta(batch, states, z, dropout)
@@ -111,17 +111,23 @@ class EMObjective:
     def _theta(
         self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"], dropout: torch.Generator
     ) -> Float[Tensor, ""]:
-        return self.label_loss(self.model.encode(batch, states, z, dropout).logits, labels_of(batch))
+        logits = self.model.encode(batch, states, z, dropout).logits
+        return self.label_loss(logits, labels_of(batch), weights_of(batch))
 
     def _pi(self, batch: Batch, states: WordStates, e: EStep, *, alone: bool) -> Float[Tensor, ""]:
         if self.config.newton:
-            newton_indicator(self.model.indicator, states.h1, e.gamma, e.mask)
+            newton_indicator(self.model.indicator, states.h1, e.gamma, e.mask, weights=_of_words(batch))
             return states.a.new_zeros((), requires_grad=True)
         a = states.a
         if alone or self.config.detach_indicator:
             a = self.model.indicator(states.h1.detach()).squeeze(1)
-        per_document = float(e.mask.sum()) / batch.n_documents  # Q sums over words, and is averaged over documents
-        return self.config.indicator_weight * per_document * m_step_pi(a, e.gamma, e.mask)
+        # Q sums over words, and is averaged over documents
+        weights, documents = _of_words(batch), weights_of(batch)
+        if weights is None or documents is None:
+            per_document = float(e.mask.sum()) / batch.n_documents
+        else:
+            per_document = float(weights[e.mask].sum()) / max(float(documents.sum()), TINY)
+        return self.config.indicator_weight * per_document * m_step_pi(a, e.gamma, e.mask, weights=weights)
 
     def _impute(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
         if self.config.impute == "prior":
@@ -161,3 +167,8 @@ class EMObjective:
             found = from_posterior(zhat, e.gamma, e.mask)
         self.cache.write(batch, found)
         self.monitor.update(batch, found, torch.sigmoid(states.a.detach()).numpy(), before)
+
+
+def _of_words(batch: Batch) -> Float[Tensor, " words"] | None:
+    """The weight of each word's document."""
+    return None if batch.weights is None else torch.from_numpy(np.repeat(batch.weights, batch.document_lengths))

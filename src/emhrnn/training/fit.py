@@ -162,7 +162,7 @@ def _saver(folder: Path | None) -> Callable[[Batch], str] | None:
         path = folder / "bad-batch.safetensors"
         arrays = {
             name: torch.from_numpy(np.ascontiguousarray(getattr(batch, name)))
-            for name in ("words", "sentence_offsets", "document_offsets", "rows", "labels")
+            for name in ("words", "sentence_offsets", "document_offsets", "rows", "labels", "weights")
             if getattr(batch, name) is not None
         }
         save_tensors(path, arrays, {"what": "the batch at which training stopped"})

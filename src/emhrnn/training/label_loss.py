@@ -10,31 +10,53 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import log_likelihood
 
+TINY = torch.finfo(torch.float32).tiny
+
 
 @dataclass(frozen=True, eq=False)
 class LabelLoss:
-    """Minus the log-likelihood of the labels, averaged over documents, with class weights and label smoothing."""
+    """Minus the log-likelihood of the labels, averaged over documents, with class weights and label smoothing. A
+    document counts its own weight times that of its class."""
 
     class_weights: Float[Tensor, " classes"] | None = None
     smoothing: float = 0.0
 
-    def __call__(self, logits: Float[Tensor, "documents classes"], labels: np.ndarray) -> Float[Tensor, ""]:
+    def __call__(
+        self,
+        logits: Float[Tensor, "documents classes"],
+        labels: np.ndarray,
+        weights: Float[Tensor, " documents"] | None = None,
+    ) -> Float[Tensor, ""]:
         y = torch.from_numpy(labels)
         loss = -log_likelihood(logits, y)  # (documents,)
         if self.smoothing and y.ndim == 1:
             # every class gets smoothing / C of the target
             uniform = -torch.log_softmax(logits, dim=1).mean(dim=1)
             loss = (1 - self.smoothing) * loss + self.smoothing * uniform
-        if self.class_weights is None or y.ndim == 2:
-            return loss.mean()
-        weights = self.class_weights[y]
-        return (weights * loss).sum() / weights.sum()
+        if self.class_weights is not None and y.ndim == 1:
+            of_class = self.class_weights[y]
+            weights = of_class if weights is None else weights * of_class
+        return weighted_mean(loss, weights)
 
 
-def balanced_weights(labels: np.ndarray, classes: int) -> Float[Tensor, " classes"]:
-    """Weights under which every class counts the same: documents / (classes * documents of the class)."""
-    counts = np.bincount(labels, minlength=classes)
-    return torch.from_numpy(len(labels) / (classes * np.maximum(counts, 1))).float()
+def weighted_mean(
+    values: Float[Tensor, " documents"], weights: Float[Tensor, " documents"] | None
+) -> Float[Tensor, ""]:
+    """Sum of weight times value over sum of weights; without weights, the mean. A batch without any weight gives 0."""
+    if weights is None:
+        return values.mean()
+    return (weights * values).sum() / weights.sum().clamp_min(TINY)
+
+
+def balanced_weights(labels: np.ndarray, classes: int, weights: np.ndarray | None = None) -> Float[Tensor, " classes"]:
+    """Weights under which every class counts the same: documents / (classes * documents of the class), where a
+    document of weight 2 is two."""
+    counts = np.bincount(labels, None if weights is None else weights.astype(np.float64), minlength=classes)
+    return torch.from_numpy(counts.sum() / (classes * np.where(counts > 0, counts, 1))).float()
+
+
+def weights_of(batch: Batch) -> Float[Tensor, " documents"] | None:
+    return None if batch.weights is None else torch.from_numpy(batch.weights)
 
 
 def labels_of(batch: Batch) -> np.ndarray:

@@ -13,7 +13,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import Config
 from emhrnn.training.em_objective import EMObjective
-from emhrnn.training.label_loss import LabelLoss, balanced_weights, labels_of
+from emhrnn.training.label_loss import LabelLoss, balanced_weights, labels_of, weights_of
 from emhrnn.training.state import Purpose, torch_generator
 
 
@@ -54,7 +54,7 @@ class PlainObjective:
         if isinstance(self.model, Annealed):
             self.model.set_epoch(epoch)
         output = self.model(batch, torch_generator(self.seed, Purpose.DROPOUT, step))
-        return self.label_loss(output.logits, labels_of(batch)), {}
+        return self.label_loss(output.logits, labels_of(batch), weights_of(batch)), {}
 
     def end_epoch(self) -> dict[str, float]:
         return {}
@@ -73,7 +73,7 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus) -> Objectiv
     """The objective that fits the model. Class weights come from the corpus."""
     weights = None
     if config.training.class_weight == "balanced" and corpus.labels is not None and corpus.labels.ndim == 1:
-        weights = balanced_weights(corpus.labels, len(corpus.classes))
+        weights = balanced_weights(corpus.labels, len(corpus.classes), corpus.weights)
     label_loss = LabelLoss(weights, config.training.label_smoothing)
     if isinstance(model, EMHRNN):
         return EMObjective(model, config.em, label_loss, config.training.seed, corpus)

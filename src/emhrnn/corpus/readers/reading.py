@@ -7,7 +7,7 @@ from typing import Any
 
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.readers.streams import Meter
-from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text
+from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text, clean_weight
 from emhrnn.errors import DataError
 
 
@@ -51,4 +51,5 @@ class Reading:
             split=clean_name(values.get("split")),
             sentences=sentences,
             repairs=repairs,
+            weight=clean_weight(values["weight"], self.where(row)) if "weight" in values else None,
         )

@@ -54,6 +54,11 @@ class Source:
                     raise DataError(
                         f"the split {self.split!r} is asked for and {path} has no split column; give its name"
                     )
+                if self.columns.weight is not None and record.weight is None:
+                    raise DataError(
+                        f"{path} is read as {name}, which has no weight column {self.columns.weight!r}; "
+                        "give csv, tsv, jsonl or parquet, or leave the weights out"
+                    )
                 if record.split is not None:
                     self.splits[record.split] += 1
                 if self.split is None or record.split == self.split:
@@ -66,7 +71,7 @@ class Source:
         name = check_format(given) if given else format_of(path)
         if (name == "folder") != path.is_dir():
             raise DataError(f"{path} cannot be read as {name}; give a file, or a folder with one folder per class")
-        if name == "zhang" and not given and (self.columns.text or self.columns.label):
+        if name == "zhang" and not given and (self.columns.text or self.columns.label or self.columns.weight):
             return "csv"  # who names columns has a header
         return name
 

@@ -19,6 +19,15 @@ TextColumn = Annotated[
 LabelColumn = Annotated[
     str | None, typer.Option("--label-column", help="Column of the label.", show_default="guessed", metavar="NAME")
 ]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--weight-column",
+        help="Column of numbers: how often a row counts in training.",
+        show_default="every row once",
+        metavar="NAME",
+    ),
+]
 Format = Annotated[
     str | None,
     typer.Option(

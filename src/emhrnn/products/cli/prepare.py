@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Data, Format, Json, LabelColumn, Quiet, Split, TextColumn
+from emhrnn.products.cli.options import Data, Format, Json, LabelColumn, Quiet, Split, TextColumn, WeightColumn
 
 
 def prepare(
@@ -23,6 +23,7 @@ def prepare(
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    weight_column: WeightColumn = None,
     format: Format = None,
     split: Split = None,
     min_count: Annotated[
@@ -59,7 +60,7 @@ def prepare(
     from emhrnn.products.cli.printing import print_json, say
     from emhrnn.text import Limits
 
-    columns = Columns(text=text_column, label=label_column)
+    columns = Columns(text=text_column, label=label_column, weight=weight_column)
     limits = Limits(max_words_per_sentence=max_sentence_words, max_sentences=max_sentences)
     vocabulary, classes, text = None, None, TextSettings(lowercase=lowercase, limits=limits)
     if like is not None:

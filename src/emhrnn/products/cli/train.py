@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Format, Json, LabelColumn, OptionalData, Quiet, Settings, Split, TextColumn
+from emhrnn.products.cli.options import (
+    Format,
+    Json,
+    LabelColumn,
+    OptionalData,
+    Quiet,
+    Settings,
+    Split,
+    TextColumn,
+    WeightColumn,
+)
 
 
 def train(
@@ -46,6 +56,7 @@ def train(
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    weight_column: WeightColumn = None,
     format: Format = None,
     split: Split = None,
     valid_split: Annotated[
@@ -93,8 +104,8 @@ def train(
     try:
         trained = train_run(
             data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
-            text_column=text_column, label_column=label_column, format=format, overwrite=overwrite, resume=resume,
-            progress=not quiet, say=complain,
+            text_column=text_column, label_column=label_column, weight_column=weight_column, format=format,
+            overwrite=overwrite, resume=resume, progress=not quiet, say=complain,
         )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None

@@ -1,0 +1,52 @@
+"""`--weight-column`, as a person uses it."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from emhrnn import EMHRNNClassifier
+from tests.products.commands import TINY, Cli, rows, write_reviews
+
+
+def write_weighted(path: Path, weights: list[str]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        lines = [(*row, weight) for row, weight in zip(rows(len(weights)), weights, strict=True)]
+        csv.writer(file).writerows([("text", "label", "importance"), *lines])
+    return path
+
+
+def test_weights_train_and_are_kept(cli: Cli, tmp_path: Path) -> None:
+    data = write_weighted(tmp_path / "a.csv", ["1", "0.5"] * 10)
+    valid = write_reviews(tmp_path / "valid.csv", 6)  # has no such column, and needs none
+    weigh = ("--weight-column", "importance")
+    cli.ok("train", data, "--out", tmp_path / "run", "--valid", valid, "--quiet", *TINY, *weigh)
+    assert "weight = importance" in cli.ok("info", tmp_path / "run" / "corpus" / "train").out
+    cli.ok("evaluate", tmp_path / "run", valid)
+    cli.ok("prepare", data, "--out", tmp_path / "corpus", "--quiet", *weigh)
+    cli.ok("train", tmp_path / "corpus", "--out", tmp_path / "again", "--quiet", *TINY)
+    message = cli.train_error(tmp_path / "corpus", *weigh)
+    assert "prepared corpus, in which the weight 'importance' cannot be chosen any more" in message
+
+
+def test_a_bad_weight_names_its_row(cli: Cli, tmp_path: Path) -> None:
+    data = write_weighted(tmp_path / "a.csv", ["1"] * 9 + ["-2"])
+    message = cli.train_error(data, "--weight-column", "importance")
+    assert "a.csv, row 10 has the weight '-2'; give every row a number from 0 to 1,000,000" in message
+    assert "no weight column 'w'" in cli.train_error(data, "--weight-column", "w")
+
+
+def test_the_library_that_knows_no_weights_says_so(cli: Cli, tmp_path: Path) -> None:
+    data = write_weighted(tmp_path / "a.csv", ["1"] * 20)
+    message = cli.train_error(data, "--model", "fasttext", "--weight-column", "importance")
+    assert "knows no weights of documents" in message
+
+
+def test_classifier_takes_sample_weight() -> None:
+    texts, labels = zip(*rows(20), strict=True)
+    settings = {"model.embedding_size": 4, "model.word_size": 3, "data.min_count": 1}
+    make = EMHRNNClassifier(epochs=1, settings=settings)
+    plain = make.fit(texts, labels).predict_proba(texts)
+    assert make.fit(texts, labels, [1] * 20).predict_proba(texts) == pytest.approx(plain, abs=1e-5)
+    weights = [5.0 if label == "good" else 0.1 for label in labels]
+    assert (make.fit(texts, labels, sample_weight=weights).predict_proba(texts) != plain).any()
