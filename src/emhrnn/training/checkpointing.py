@@ -71,7 +71,7 @@ class Progress:
         self.position.__dict__.update(note["position"])  # in place: the loop holds the same object
         self.best = Best(**note["best"])
         self.epochs = [Epoch(**epoch) for epoch in note["epochs"]]
-        self.meter.load_state(note["meter"])
+        self.meter.load_state(note["meter"], self.epochs)
 
 
 class Checkpoints:

@@ -74,9 +74,9 @@ class EMObjective:
     ) -> tuple[Float[Tensor, ""], dict[str, float]]:
         zhat = self._impute(batch, states)
         e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
-        self._remember(batch, zhat, e, states)
+        rate = self._remember(batch, zhat, e, states)
         pi_loss = self._pi(batch, states, e, alone=indicator_only)
-        notes = {"log_evidence": float(e.log_evidence.mean())}
+        notes = {"log_evidence": float(e.log_evidence.mean()), "boundary_rate": rate}
         if indicator_only:
             return pi_loss, notes
         if self.config.theta == "all" and e.posterior is not None:
@@ -158,8 +158,8 @@ class EMObjective:
         over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > self.model.threshold).numpy()
         return np.where(e.mask.numpy(), over, zhat)
 
-    def _remember(self, batch: Batch, zhat: Bool[np.ndarray, " words"], e: EStep, states: WordStates) -> None:
-        """What the E-step found, for the next visit to these documents; and for the monitor."""
+    def _remember(self, batch: Batch, zhat: Bool[np.ndarray, " words"], e: EStep, states: WordStates) -> float:
+        """What the E-step found, for the next visit to these documents; and for the monitor. The boundary rate."""
         seen = self.cache.visited[batch.rows].all()
         before = self.cache.read(batch, zhat) if seen else None
         found = e.z_sample
@@ -167,6 +167,7 @@ class EMObjective:
             found = from_posterior(zhat, e.gamma, e.mask)
         self.cache.write(batch, found)
         self.monitor.update(batch, found, torch.sigmoid(states.a.detach()).numpy(), before)
+        return float(found[~batch.sentence_final].mean()) if not batch.sentence_final.all() else 0.0
 
 
 def _of_words(batch: Batch) -> Float[Tensor, " words"] | None:

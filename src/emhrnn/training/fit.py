@@ -1,4 +1,4 @@
-"""Train a run on a corpus: the loop, with validation, history, the best weights and a progress bar around it."""
+"""Train a run on a corpus: the loop, with validation, history, the best weights and a view of it around it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +24,6 @@ from emhrnn.training.meter import Meter
 from emhrnn.training.objective import make_objective
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.run import HISTORY, Run, save_weights
-from emhrnn.training.schedule import phase
 from emhrnn.training.state import Best
 from emhrnn.training.stopping import signals_held
 
@@ -61,7 +60,7 @@ def fit(
         return _fit_at_once(run, run.model, train, valid, folder, on_epoch)
     objective = make_objective(run.model, run.config, train)
     optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
-    now = Progress(run.model, objective, optimizer, Meter(config.epochs, show=progress))
+    now = Progress(run.model, objective, optimizer, Meter(run.config, show=progress))
     best = BestModel(run, folder)
     if checkpoints is not None and checkpoints.load(now):
         best.find(now)
@@ -107,8 +106,7 @@ def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus) -> None:
     notes = objective.end_epoch()
     scores = validate(run, valid)
     is_best = now.best.update(step.epoch, METRICS[metric] * scores.metrics()[metric])
-    name = phase(run.config.em, step.epoch)
-    now.epochs.append(now.meter.end_epoch(step, scores, name, is_best, notes))
+    now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
 
 
 def _fit_at_once(

@@ -1,15 +1,17 @@
-"""Running sums of an epoch, the bar that shows them, and the epoch's line of the history."""
+"""Running sums of an epoch, the view that shows them, and the epoch's line of the history."""
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tqdm import tqdm
-
 from emhrnn.evaluation.scores import Scores
+from emhrnn.training.config import Config
 from emhrnn.training.history import Epoch
+from emhrnn.training.live import Lines, Moment, Terminal, View
 from emhrnn.training.loop import Step
+from emhrnn.training.schedule import phase_name
 
 
 @dataclass
@@ -34,55 +36,71 @@ class Sums:
             self.notes[name] = self.notes.get(name, 0.0) + value * step.words
             self.noted[name] = self.noted.get(name, 0) + step.words
 
+    def means(self) -> dict[str, float]:
+        return {name: self.notes[name] / self.noted[name] for name in sorted(self.notes)}
 
-@dataclass
+
 class Meter:
-    """Running sums of an epoch, and the bar that shows them."""
+    """Running sums of an epoch, and the view that shows them."""
 
-    epochs: int
-    show: bool
-    sums: Sums = field(default_factory=Sums)
-    bar: "tqdm[None] | None" = None
-    began: float = 0.0
+    def __init__(self, config: Config, *, show: bool) -> None:
+        self.config = config
+        self.show = show
+        self.sums = Sums()
+        self.past: list[Epoch] = []
+        self.began = 0.0
+        self.besides = 0.0  # seconds that the last epoch took besides its steps: validation, mostly
+        self.view: View = Lines(config.training.epochs, show=False)
 
     def __enter__(self) -> "Meter":
         self.began += time.perf_counter()
+        self.view = make_view(self.config, self.past, self.show)
+        self.view.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
+        self.view.__exit__()
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
         return {"sums": asdict(self.sums), "elapsed": time.perf_counter() - self.began}
 
-    def load_state(self, state: dict[str, Any]) -> None:
+    def load_state(self, state: dict[str, Any], past: Sequence[Epoch] = ()) -> None:
         """Before the block is entered."""
-        self.sums, self.began = Sums(**state["sums"]), -state["elapsed"]
+        self.sums, self.began, self.past = Sums(**state["sums"]), -state["elapsed"], list(past)
 
     def add(self, step: Step) -> None:
         self.sums.add(step)
-        if self.bar is None:
-            self.bar = tqdm(
-                total=step.batches, desc=f"epoch {step.epoch + 1}/{self.epochs}", unit="batch", leave=False,
-                disable=None if self.show else True, mininterval=0.2, initial=step.batch,
-            )  # fmt: skip
-        self.bar.update()
-        if step.batch % 10 == 0:
-            loss, speed = self.sums.loss / self.sums.documents, self.sums.words / self.sums.seconds
-            self.bar.set_postfix(loss=f"{loss:.3f}", words_s=f"{speed:,.0f}", refresh=False)
+        self.view.step(self.moment(step))
 
-    def end_epoch(self, last: Step, scores: Scores, phase: str, is_best: bool, boundaries: dict[str, float]) -> Epoch:
+    def moment(self, step: Step) -> Moment:
+        sums, epochs, done = self.sums, self.config.training.epochs, step.batch + 1
+        per_batch, name = sums.seconds / done, phase_name(self.config, step.epoch)
+        epoch_left = per_batch * (step.batches - done) + self.besides
+        return Moment(
+            epoch=step.epoch,
+            epochs=epochs,
+            phase=name,
+            done=done,
+            batches=step.batches,
+            loss=sums.loss / sums.documents,
+            words_per_second=sums.words / sums.seconds,
+            boundary_rate=sums.means().get("boundary_rate"),
+            epoch_left=epoch_left,
+            run_left=epoch_left + (epochs - step.epoch - 1) * (per_batch * step.batches + self.besides),
+            slower_to_come=name != phase_name(self.config, epochs - 1),
+        )
+
+    def end_epoch(self, last: Step, scores: Scores, is_best: bool, boundaries: dict[str, float]) -> Epoch:
         sums = self.sums
-        notes = boundaries | {name: sums.notes[name] / sums.noted[name] for name in sorted(sums.notes)}
+        notes = sums.means() | boundaries
         if scores.phrases is not None:
             notes["valid_mean_phrase"] = scores.phrases.mean
             notes["valid_longest_phrase"] = float(scores.phrases.longest)
         now = time.perf_counter()
         epoch = Epoch(
             epoch=last.epoch,
-            phase=phase,
+            phase=phase_name(self.config, last.epoch),
             train_loss=sums.loss / sums.documents,
             learning_rate=last.learning_rate,
             valid=scores.metrics(),
@@ -92,20 +110,16 @@ class Meter:
             boundaries=notes,
             best=is_best,
         )
-        if self.bar is not None:
-            self.bar.close()
-        if self.show:
-            tqdm.write(_line(epoch, self.epochs), file=sys.stderr)
-        self.sums, self.bar, self.began = Sums(), None, now
+        self.past.append(epoch)
+        self.view.epoch(self.past)
+        self.besides = max(epoch.seconds - sums.seconds, 0.0)
+        self.sums, self.began = Sums(), now
         return epoch
 
 
-def _line(epoch: Epoch, epochs: int) -> str:
-    rate = epoch.boundaries.get("boundary_rate")
-    return (
-        f"epoch {epoch.epoch + 1:>3}/{epochs}  {epoch.phase:<9}  loss {epoch.train_loss:.4f}  "
-        f"valid accuracy {epoch.valid['accuracy']:.4f}  loss {epoch.valid['loss']:.4f}  "
-        f"{epoch.words_per_second:>9,.0f} words/s"
-        + (f"  boundaries {rate:.2f}" if rate is not None else "")
-        + ("  best" if epoch.best else "")
-    )
+def make_view(config: Config, past: Sequence[Epoch], show: bool) -> View:
+    epochs = config.training.epochs
+    if not (show and sys.stderr.isatty()):
+        return Lines(epochs, show=show)
+    view = Terminal(epochs, config.training.metric, past)
+    return Lines(epochs) if view.console.is_dumb_terminal else view

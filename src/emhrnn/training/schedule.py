@@ -3,7 +3,7 @@
 import math
 from typing import Literal
 
-from emhrnn.training.config import EMConfig, TrainingConfig
+from emhrnn.training.config import Config, EMConfig, TrainingConfig
 
 Phase = Literal["warm-up", "indicator", "em"]
 
@@ -31,3 +31,9 @@ def phase(config: EMConfig, epoch: int) -> Phase:
     if epoch < config.warmup_epochs + config.frozen_epochs:
         return "indicator"
     return "em"
+
+
+def phase_name(config: Config, epoch: int) -> str:
+    """As it is told to people: models without latent boundaries have no phases."""
+    latent = config.model.name == "em-hrnn" and config.model.segmentation == "learned"
+    return phase(config.em, epoch) if latent else "train"
