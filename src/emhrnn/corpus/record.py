@@ -38,6 +38,7 @@ class Record(NamedTuple):
     sentences: tuple[str, ...] | None = None
     repairs: tuple[str, ...] = ()
     weight: float | None = None
+    fault: str | None = None  # why the row cannot be used; only lenient readers yield such rows
 
 
 def clean_text(text: str) -> tuple[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -27,7 +28,6 @@ class Predictions:
     phrases: PhraseLengths | None  # None for models without phrases
 
 
-@torch.inference_mode()
 def predict(
     model: nn.Module,
     corpus: Corpus,
@@ -40,26 +40,39 @@ def predict(
     if isinstance(model, EMHRNN) and corpus.lengths.sum() > len(corpus.vocabulary):
         model.precompute_words()
         try:
-            return _predict(model, corpus, multi_label, temperature, on_batch)
+            return predict_documents(model, corpus, multi_label=multi_label, temperature=temperature, on_batch=on_batch)
         finally:
             model.forget_words()
-    return _predict(model, corpus, multi_label, temperature, on_batch)
+    return predict_documents(model, corpus, multi_label=multi_label, temperature=temperature, on_batch=on_batch)
 
 
-def _predict(
+@runtime_checkable
+class Documents(Protocol):
+    """What can be cut into batches: a corpus, or word ids in memory."""
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, " documents"]: ...
+    def __len__(self) -> int: ...
+    def batch(self, rows: Int64[np.ndarray, " rows"]) -> Batch: ...
+
+
+@torch.inference_mode()
+def predict_documents(
     model: nn.Module,
-    corpus: Corpus,
+    documents: Documents,
+    *,
     multi_label: bool,
-    temperature: float,
-    on_batch: Callable[[Batch, Output], None] | None,
+    temperature: float = 1.0,
+    on_batch: Callable[[Batch, Output], None] | None = None,
 ) -> Predictions:
+    """`predict` with the model as it is: whether its words are precomputed is up to the caller."""
     logits: np.ndarray | None = None
     histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
-    for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():
-        batch = corpus.batch(rows)
+    for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():
+        batch = documents.batch(rows)
         output: Output = model(batch)
         if logits is None:
-            logits = np.empty((len(corpus), output.logits.shape[1]), dtype=np.float32)
+            logits = np.empty((len(documents), output.logits.shape[1]), dtype=np.float32)
         logits[rows] = output.logits.numpy()
         if output.z is not None:
             histogram = _add(histogram, output.z)

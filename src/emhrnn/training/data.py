@@ -174,12 +174,17 @@ def other_corpus(
             f"{data.path} was prepared with the classes {_some(corpus.classes)}, the model has {_some(classes)}; "
             "give the raw file, or prepare it anew with --like RUN"
         )
-    if corpus.text != text:
+    check_read_alike(data.path, corpus.text, text)
+    return corpus.remap(vocabulary)
+
+
+def check_read_alike(path: Path, corpus: TextSettings, model: TextSettings) -> None:
+    """Raise a DataError for a prepared corpus whose text was not read as the model's was."""
+    if corpus != model:
         raise DataError(
-            f"{data.path} was prepared with {_told(corpus.text)}, the model reads with {_told(text)}; "
+            f"{path} was prepared with {_told(corpus)}, the model reads with {_told(model)}; "
             "give the raw file, or prepare it anew with --like RUN"
         )
-    return corpus.remap(vocabulary)
 
 
 def embedding_table(

@@ -183,7 +183,7 @@ def load_run(folder: Path) -> Run:
             _class_names(description["classes"]),
             torch.zeros(len(vocabulary), int(description["embedding_size"])),
             multi_label=bool(description["multi_label"]),
-            text=_text_settings(description["text"]),
+            text=text_settings_of(description["text"]),
             users=tuple(ids.get("users", ())),
             products=tuple(ids.get("products", ())),
         )
@@ -207,7 +207,8 @@ def _temperature(folder: Path, note: dict[str, Any]) -> float:
     return value
 
 
-def _text_settings(values: dict[str, Any]) -> TextSettings:
+def text_settings_of(values: dict[str, Any]) -> TextSettings:
+    """How a run reads text, from its description."""
     return TextSettings(**{**values, "limits": Limits(**values["limits"])})
 
 

@@ -27,7 +27,7 @@ READERS: dict[str, Callable[[Reading], Iterator[Record]]] = {
     "zhang": read_zhang,
 }
 _COMPRESSION = {".gz", ".xz", ".zst", ".zstd", ".bz2"}
-_FORMAT_OF_SUFFIX = {
+SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".tab": "tsv",
@@ -62,7 +62,7 @@ def format_of(path: Path) -> str:
         return "parquet"
     if start.startswith((b"PK\x03\x04", b"ARROW1", b"\x89HDF")):
         raise DataError(f"{path} is an archive or table of another kind; give {', '.join(READERS)}")
-    by_name = _FORMAT_OF_SUFFIX.get(_suffix(path))
+    by_name = SUFFIXES.get(suffix_of(path))
     text = start.decode("utf-8-sig", "replace").lstrip()
     if by_name == "parquet":
         raise DataError(f"{path} is not a parquet file: it does not start with PAR1; copy or download it again")
@@ -76,7 +76,8 @@ def format_of(path: Path) -> str:
     return found
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
+    """The one that tells the format, in lower case: of a.CSV.gz it is .csv."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in _COMPRESSION:
         suffixes.pop()

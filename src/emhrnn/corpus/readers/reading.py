@@ -19,6 +19,7 @@ class Reading:
     columns: Columns = field(default_factory=Columns)
     meter: Meter | None = None
     taken: dict[str, str] = field(default_factory=dict)
+    lenient: bool = False  # a row that cannot be used is a record with a fault, not an error
 
     def resolve(self, present: list[str]) -> Columns:
         columns = self.columns.resolve(present, str(self.path))
@@ -30,13 +31,14 @@ class Reading:
 
     def record(self, row: int, values: Mapping[str, Any], sentences: tuple[str, ...] | None = None) -> Record:
         """A record of values by role, cleaned. A missing text is an empty one; skipping it is not the reader's task."""
-        text = values.get("text")
+        text, fault = values.get("text"), None
         if not isinstance(text, str):
+            fault = "no text"
             if text is not None:
                 kind = type(text).__name__
-                raise DataError(
-                    f"{self.where(row)}: the text is of type {kind}, a string is needed; name the text column"
-                )
+                fault = self.fault(
+                    row, f": the text is of type {kind}, a string is needed", "name the text column"
+                ).fault
             text = ""
         if isinstance(values.get("label"), dict):
             raise DataError(f"{self.where(row)}: the label is an object; give the column of a string, number or list")
@@ -52,4 +54,11 @@ class Reading:
             sentences=sentences,
             repairs=repairs,
             weight=clean_weight(values["weight"], self.where(row)) if "weight" in values else None,
+            fault=fault if self.lenient else None,
         )
+
+    def fault(self, row: int, what: str, remedy: str) -> Record:
+        """What becomes of a row that cannot be used: an error, or a record that says why. `what` follows the place."""
+        if not self.lenient:
+            raise DataError(f"{self.where(row)}{what}; {remedy}")
+        return Record("", None, self.where(row), fault=what.lstrip(" :"))

@@ -19,7 +19,8 @@ class Source:
     """Files to read, one after the other, in constant memory.
 
     With `split`, only rows whose split column has that value are yielded. After (and while) reading, `taken` says
-    which columns were used, `splits` how many rows each split has.
+    which columns were used, `splits` how many rows each split has. With `lenient`, a row that cannot be used is a
+    record with a fault, not an error.
 
     Raises:
         DataError: a file is missing, empty, or of no known format (here); or has no usable columns (when read).
@@ -32,6 +33,7 @@ class Source:
         format: str | None = None,
         columns: Columns | None = None,
         split: str | None = None,
+        lenient: bool = False,
     ) -> None:
         self.paths = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
         if not self.paths:
@@ -42,6 +44,7 @@ class Source:
         self.columns = columns or Columns()
         self.formats = [self._format_of(path, format) for path in self.paths]
         self.split = split
+        self.lenient = lenient
         self.taken: dict[str, str] = {}
         self.splits: Counter[str] = Counter()
         self.meter = Meter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
@@ -49,7 +52,7 @@ class Source:
     def __iter__(self) -> Generator[Record, None, None]:
         self.splits.clear()
         for path, name in zip(self.paths, self.formats, strict=True):
-            for record in READERS[name](Reading(path, self.columns, self.meter, self.taken)):
+            for record in READERS[name](Reading(path, self.columns, self.meter, self.taken, self.lenient)):
                 if self.split is not None and "split" not in self.taken:
                     raise DataError(
                         f"the split {self.split!r} is asked for and {path} has no split column; give its name"

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from emhrnn.corpus.readers.reading import Reading
 from emhrnn.corpus.readers.streams import open_text
 from emhrnn.corpus.record import Record, clean_text
-from emhrnn.errors import DataError
 
 SENTENCE_END = "<sssss>"
 _BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}"}
@@ -25,10 +24,9 @@ def read_tang(reading: Reading) -> Iterator[Record]:
                 continue
             fields = line.rstrip("\r\n").split("\t\t", 3)
             if len(fields) != 4:
-                raise DataError(
-                    f"{reading.where(number)} has {len(fields)} fields; give user, product, rating and text "
-                    "with two tabs between them"
-                )
+                remedy = "give user, product, rating and text with two tabs between them"
+                yield reading.fault(number, f" has {len(fields)} fields", remedy)
+                continue
             user, product, label, text = fields
             text = _BRACKET.sub(lambda match: _BRACKETS[match[0].lower()], text)
             sentences = tuple(s for part in text.split(SENTENCE_END) if (s := clean_text(part)[0].strip()))

@@ -1,16 +1,23 @@
-"""`emhrnn predict`: labels and probabilities for a file of any size."""
+"""`emhrnn predict`: labels and probabilities for files of any size."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from emhrnn.products.cli.options import Data, Format, Json, Quiet, RunFolder, Split, TextColumn
+from emhrnn.products.cli.options import Format, Json, Quiet, RunFolder, Split, TextColumn
 
 
 def predict(
     run: RunFolder,
-    data: Data,
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA...",
+            help="Files (csv, tsv, jsonl, parquet; also .gz, .xz, .zst), patterns, folders, or a prepared corpus.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[
         Path,
         typer.Option(
@@ -20,40 +27,66 @@ def predict(
             show_default=False,
         ),
     ],
+    explain: Annotated[bool, typer.Option("--explain", help="Add the sentence, phrase and word that decided.")] = False,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option("--engine", help="Processes here, or a Ray cluster (extra: ray).")
+    ] = "local",
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Processes that score.", min=1, show_default="all cores")
+    ] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Do not go on with what an earlier call left.")] = False,
     text_column: TextColumn = None,
     format: Format = None,
     split: Split = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Classify every row of a file: one row out for each row in, in the same order, with its id.
+    """Classify every row of files: one row out for each row in, in the same order, with its id.
 
     \b
     Examples:
       emhrnn predict run new.csv --out labels.csv
-      emhrnn predict run new.jsonl.gz --out labels.parquet --text-column body
+      emhrnn predict run 'parts/*.jsonl.gz' --out labels.parquet --text-column body
+      emhrnn predict run new.jsonl --out labels.jsonl --explain
 
-    Columns out: id (the id column of DATA, else the row number from 0), label, and p_CLASS for every class. A row
-    without words gets the prediction for one unknown word. FILE appears only when all rows are scored.
+    Columns out: id (the id column of DATA, else the row number from 0), label, and p_CLASS for every class. A row that
+    cannot be scored (broken, no text, no words) has an empty label, and FILE.errors.jsonl says why.
+
+    FILE appears when all rows are scored. Until then FILE.unfinished holds what is done: after Ctrl-C, kill or a power
+    cut the same command goes on from there, and FILE is the same byte for byte.
     """
+    import os
     import time
 
     from emhrnn.corpus import Columns
     from emhrnn.products.cli.printing import print_json, say
-    from emhrnn.products.scoring import check_out, score_file
-    from emhrnn.training.data import Named
-
-    check_out(out, data)
-    from emhrnn.training.run import load_run
+    from emhrnn.products.scoring import score
+    from emhrnn.products.scoring.chunks import Data
 
     began = time.perf_counter()
-    named = Named(path=data, format=format, columns=Columns(text=text_column, labelled=False), split=split)
+    columns = Columns(text=text_column, labelled=False)
+    named = Data(paths=tuple(data), format=format, columns=columns, split=split)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        scored = score_file(load_run(run), named, out, progress=not quiet)
+        scored = score(
+            run, named, out,
+            explain=explain, engine=engine, workers=workers or cores, restart=restart, progress=not quiet,
+        )  # fmt: skip
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{out} was not written") from None
+        kept = out.with_name(out.name + ".unfinished").exists()
+        told = "is not complete; the same command goes on with it" if kept else "was not written"
+        raise KeyboardInterrupt(f"{out} {told}") from None
     seconds = time.perf_counter() - began
     if json:
-        print_json({"out": str(out), "rows": scored.rows, "words": scored.words, "seconds": seconds})
-    else:
-        say(f"{scored.rows:,} rows to {out} in {seconds:.1f} s, {scored.words / seconds:,.0f} words/s")
+        print_json(
+            {
+                "out": str(out), "rows": scored.rows, "unscored": scored.unscored, "words": scored.words,
+                "before": scored.before, "errors": scored.errors and str(scored.errors), "seconds": seconds,
+            }
+        )  # fmt: skip
+        return
+    rate = f", {(scored.rows - scored.before) / seconds:,.0f} rows/s"
+    again = f" ({scored.before:,} of them before)" if scored.before else ""
+    say(f"{scored.rows:,} rows{again} to {out} in {seconds:.1f} s{rate}")
+    if scored.errors is not None:
+        say(f"{scored.unscored:,} rows could not be scored; {scored.errors} has the reasons")

@@ -1,0 +1,131 @@
+"""Score files of any size: each row in gives one row out, in the same order, in constant memory, and a kill at any
+moment costs only the chunks that were being scored.
+
+    chunks.py       rows -> chunks, as bytes                              the reading process
+    scorer.py       chunk -> part of the output                           every worker; documents.py, tables.py
+    local.py        chunks -> parts, in worker processes
+    on_ray.py       the same on a Ray cluster
+    unfinished.py   parts -> OUT, with a journal to go on from
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tqdm import tqdm
+
+from emhrnn.corpus import Columns
+from emhrnn.corpus.readers.source import Source
+from emhrnn.errors import DataError
+from emhrnn.files import sha256
+from emhrnn.products.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
+from emhrnn.products.scoring.local import Scored, score_locally
+from emhrnn.products.scoring.scorer import Task
+from emhrnn.products.scoring.tables import check_suffix
+from emhrnn.products.scoring.unfinished import Totals, Unfinished
+from emhrnn.training.data import Named, check_read_alike, prepared
+from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, text_settings_of
+from emhrnn.version import __version__
+
+Engine = Literal["local", "ray"]
+
+
+@dataclass(frozen=True)
+class Result:
+    rows: int
+    words: int
+    unscored: int
+    before: int  # rows that an earlier call had done
+    errors: Path | None  # the file that tells of rows that could not be scored, or were repaired
+
+
+def score(
+    run: Path,
+    data: Data,
+    out: Path,
+    *,
+    explain: bool = False,
+    engine: Engine = "local",
+    workers: int = 1,
+    restart: bool = False,
+    progress: bool = True,
+) -> Result:
+    """Write `id`, `label` and the probability of every class for each row of the data; with `explain`, also what
+    decided. What an earlier call left unfinished is verified and kept, unless `restart` is given.
+
+    Raises:
+        EmhrnnError: run or data cannot be read, `out` cannot be written, or the unfinished output is of something else.
+    """
+    check_out(out, data)
+    description = read_description(run)
+    data, total = _checked(data, description, explain=explain)
+    task = Task(run=run, suffix=check_suffix(out), explain=explain)
+    with Unfinished(out).opened(_settings(task, data), restart=restart) as unfinished:
+        before = unfinished.totals.documents
+        bar = tqdm(
+            total=total, desc="scoring", unit="row" if data.prepared else "B", unit_scale=True,
+            disable=None if progress else True,
+        )  # fmt: skip
+        with bar:
+            for chunk, part in _parts(engine, data, task, unfinished, workers):
+                unfinished.add(chunk.digest, part)
+                bar.set_postfix(rows=f"{unfinished.totals.documents:,}", refresh=False)
+                bar.update(chunk.done - bar.n)
+        unfinished.finish()
+    totals: Totals = unfinished.totals
+    errors = unfinished.errors if unfinished.errors.exists() else None
+    return Result(totals.documents, totals.words, totals.unscored, before, errors)
+
+
+def _parts(engine: Engine, data: Data, task: Task, unfinished: Unfinished, workers: int) -> Iterator[Scored]:
+    if engine == "ray":
+        from emhrnn.products.scoring.on_ray import score_on_ray
+
+        return score_on_ray(data, unfinished.place, task, workers)
+    return score_locally(read_chunks(data, unfinished.place), task, workers)
+
+
+def check_out(out: Path, data: Data) -> None:
+    """Raise a DataError for a file that cannot take the predictions, before any work is done."""
+    check_suffix(out)
+    if out.is_dir():
+        raise DataError(f"{out} is a folder, the predictions go to one file; give the name of a file")
+    if out.exists() and any(path.exists() and out.samefile(path) for path in data.paths):
+        raise DataError(f"{out} is the data itself, which would be replaced by its predictions; give another file")
+
+
+def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple[Data, int]:
+    """The data, seen to be readable, and its size: bytes, or rows of a prepared corpus."""
+    for path in data.paths:
+        stored = prepared(Named(path=path, format=data.format, columns=data.columns, split=data.split))
+        if stored is None:
+            continue
+        if len(data.paths) > 1:
+            raise DataError(f"{path} is a prepared corpus, which is scored alone; give one at a time, or raw files")
+        if explain:
+            raise DataError(f"{path} is a prepared corpus, which has no text to show; give the raw file to explain it")
+        check_read_alike(path, stored.text, text_settings_of(description["text"]))
+        return Data(paths=data.paths, prepared=True), len(stored)
+    return data, Source(data.files(), format=data.format, columns=data.columns).meter.total
+
+
+def _settings(task: Task, data: Data) -> dict[str, Any]:
+    """What must be the same to go on with an unfinished output."""
+    digest = hashlib.sha256()
+    for name in (CONFIG, WEIGHTS, VOCABULARY, IDS):
+        if (task.run / name).is_file():
+            digest.update(f"{name} {sha256(task.run / name)}\n".encode())
+    columns: Columns = data.columns
+    return {
+        "emhrnn": __version__,
+        "run": digest.hexdigest(),
+        "data": {} if data.prepared else {str(path): path.stat().st_size for path in data.files() if path.is_file()},
+        "paths": [str(path) for path in data.paths],
+        "columns": asdict(columns),
+        "format": data.format,
+        "split": data.split,
+        "explain": task.explain,
+        "chunks": [ROWS, CHARACTERS],
+    }

@@ -1,0 +1,138 @@
+"""The rows to score, cut into chunks: what one process scores at a time.
+
+A chunk is JSON in bytes, the same for a thread of this process, another process and another machine:
+
+    {"first": 2000, "rows": [{"id": "a17", "where": "new.jsonl, row 2001", "text": "..."}, ...]}
+
+A row has `text`, or `sentences` where the source marks their ends, or `words` where it is of a prepared corpus; or none
+of these but a `fault`. Where chunks end depends on the data alone, so that all that follows from a chunk is the
+same however often it is scored, and by whom.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emhrnn.corpus import Columns, Corpus, Record, Source
+from emhrnn.corpus.readers.files import data_files
+from emhrnn.errors import DataError
+
+ROWS, CHARACTERS = 2000, 1 << 21  # of a chunk, at most: enough to sort by length, little enough to keep in memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """What is to be scored, as the user names it."""
+
+    paths: tuple[Path, ...]
+    format: str | None = None
+    columns: Columns = field(default_factory=lambda: Columns(labelled=False))
+    split: str | None = None
+    prepared: bool = False  # one prepared corpus, in its own words
+
+    def files(self) -> list[Path]:
+        return [file for path in self.paths for file in data_files(path)]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.paths[:3])) + (", ..." if len(self.paths) > 3 else "")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    number: int
+    payload: bytes
+    digest: str  # of this payload and of all before it
+    done: int  # bytes of the data read so far
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to go on: so many chunks are done, and what they were made of."""
+
+    chunks: int = 0
+    digest: str = ""
+
+
+def read_chunks(data: Data, start: Place | None = None) -> Iterator[Chunk]:
+    """The chunks from `start` on. Those before it are read too, and must be what they were.
+
+    Raises:
+        DataError: the data cannot be read, has no rows, or has changed since `start`.
+    """
+    start = start or Place()
+    digest, number = "", -1
+    for number, (rows, done) in enumerate(_stored(data) if data.prepared else _read(data)):
+        payload = json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False).encode("utf-8")
+        digest = hashlib.sha256(digest.encode() + payload).hexdigest()
+        if number >= start.chunks:
+            yield Chunk(number, payload, digest, done)
+        elif number == start.chunks - 1 and digest != start.digest:
+            raise DataError(f"{data} has changed since its first rows were scored; give --restart to score all anew")
+    if number + 1 < start.chunks:
+        raise DataError(f"{data} has become shorter since it was scored; give --restart to score all anew")
+    if number < 0:
+        raise DataError(f"{data} has no rows; give a file with documents")
+
+
+@dataclass
+class _Rows:
+    first: int
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    characters: int = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self.rows) >= ROWS or self.characters >= CHARACTERS
+
+
+def _read(data: Data) -> Iterator[tuple[_Rows, int]]:
+    source = Source(data.files(), format=data.format, columns=data.columns, split=data.split, lenient=True)
+    part = _Rows(0)
+    with closing(iter(source)) as records:
+        for number, record in enumerate(records):
+            part.rows.append(_row(record, number))
+            part.characters += len(record.text)
+            if part.full:
+                yield part, source.meter.done
+                part = _Rows(number + 1)
+        if part.rows:
+            yield part, source.meter.done
+
+
+def _row(record: Record, number: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": record.id if record.id is not None else str(number), "where": str(record.where)}
+    if record.fault is not None:
+        return {**row, "fault": record.fault}
+    row["text"] = record.text
+    for name in ("sentences", "repairs", "user", "product"):
+        value = getattr(record, name)
+        if value:
+            row[name] = value
+    return row
+
+
+def _stored(data: Data) -> Iterator[tuple[_Rows, int]]:
+    corpus = Corpus.open(data.paths[0])
+    names = {"user": corpus.users, "product": corpus.products}
+    for start in range(0, len(corpus), ROWS):
+        rows = np.arange(start, min(start + ROWS, len(corpus)))
+        batch = corpus.batch(rows)
+        words, ends = corpus.vocabulary.decode(batch.words), batch.sentence_offsets.tolist()
+        sentences = [words[first:last] for first, last in pairwise(ends)]
+        of_document = batch.document_offsets.tolist()
+        part = _Rows(start)
+        for index, id_ in enumerate(corpus.ids(rows)):
+            row: dict[str, Any] = {"id": id_, "where": f"{data}, row {start + index + 1}"}
+            row["words"] = sentences[of_document[index] : of_document[index + 1]]
+            for what, numbers in (("user", batch.users), ("product", batch.products)):
+                if numbers is not None and numbers[index] >= 0:
+                    row[what] = names[what][numbers[index]]
+            part.rows.append(row)
+        yield part, int(rows[-1]) + 1

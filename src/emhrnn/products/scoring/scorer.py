@@ -1,0 +1,135 @@
+"""The batch function: a chunk of rows in, its part of the output file out. The same in every process and on Ray."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+
+from emhrnn.evaluation.predict import predict_documents
+from emhrnn.explain.explainer import explain_texts
+from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.products.model import labels_of
+from emhrnn.products.scoring.documents import Documents, Reader
+from emhrnn.products.scoring.tables import Row, to_bytes
+from emhrnn.training.run import load_run
+
+NO_WORDS = "no words"
+LEVELS = ("sentence", "phrase", "word")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is asked of each row."""
+
+    run: Path
+    suffix: str  # of the file to write
+    explain: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What a chunk gives: bytes of the output, lines of the errors file, and counts."""
+
+    rows: bytes
+    errors: bytes
+    documents: int
+    words: int
+    unscored: int
+
+
+class Scorer:
+    """Holds the run, ready to predict. One thread: processes make better use of the cores than threads do."""
+
+    def __init__(self, task: Task) -> None:
+        torch.set_num_threads(1)
+        self.task = task
+        self.run = load_run(task.run)
+        self._reader = Reader(self.run)
+        self._shares = [f"p_{name}" for name in self.run.classes]
+        if isinstance(self.run.model, EMHRNN):
+            self.run.model.precompute_words()
+        if task.explain:
+            explain_texts(self.run, ["word"])  # a model that cannot explain says so now
+
+    @property
+    def columns(self) -> list[str]:
+        decided = ["decided"] if self.task.suffix == ".jsonl" else [f"{x}{y}" for x in LEVELS for y in ("", "_weight")]
+        return ["id", "label", *self._shares, *(decided if self.task.explain else [])]
+
+    def __call__(self, payload: bytes) -> Part:
+        chunk = json.loads(payload)
+        first, rows = int(chunk["first"]), list[dict[str, Any]](chunk["rows"])
+        documents = self._reader.read(rows)
+        for index in np.flatnonzero(documents.lengths == 0).tolist():
+            rows[index].setdefault("fault", NO_WORDS)
+        scored = np.flatnonzero(documents.lengths)
+        table = [{**dict.fromkeys(self.columns), "id": row["id"]} for row in rows]  # each row of the data has its row
+        if len(scored):
+            chosen = [table[index] for index in scored.tolist()]
+            self._predict(chosen, documents.take(scored))
+            if self.task.explain:
+                self._explain(chosen, [rows[index]["text"] for index in scored.tolist()])
+        return Part(
+            rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
+            errors="".join(_error(row, first + index) for index, row in enumerate(rows)).encode("utf-8"),
+            documents=len(rows),
+            words=int(documents.lengths.sum()),
+            unscored=len(rows) - len(scored),
+        )
+
+    def _predict(self, table: list[Row], documents: Documents) -> None:
+        run = self.run
+        shares = predict_documents(
+            run.model, documents, multi_label=run.multi_label, temperature=run.temperature
+        ).probabilities
+        for row, label, values in zip(table, labels_of(run, shares), _in_digits(shares), strict=True):
+            row["label"] = label if isinstance(label, str) else "|".join(label)
+            row.update(zip(self._shares, values, strict=True))
+
+    def _explain(self, table: list[Row], texts: list[str]) -> None:
+        told = _nested if self.task.suffix == ".jsonl" else _flat
+        for row, explanation in zip(table, explain_texts(self.run, texts), strict=True):
+            row.update(told(explanation.decisive_path()))
+
+
+def _nodes(path: DecisivePath) -> list[tuple[str, Sentence | Phrase | Word]]:
+    return [("sentence", path.sentence), ("phrase", path.phrase), ("word", path.word)]
+
+
+def _nested(path: DecisivePath) -> Row:
+    return {
+        "decided": {
+            level: {
+                "text": node.text, "start": node.start, "end": node.end,
+                "weight": round(node.weight, 6), "share": round(node.share, 6),
+            }
+            for level, node in _nodes(path)
+        }
+    }  # fmt: skip
+
+
+def _flat(path: DecisivePath) -> Row:
+    row: Row = {}
+    for level, node in _nodes(path):
+        row |= {level: node.text, f"{level}_weight": round(node.weight, 6)}
+    return row
+
+
+def _in_digits(shares: Float32[np.ndarray, "rows classes"]) -> list[list[float]]:
+    """Through text, so that csv and jsonl show the seven digits that there are, not seventeen."""
+    values = shares.astype("U16").astype(np.float64)
+    return [row.tolist() for row in values]
+
+
+def _error(row: dict[str, Any], number: int) -> str:
+    """A line for a row that could not be scored, or only after a repair."""
+    reason = row.get("fault") or " and ".join(row.get("repairs", ()))
+    if not reason:
+        return ""
+    told = {"row": number, "id": row["id"], "where": row["where"], "reason": reason, "scored": "fault" not in row}
+    return json.dumps(told, ensure_ascii=False) + "\n"
