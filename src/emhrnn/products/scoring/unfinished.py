@@ -65,11 +65,13 @@ class Unfinished:
         Raises:
             DataError: other settings were at work here, another process is, or the place cannot be written to.
         """
+        ours = False
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with (self.folder / "lock").open("ab") as lock:
                 _take(lock, self.out)
                 self._recover(settings, restart=restart)
+                ours = True
                 with (
                     (self.folder / "rows").open("ab") as self._rows,
                     (self.folder / "errors").open("ab") as self._errors,
@@ -77,7 +79,7 @@ class Unfinished:
                 ):
                     yield self
         except BaseException as error:
-            if not self.place.chunks:
+            if ours and not self.place.chunks:  # nothing is done yet, so nothing stays
                 shutil.rmtree(self.folder, ignore_errors=True)
             if not isinstance(error, OSError):
                 raise
