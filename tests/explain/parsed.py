@@ -11,7 +11,7 @@ OUR_ATTRIBUTES = (
     "viewbox preserveaspectratio width height dir data-share title"
 )
 ELEMENTS, ATTRIBUTES = set(OUR_ELEMENTS.split()), set(OUR_ATTRIBUTES.split())
-VOID = {"meta", "input", "br"}
+VOID = {"meta", "input", "br", "link"}
 
 
 class Page(HTMLParser):

@@ -37,7 +37,7 @@ def predict(
     on_batch: Callable[[Batch, Output], None] | None = None,
 ) -> Predictions:
     """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
-    if isinstance(model, EMHRNN) and corpus.lengths.sum() > len(corpus.vocabulary):
+    if isinstance(model, EMHRNN) and not model.words_ready and corpus.lengths.sum() > len(corpus.vocabulary):
         model.precompute_words()
         try:
             return predict_documents(model, corpus, multi_label=multi_label, temperature=temperature, on_batch=on_batch)

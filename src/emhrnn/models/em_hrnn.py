@@ -139,6 +139,11 @@ class EMHRNN(nn.Module):
         vectors = self.embedding.vectors()
         self._word_table = tuple(layer.project(vectors) for layer in self._word_directions())
 
+    @property
+    def words_ready(self) -> bool:
+        """Whether `precompute_words` was called."""
+        return self._word_table is not None
+
     def forget_words(self) -> None:
         self._word_table = None
 

@@ -21,6 +21,7 @@ from emhrnn.products.cli.models import models
 from emhrnn.products.cli.predict import predict
 from emhrnn.products.cli.prepare import prepare
 from emhrnn.products.cli.printing import complain
+from emhrnn.products.cli.serve import serve
 from emhrnn.products.cli.settings import CommandWithSettings
 from emhrnn.products.cli.train import train
 from emhrnn.version import __version__
@@ -58,6 +59,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (evaluate, "Score a run on labelled data."),
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
+    (serve, "Open the viewer: paste a document, see why."),
     (info, "Describe a run, a corpus or data."),
     (models, "List every system that can be trained."),
 )

@@ -1,0 +1,134 @@
+"""The API that programs call: JSON in, JSON out, errors as `{"error": one sentence}`."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from emhrnn.products.model import labels_of
+from emhrnn.products.serve.limits import check_texts
+from emhrnn.products.serve.state import State, state_of
+from emhrnn.version import __version__
+
+api = APIRouter()
+
+
+class Error(BaseModel):
+    error: str = Field(description="What is wrong and what to do, in one sentence.")
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "The body is not JSON"},
+    401: {"model": Error, "description": "The token is missing or wrong"},
+    408: {"model": Error, "description": "The request did not arrive in time"},
+    413: {"model": Error, "description": "The request is too large"},
+    422: {"model": Error, "description": "A text has no words or too many, or there are too many texts"},
+    503: {"model": Error, "description": "Too many requests wait, or there was no answer in time"},
+}
+
+
+class Documents(BaseModel):
+    """One text, or a list of them."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "The soup was not bad at all."}]}
+    )
+    text: str | None = None
+    texts: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "Documents":
+        if (self.text is None) == (self.texts is None):
+            raise ValueError("give either text or texts")
+        return self
+
+    def listed(self) -> list[str]:
+        return [self.text] if self.text is not None else list(self.texts or [])
+
+
+class ToExplain(Documents):
+    threshold: Annotated[float | None, Field(ge=0, le=1)] = Field(
+        None, description="Phrases end where pi is larger; the model's own threshold if left out."
+    )
+
+
+class Prediction(BaseModel):
+    label: str | list[str] = Field(description="The class; for multi-label models a list of classes.")
+    probabilities: dict[str, float] = Field(description="Calibrated, by class.")
+
+
+class Predictions(BaseModel):
+    predictions: list[Prediction]
+
+
+class Explanations(BaseModel):
+    explanations: list[dict[str, Any]] = Field(description="A tree for each text: sentences, phrases, words.")
+
+
+class ModelFacts(BaseModel):
+    name: str = Field(description="Of the run folder.")
+    model: str
+    classes: list[str]
+    multi_label: bool
+    vocabulary: int
+    parameters: int
+    explains: bool
+    version: str
+
+
+class Health(BaseModel):
+    status: str
+
+
+@api.post("/v1/predict", responses=REFUSALS, summary="Classify one text or several", tags=["model"])
+async def predict(documents: Documents, request: Request) -> Predictions:
+    state, texts = _checked(request, documents)
+    run = state.first.model.run
+    table = await state.first.engine.predict(texts)
+    state.telemetry.documents += len(texts)
+    labels = labels_of(run, table)
+    return Predictions.model_construct(
+        predictions=[
+            Prediction.model_construct(
+                label=label if isinstance(label, str) else list(label),
+                probabilities=dict(zip(run.classes, row, strict=True)),
+            )
+            for label, row in zip(labels, table.tolist(), strict=True)
+        ]
+    )
+
+
+@api.post("/v1/explain", responses=REFUSALS, summary="Show which sentence, phrase and word decided", tags=["model"])
+async def explain(documents: ToExplain, request: Request) -> Explanations:
+    state, texts = _checked(request, documents)
+    explanations = await state.first.explain(texts, documents.threshold)
+    state.telemetry.documents += len(texts)
+    return Explanations.model_construct(explanations=[explanation.to_dict() for explanation in explanations])
+
+
+@api.get("/v1/model", summary="What is served", tags=["model"])
+async def model(request: Request) -> list[ModelFacts]:
+    return [
+        ModelFacts(
+            name=served.name,
+            model=served.model.run.config.model.name,
+            classes=list(served.model.classes),
+            multi_label=served.model.run.multi_label,
+            vocabulary=len(served.model.run.vocabulary),
+            parameters=sum(p.numel() for p in served.model.run.model.parameters()),
+            explains=served.explains,
+            version=__version__,
+        )
+        for served in state_of(request).served
+    ]
+
+
+@api.get("/healthz", summary="Whether the server is up", tags=["operation"])
+async def health() -> Health:
+    return Health(status="ok")
+
+
+def _checked(request: Request, documents: Documents) -> tuple[State, list[str]]:
+    state, texts = state_of(request), documents.listed()
+    check_texts(texts, state.limits)
+    return state, texts

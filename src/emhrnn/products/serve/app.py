@@ -1,0 +1,91 @@
+"""The application: pages and API behind the guard; models start and stop with it."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from starlette.exceptions import HTTPException
+
+from emhrnn.products.serve.api import api
+from emhrnn.products.serve.guard import FAULT, App, Guard
+from emhrnn.products.serve.jobs import Jobs
+from emhrnn.products.serve.limits import RefusedError
+from emhrnn.products.serve.pages import pages, refused
+from emhrnn.products.serve.reference import reference
+from emhrnn.products.serve.state import State
+from emhrnn.version import __version__
+
+
+def make_app(state: State, hosts: frozenset[str] | None) -> App:
+    app = FastAPI(
+        title="emhrnn", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan,
+        description="Document classification that shows which sentence, which phrase and which word decided.",
+    )  # fmt: skip
+    app.state.emhrnn = state
+    app.state.jobs = Jobs(state.limits)
+    for router in (api, pages, reference):
+        app.include_router(router)
+    app.add_api_route("/metrics", _metrics, include_in_schema=False)
+    app.add_exception_handler(RefusedError, _refused)  # type: ignore[arg-type]
+    app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
+    app.add_exception_handler(Exception, _fault)
+    app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
+    return Guard(app, limits=state.limits, telemetry=state.telemetry, hosts=hosts, token=state.token)
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    state: State = app.state.emhrnn
+    with tempfile.TemporaryDirectory(prefix="emhrnn-uploads-") as uploads:
+        app.state.uploads = Path(uploads)
+        for served in state.served:
+            served.engine.start()
+        try:
+            yield
+        finally:
+            app.state.jobs.stop()
+            for served in state.served:
+                served.engine.stop()
+
+
+async def _metrics(request: Request) -> Response:
+    state: State = request.app.state.emhrnn
+    engines = [served.engine for served in state.served]
+    text = state.telemetry.render(
+        waiting=sum(engine.waiting for engine in engines), passes=sum(engine.passes for engine in engines)
+    )
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+async def _refused(request: Request, refusal: RefusedError) -> Response:
+    if _for_people(request):
+        return refused(request, refusal)
+    headers = {"retry-after": "1"} if refusal.status == 503 else None
+    return JSONResponse({"error": refusal.reason}, status_code=refusal.status, headers=headers)
+
+
+async def _invalid(request: Request, error: RequestValidationError) -> Response:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+    status = 400 if first["type"] == "json_invalid" else 422
+    return await _refused(request, RefusedError(status, f"{place}: {first['msg'].removeprefix('Value error, ')}"))
+
+
+async def _http(request: Request, error: HTTPException) -> Response:
+    reason = {
+        404: "there is no such page; / is the first one, /docs lists the API",
+        405: "not with this method; see /docs",
+    }
+    return await _refused(request, RefusedError(error.status_code, reason.get(error.status_code, str(error.detail))))
+
+
+async def _fault(request: Request, _: Exception) -> Response:
+    return await _refused(request, RefusedError(500, FAULT))
+
+
+def _for_people(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")

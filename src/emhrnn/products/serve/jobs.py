@@ -1,0 +1,174 @@
+"""Files on the corpus page: each is read and classified in the background, in pieces, so that the reading page stays
+quick; it can be watched and cancelled.
+
+Rows are kept in memory, at most `Limits.rows` of them; a longer file is for `emhrnn predict`, and the page says so.
+"""
+
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from emhrnn.corpus import Columns, Corpus, Source
+from emhrnn.corpus.record import Record
+from emhrnn.errors import DataError, EmhrnnError
+from emhrnn.evaluation.predict import Predictions
+from emhrnn.products.model import labels_of
+from emhrnn.products.serve.limits import Limits, RefusedError
+from emhrnn.products.serve.state import Served
+from emhrnn.training.run import Run
+
+PIECE = 64  # rows per turn of the model
+
+
+@dataclass(frozen=True)
+class Row:
+    number: int  # in the file, counted from 1
+    id: str
+    text: str
+    label: str | None  # None: not known, or none of the model's classes
+    predicted: str
+    confidence: float
+    true_probability: float | None
+
+    @property
+    def correct(self) -> bool | None:
+        return None if self.label is None else self.label == self.predicted
+
+
+@dataclass(eq=False)
+class Job:
+    """Written by its thread, read by the pages."""
+
+    key: str
+    name: str
+    path: Path
+    served: Served
+    most: int
+    rows: list[Row] = field(default_factory=list)
+    skipped: int = 0  # rows without words
+    lengths: Counter[int] = field(default_factory=Counter)  # of phrases
+    share: float = 0.0  # of the file that has been read
+    state: str = "running"  # running, done, cancelled, failed
+    trouble: str = ""
+    cut: bool = False  # the file has more rows than are shown
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+    def snapshot(self) -> "Job":
+        """As it is now: a page is drawn from one moment. The state first: when it says done, all rows are there."""
+        state = self.state
+        return replace(self, rows=list(self.rows), lengths=Counter(self.lengths), state=state)
+
+    def run(self) -> None:
+        try:
+            for piece in self._pieces():
+                if self.cancel.is_set():
+                    self.state = "cancelled"
+                    return
+                self._add(piece)
+            self.state = "done" if self.rows else "failed"
+            self.trouble = "" if self.rows else "the file has no rows with words; pick another one"
+        except (EmhrnnError, OSError) as error:
+            self.trouble = str(error).replace(str(self.path), self.name)  # where it lies is nobody's business
+            self.state = "failed"
+        except Exception:
+            self.state, self.trouble = "failed", "an error on the server; its log says more"
+            raise
+
+    def _pieces(self) -> Iterator[list[Record]]:
+        source = _open(self.path)
+        with closing(iter(source)) as records:
+            while len(self.rows) < self.most and (piece := list(islice(records, PIECE))):
+                self.share = source.meter.done / source.meter.total if source.meter.total else 1.0
+                yield piece
+            self.cut = next(records, None) is not None
+        self.share = 1.0
+
+    def _add(self, piece: list[Record]) -> None:
+        words = [record for record in piece if record.text.strip()]
+        start = len(self.rows) + self.skipped
+        self.skipped += len(piece) - len(words)
+        if not words:
+            return
+        run = self.served.model.run
+        predictions = self.served.engine.wait(lambda: _classified(run, words))
+        table = predictions.probabilities
+        if predictions.phrases is not None:
+            self.lengths.update({k: n for k, n in enumerate(predictions.phrases.histogram, start=1) if n})
+        for number, (record, label, chances) in enumerate(zip(words, labels_of(run, table), table, strict=True)):
+            true = _true_label(record, run)
+            self.rows.append(
+                Row(
+                    number=record.where.row,
+                    id=record.id if record.id is not None else str(start + number),
+                    text=record.text,
+                    label=true,
+                    predicted=label if isinstance(label, str) else ", ".join(label) or "no label",
+                    confidence=float(chances.max()),
+                    true_probability=None
+                    if true is None or run.multi_label
+                    else float(chances[run.classes.index(true)]),
+                )
+            )
+
+
+def _open(path: Path) -> Source:
+    """With labels where the file has them; which is seen at its first row."""
+    try:
+        with closing(iter(Source(path, columns=Columns()))) as records:
+            next(records, None)
+    except DataError:
+        return Source(path, columns=Columns(labelled=False))
+    return Source(path, columns=Columns())
+
+
+def _classified(run: Run, records: list[Record]) -> Predictions:
+    return run.predict(Corpus.from_records(records, vocabulary=run.vocabulary, text=run.text))
+
+
+def _true_label(record: Record, run: Run) -> str | None:
+    label = record.label
+    if isinstance(label, tuple):
+        return ", ".join(label) if run.multi_label else None
+    return label if label in run.classes else None
+
+
+class Jobs:
+    """The files that were opened last."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._jobs: dict[str, Job] = {}
+
+    def start(self, served: Served, path: Path, name: str) -> Job:
+        if sum(job.running for job in self._jobs.values()) >= 2:
+            raise RefusedError(503, "two files are being read already; wait for one or cancel it")
+        while len(self._jobs) >= self.limits.jobs:
+            oldest = next((key for key, job in self._jobs.items() if not job.running), None)
+            if oldest is None:
+                break
+            del self._jobs[oldest]
+        job = Job(secrets.token_hex(8), name, path, served, self.limits.rows)
+        self._jobs[job.key] = job
+        threading.Thread(target=job.run, name=f"emhrnn-file-{job.key}", daemon=True).start()
+        return job
+
+    def get(self, key: str) -> Job:
+        if key not in self._jobs:
+            raise RefusedError(404, "this file is no longer open; open it again from the corpus page")
+        return self._jobs[key]
+
+    def all(self) -> list[Job]:
+        return list(reversed(self._jobs.values()))
+
+    def stop(self) -> None:
+        for job in self._jobs.values():
+            job.cancel.set()

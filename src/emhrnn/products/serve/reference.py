@@ -1,0 +1,57 @@
+"""The reference of the API as a page: what OpenAPI says, laid out here, since its usual pages load scripts."""
+
+import json
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from emhrnn.products.serve.pages import rendered
+
+reference = APIRouter(include_in_schema=False)
+
+
+@reference.get("/docs")
+async def docs(request: Request) -> Response:
+    schema = request.app.openapi()
+    return rendered(request, "docs.html", operations=_operations(schema), schemas=schema["components"]["schemas"])
+
+
+def _operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for path, methods in schema["paths"].items():
+        for method, told in methods.items():
+            body = told.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            answers = {code: answer["description"] for code, answer in told["responses"].items()}
+            found.append(
+                {
+                    "method": method.upper(),
+                    "path": path,
+                    "summary": told.get("summary", ""),
+                    "takes": _name(body),
+                    "gives": _name(
+                        told["responses"]["200"].get("content", {}).get("application/json", {}).get("schema")
+                    ),
+                    "answers": answers,
+                    "call": _call(method, path, schema, body),
+                }
+            )
+    return found
+
+
+def _name(schema: dict[str, Any] | None) -> str:
+    if not schema:
+        return ""
+    if "items" in schema:
+        return f"list of {_name(schema['items'])}"
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+def _call(method: str, path: str, schema: dict[str, Any], body: dict[str, Any] | None) -> str:
+    if not body:
+        return f"curl http://127.0.0.1:8000{path}"
+    examples = schema["components"]["schemas"][_name(body)].get("examples", [{"text": "The soup was not bad at all."}])
+    return (
+        f"curl -X {method.upper()} http://127.0.0.1:8000{path} -H 'content-type: application/json' \\\n"
+        f"  -d '{json.dumps(examples[0])}'"
+    )

@@ -1,0 +1,82 @@
+"""A document as the viewer shows it: its explanation, and the prediction without the phrases that were dropped."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from emhrnn.explain.explainer import batch_of, explain_read, read
+from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.removal import encode, without
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.training.run import Run
+
+STEPS = 20  # of the slider
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """`dropped` are phrase numbers. `without` are the probabilities when they are taken out; None when none is."""
+
+    explanation: Explanation
+    dropped: frozenset[int]
+    without: Float64[np.ndarray, " classes"] | None
+    threshold: float  # on pi
+    own: float  # the model's threshold
+    thresholds: tuple[float, ...]  # that make a difference in this document, from many phrases to few
+    learned: bool  # whether the threshold has a say at all
+
+    @property
+    def step(self) -> int:
+        """Where the slider stands."""
+        return int(np.argmin(np.abs(np.array(self.thresholds) - self.threshold)))
+
+    @property
+    def largest_phrase(self) -> float:
+        return float(self.explanation.phrase_shares.max()) or 1.0
+
+    @property
+    def largest_word(self) -> float:
+        return float(self.explanation.word_shares.max()) or 1.0
+
+
+def view(run: Run, text: str, threshold: float | None, dropped: frozenset[int]) -> View:
+    document = read(run, text)
+    explanation = explain_read(run, [document], threshold=threshold)[0]
+    dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
+    probabilities = None
+    if dropped:
+        z = np.zeros(len(document), dtype=bool)
+        z[explanation.phrase_offsets[1:] - 1] = True
+        batch, left = without(batch_of(run, [document]), z, _kept(explanation, dropped))
+        probabilities = run.probabilities(encode(run, batch, left).logits).numpy()[0].astype(np.float64)
+    own = _own_threshold(run)
+    return View(
+        explanation,
+        dropped,
+        probabilities,
+        own if threshold is None else threshold,
+        own,
+        _thresholds(explanation, own),
+        isinstance(run.model, EMHRNN) and run.model.rule is None,
+    )
+
+
+def _kept(explanation: Explanation, dropped: frozenset[int]) -> Bool[np.ndarray, " words"]:
+    keep = np.ones(len(explanation.beta), dtype=bool)
+    keep[list(dropped)] = False
+    kept: np.ndarray = np.repeat(keep, np.diff(explanation.phrase_offsets))
+    return kept
+
+
+def _own_threshold(run: Run) -> float:
+    model = run.model
+    return round(float(1 / (1 + np.exp(-float(model.threshold)))), 6) if isinstance(model, EMHRNN) else 0.5
+
+
+def _thresholds(explanation: Explanation, own: float) -> tuple[float, ...]:
+    """Quantiles of pi in this document, so that every step of a slider moves some boundary; and the model's own."""
+    if explanation.pi is None:
+        return (own,)
+    quantiles = np.quantile(explanation.pi, np.linspace(0, 1, STEPS + 1)[1:-1])
+    return tuple(sorted({0.0, 1.0, own, *(round(float(value), 6) for value in quantiles)}))

@@ -1,0 +1,95 @@
+"""The pages without script: each flow works with plain forms and links."""
+
+from fastapi.testclient import TestClient
+
+from tests.explain.parsed import Page
+from tests.products.commands import BAD, GOOD
+from tests.products.serve.test_safety import PEOPLE, finished
+
+
+def test_reading(client: TestClient) -> None:
+    empty = client.get("/").text
+    assert "Or start with one of these" in empty
+    page = client.post("/", data={"text": GOOD}, headers=PEOPLE).text
+    assert "Decided most by sentence" in page
+    assert page.count('class="words"') >= 2
+
+
+def test_dropping_phrases(client: TestClient) -> None:
+    page = client.post("/part/read", data={"text": GOOD, "dropped": "0"}).text
+    assert "without 1 phrase<" in page
+    assert page.count(" dropped") == 1
+    both = client.post("/part/read", data={"text": GOOD, "dropped": "0,1,99999,x"}).text
+    assert "without 2 phrases" in both
+    all_of_it = client.post("/part/read", data={"text": GOOD, "dropped": ",".join(map(str, range(40)))})
+    assert all_of_it.status_code == 200
+
+
+def test_moving_the_threshold(client: TestClient) -> None:
+    def phrases(threshold: str) -> int:
+        return client.post("/part/read", data={"text": GOOD, "threshold": threshold}).text.count('id="phrase-')
+
+    assert phrases("0") > phrases("1") == 2
+    assert phrases("nonsense") == phrases("")
+
+
+def test_what_is_wrong_with_a_text_is_told_on_the_page(client: TestClient) -> None:
+    answer = client.post("/", data={"text": " "}, headers=PEOPLE)
+    assert answer.status_code == 422
+    assert "has no words" in answer.text
+    assert "<textarea" in answer.text
+
+
+def test_comparing(client: TestClient) -> None:
+    page = client.post("/compare", data={"text": BAD}).text
+    assert page.count('class="card"') == 2
+    assert "0</span> boundaries that the other one has not" in page  # it is the same run twice
+
+
+def test_a_file(client: TestClient) -> None:
+    path = client.post("/corpus", data={"file": "below/more.jsonl"}).url.path
+    page = finished(client, path)
+    assert ">13<" in page  # documents with words
+    assert "without words" in page
+    assert 'class="confusion"' in page
+    bad = client.get(path, params={"label": "bad"}).text
+    assert "6 labelled" in bad
+    for order in ("sure", "error", "file", "nonsense"):
+        assert client.get(path, params={"order": order, "page": 99}).status_code == 200
+    opened = client.get("/", params={"job": path.rpartition("/")[2], "row": 1}).text
+    assert "Decided most by" in opened
+    assert "labelled" in opened
+    assert client.get("/", params={"job": path.rpartition("/")[2], "row": 999}, headers=PEOPLE).status_code == 404
+
+
+def test_a_file_without_labels_and_a_broken_one(client: TestClient) -> None:
+    def opened(name: str, body: bytes) -> str:
+        return finished(client, client.post("/corpus/upload", params={"name": name}, content=body).json()["job"])
+
+    assert "Predicted classes" in opened("plain.csv", b"text\nThe soup was good.\nThe soup was bad.\n")
+    broken = opened("broken.parquet", b"this is no parquet")
+    assert 'class="trouble"' in broken
+    assert "Traceback" not in broken
+    assert "upload" not in broken  # where the server keeps it
+
+
+def test_cancelling(client: TestClient) -> None:
+    path = client.post("/corpus", data={"file": "reviews.csv"}).url.path
+    assert client.post(f"{path}/cancel").status_code == 200
+    assert client.get(f"{path}/state").json()["state"] in ("cancelled", "done", "running")
+    assert client.get("/corpus/none", headers=PEOPLE).status_code == 404
+
+
+def test_runs_and_reference(client: TestClient) -> None:
+    runs = client.get("/runs").text
+    assert "learning_rate" in runs
+    assert "<svg" in runs
+    docs = client.get("/docs").text
+    assert "POST /v1/predict" in docs
+    assert "curl" in docs
+
+
+def test_every_page_is_well_formed(client: TestClient) -> None:
+    for path in ("/", "/compare", "/corpus", "/runs", "/docs", "/login"):
+        Page(client.get(path).text)
+    Page(client.post("/", data={"text": GOOD}).text)
