@@ -24,6 +24,7 @@ from emhrnn.products.cli.printing import complain
 from emhrnn.products.cli.serve import serve
 from emhrnn.products.cli.settings import CommandWithSettings
 from emhrnn.products.cli.train import train
+from emhrnn.products.cli.tune import tune
 from emhrnn.version import __version__
 
 WRONG_INPUT, INTERNAL, INTERRUPTED, TERMINATED = 2, 1, 130, 143
@@ -56,6 +57,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (demo, "See everything once, on reviews of our own."),
     (prepare, "Turn data into word ids once, for many uses."),
     (train, "Train a classifier on labelled documents."),
+    (tune, "Search for settings within a given time."),
     (evaluate, "Score a run on labelled data."),
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
@@ -64,7 +66,8 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (models, "List every system that can be trained."),
 )
 for command, summary in COMMANDS:
-    app.command(short_help=summary, cls=CommandWithSettings if command is train else None)(_with_farewell(command))
+    kind = CommandWithSettings if command in (train, tune) else None
+    app.command(short_help=summary, cls=kind)(_with_farewell(command))
 
 
 def _print_version(wanted: bool) -> bool:
