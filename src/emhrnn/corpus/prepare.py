@@ -5,7 +5,9 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+from jaxtyping import Bool
 from tqdm import tqdm
 
 from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
@@ -30,6 +32,7 @@ def prepare(
     format: str | None = None,
     columns: Columns | None = None,
     split: str | None = None,
+    rows: Bool[np.ndarray, " rows"] | None = None,
     vocabulary: Vocabulary | None = None,
     min_count: int = 1,
     max_words: int | None = None,
@@ -52,6 +55,7 @@ def prepare(
         format: one of csv, tsv, jsonl, parquet, folder, tang, zhang; by default told from name and content.
         columns: names of the columns; by default guessed. The report says which were taken.
         split: read only the rows with this value in the split column.
+        rows: which rows to take, for splits that the source does not know; one value for each that `split` leaves.
         vocabulary: a vocabulary to use as it is, for example that of a trained model. Without it, one is made of the
             words that occur at least `min_count` times, at most `max_words` of them; words in `known`, for example
             those of pretrained vectors, count as frequent enough however rare they are.
@@ -89,17 +93,19 @@ def prepare(
         workers=workers,
     )
     with atomic_folder(destination, overwrite=overwrite) as folder:
-        contents = _write_data(folder, origin, recipe, progress)
+        contents = _write_data(folder, origin, recipe, rows, progress)
         report = replace(contents.report, columns=dict(origin.taken))
         described = {"files": [str(path) for path in origin.paths], "formats": origin.formats, "split": split}
         write_manifest(folder, replace(contents, report=report), described)
     return Corpus.open(destination, verify=False)
 
 
-def _write_data(folder: Path, origin: Source, recipe: Recipe, progress: bool) -> Contents:
+def _write_data(
+    folder: Path, origin: Source, recipe: Recipe, rows: Bool[np.ndarray, " rows"] | None, progress: bool
+) -> Contents:
     """Both passes. The files are read and written, not mapped: mapped pages would count as this process's memory."""
     scratch = folder / "first-pass.arrow"
-    with pa.OSFile(str(scratch), "wb") as sink, closing(_with_progress(origin, progress)) as records:
+    with pa.OSFile(str(scratch), "wb") as sink, closing(_with_progress(origin, rows, progress)) as records:
         assembly, words = first_pass(records, recipe, sink, str(origin))
     with pa.OSFile(str(scratch), "rb") as file, pa.OSFile(str(folder / DATA), "wb") as sink:
         contents = second_pass(assembly, words, recipe, pa.ipc.open_file(file), sink)
@@ -107,7 +113,9 @@ def _write_data(folder: Path, origin: Source, recipe: Recipe, progress: bool) ->
     return contents
 
 
-def _with_progress(origin: Source, progress: bool) -> Generator[Record, None, None]:
+def _with_progress(
+    origin: Source, rows: Bool[np.ndarray, " rows"] | None, progress: bool
+) -> Generator[Record, None, None]:
     # disable=None: tqdm shows nothing where stderr is no terminal.
     with tqdm(
         total=origin.meter.total, desc="preparing", unit="B", unit_scale=True, disable=None if progress else True
@@ -115,5 +123,6 @@ def _with_progress(origin: Source, progress: bool) -> Generator[Record, None, No
         for number, record in enumerate(origin):
             if number % PROGRESS_ROWS == 0:
                 bar.update(origin.meter.done - bar.n)
-            yield record
+            if rows is None or rows[number]:
+                yield record
         bar.update(origin.meter.done - bar.n)

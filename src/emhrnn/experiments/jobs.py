@@ -220,15 +220,23 @@ def _stop(running: list[_Running]) -> None:
     running.clear()
 
 
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads_of(processes: int) -> int:
+    """Threads of each of so many processes; a smaller OMP_NUM_THREADS is kept."""
+    threads = max(1, cores() // processes)
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return min(threads, int(given)) if given.isdecimal() and int(given) > 0 else threads
+
+
 def _environment(processes: int) -> dict[str, str]:
     """Ours, with the threads of one process, and the same modules to import."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(1, cores // processes)
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    if given.isdecimal() and int(given) > 0:
-        threads = min(threads, int(given))
     modules = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    return {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONPATH": modules}
+    threads = str(threads_of(processes))
+    return {**os.environ, **dict.fromkeys(THREAD_VARIABLES, threads), "PYTHONPATH": modules}
 
 
 def _outcome(folder: Path, job: Job, *, failures: bool = False) -> Outcome | None:

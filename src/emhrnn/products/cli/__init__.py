@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from emhrnn.errors import EmhrnnError
+from emhrnn.products.cli.compare import compare
 from emhrnn.products.cli.demo import demo
 from emhrnn.products.cli.evaluate import evaluate
 from emhrnn.products.cli.explain import explain
@@ -63,10 +64,11 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (explain, "Show which sentence, phrase and word decided."),
     (serve, "Open the viewer: paste a document, see why."),
     (info, "Describe a run, a corpus or data."),
+    (compare, "Compare systems, with error bars."),
     (models, "List every system that can be trained."),
 )
 for command, summary in COMMANDS:
-    kind = CommandWithSettings if command in (train, tune) else None
+    kind = CommandWithSettings if command in (train, tune, compare) else None
     app.command(short_help=summary, cls=kind)(_with_farewell(command))
 
 

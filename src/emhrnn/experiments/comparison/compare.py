@@ -1,0 +1,239 @@
+"""`compare`: every row on every set with every seed, then the table.
+
+out/data/SET/           train, valid and test as corpora; SET.json tells what is in them
+out/runs/NAME.json      one run: its settings, scores and times; NAME/ holds the model and the predictions
+out/table.md, table.json, table.html
+"""
+
+import platform
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.experiments.comparison.data import DataSet, data_job, prepare_data
+from emhrnn.experiments.comparison.html import render_html
+from emhrnn.experiments.comparison.markdown import render_markdown
+from emhrnn.experiments.comparison.rows import Row
+from emhrnn.experiments.comparison.run import read_right, train_row
+from emhrnn.experiments.comparison.table import Missing, Runs, Table, table_rows
+from emhrnn.experiments.jobs import Job, Outcome, cores, job_name, run_jobs, threads_of
+from emhrnn.files import sha256, write_json, write_text
+from emhrnn.models.table import MODELS
+from emhrnn.training.config import Config, make_config
+from emhrnn.training.train import check_settings
+from emhrnn.version import __version__
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is the same for all rows."""
+
+    seeds: int = 3
+    preset: str = "default"
+    config: Path | None = None
+    assignments: tuple[str, ...] = ()
+    vectors: Path | None = None
+
+    def settings(self, row: Row, seed: int) -> Config:
+        """`training.seed` is the first seed; later assignments win."""
+        own = [f"model.name={row.model}", *row.settings]
+        config = make_config(self.preset, self.config, [*self.assignments, *own])
+        return config.model_copy(
+            update={"training": config.training.model_copy(update={"seed": config.training.seed + seed})}
+        )
+
+
+def compare(
+    sets: Sequence[DataSet],
+    rows: Sequence[Row],
+    out: Path,
+    *,
+    protocol: Protocol,
+    reference: str | None = None,
+    processes: int = 1,
+    progress: bool = True,
+    say: Say = print,
+) -> Table:
+    """Train and test all rows on all sets, and write the table. What is done already is not done again.
+
+    Raises:
+        EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead.
+    """
+    reference = _check(rows, protocol, reference)
+    found = _prepare(sets, rows, out, protocol, processes, progress, say)
+    jobs, missing = _jobs(sets, rows, found, protocol)
+    outcomes = run_jobs(
+        train_row, list(jobs.values()), out / "runs", processes=processes, progress=progress, say=say
+    )  # fmt: skip
+    done = dict(zip(jobs, outcomes, strict=True))
+    seeds = protocol.settings(rows[0], 0).training.seed
+    table = Table(
+        sets=found,
+        rows=tuple(row for data in sets for row in table_rows(_finished(data.name, rows, done, out, seeds), reference)),
+        missing=(*missing, *_failures(done)),
+        reference=reference,
+        seeds=tuple(range(seeds, seeds + protocol.seeds)),
+        settings=_told_settings(protocol),
+        made_by=_made_by(processes),
+    )
+    write_json(out / "table.json", table.to_dict())
+    write_text(out / "table.md", render_markdown(table))
+    write_text(out / "table.html", render_html(table))
+    return table
+
+
+Key = tuple[str, str, int]  # set, row, seed
+
+
+def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> str:
+    if protocol.seeds < 1:
+        raise ConfigError(f"seeds = {protocol.seeds}; at least one is needed")
+    if reference is not None and reference not in [row.name for row in rows]:
+        names = ", ".join(row.name for row in rows)
+        raise ConfigError(f"the reference {reference!r} is not among the rows; give one of {names}")
+    if protocol.vectors is not None and not protocol.vectors.is_file():
+        raise DataError(f"{protocol.vectors} does not exist; give a file of word vectors")
+    for row in rows:
+        check_settings(protocol.settings(row, 0))
+    return reference or rows[0].name
+
+
+def _prepare(
+    sets: Sequence[DataSet],
+    rows: Sequence[Row],
+    out: Path,
+    protocol: Protocol,
+    processes: int,
+    progress: bool,
+    say: Say,
+) -> dict[str, dict[str, Any]]:
+    config = protocol.settings(rows[0], 0)
+    jobs = [data_job(data, config) for data in sets]
+    found: dict[str, dict[str, Any]] = {}
+    for outcome in run_jobs(prepare_data, jobs, out / "data", processes=processes, progress=progress, say=say):
+        if outcome.result is None:
+            raise DataError(f"{outcome.name}: {outcome.error}")
+        found[outcome.name] = outcome.result
+    return found
+
+
+def _jobs(
+    sets: Sequence[DataSet], rows: Sequence[Row], found: dict[str, dict[str, Any]], protocol: Protocol
+) -> tuple[dict[Key, Job], list[Missing]]:
+    """One seed of all rows before the next, so that there is something to look at early."""
+    vectors = None if protocol.vectors is None else str(protocol.vectors.resolve())
+    digest = None if protocol.vectors is None else sha256(protocol.vectors)
+    jobs: dict[Key, Job] = {}
+    missing: list[Missing] = []
+    for seed in range(protocol.seeds):
+        for data in sets:
+            for row in rows:
+                config = protocol.settings(row, seed)
+                why = _lacks(row, config, found[data.name], vectors)
+                if why is not None:
+                    missing += [Missing(data.name, row.name, why)] if seed == 0 else []
+                    continue
+                parts = found[data.name]["parts"]
+                arguments = {
+                    "data": data.name,
+                    "data_sha256": {name: part["sha256"] for name, part in parts.items()},
+                    "row": row.name,
+                    "settings": config.model_dump(),
+                    "vectors": vectors,
+                    "vectors_sha256": digest,
+                }
+                name = job_name(f"{data.name}--{row.name}--{config.training.seed}")
+                jobs[data.name, row.name, seed] = Job(name, arguments)
+    return jobs, missing
+
+
+def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
+    needs = MODELS[row.model].needs
+    if "user and product ids" in needs and config.model.ids and not (found["users"] and found["products"]):
+        return "skipped: it needs user and product ids, and the data has none"
+    if "word vectors" in needs and vectors is None:
+        return "skipped: it needs pretrained word vectors (--vectors)"
+    return None
+
+
+def _finished(data: str, rows: Sequence[Row], done: dict[Key, Outcome], out: Path, first_seed: int) -> list[Runs]:
+    runs = []
+    for row in rows:
+        seeds = [key[2] for key, outcome in done.items() if key[:2] == (data, row.name) and outcome.result is not None]
+        outcomes = [done[data, row.name, seed] for seed in seeds]
+        if not seeds:
+            continue
+        runs.append(
+            Runs(
+                data=data,
+                model=row.name,
+                seeds=tuple(first_seed + seed for seed in seeds),
+                results=tuple(outcome.result for outcome in outcomes if outcome.result is not None),
+                right=np.stack([read_right(out / "runs" / outcome.name) for outcome in outcomes]),
+                settings=row.settings,
+            )
+        )
+    return runs
+
+
+def _failures(done: dict[Key, Outcome]) -> list[Missing]:
+    return [
+        Missing(data, row, f"seed {seed} failed: {outcome.error}")
+        for (data, row, seed), outcome in done.items()
+        if outcome.error is not None
+    ]
+
+
+def _told_settings(protocol: Protocol) -> dict[str, Any]:
+    return {
+        "preset": protocol.preset,
+        "config": None if protocol.config is None else protocol.config.name,
+        "set": list(protocol.assignments),
+        "vectors": None if protocol.vectors is None else protocol.vectors.name,
+    }
+
+
+def _made_by(processes: int) -> dict[str, Any]:
+    import sklearn
+    import torch
+
+    threads = _threads(threads_of(processes))
+    return {
+        "command": shlex.join(["emhrnn", *sys.argv[1:]]),
+        "commit": _commit(),
+        "versions": {
+            "emhrnn": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "machine": f"{platform.machine()}, {cores()} cores; {processes} runs at a time, {threads} each",
+    }
+
+
+def _threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
+def _commit() -> str | None:
+    """Of the code that runs, where it is a checkout."""
+    here = Path(__file__).parent
+    try:
+        commit = _git(here, "rev-parse", "--short", "HEAD")
+        changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1]))
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + (" with changes" if changed else "")
+
+
+def _git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,116 @@
+"""One system on one set with one seed: train, or go on training, and test. The job that `compare` runs many of."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from emhrnn.evaluation.predict import predict
+from emhrnn.evaluation.scores import score
+from emhrnn.experiments.job_process import report_progress
+from emhrnn.files import atomic_file
+from emhrnn.models.fitting import Fitted
+from emhrnn.text import Vectors, read_vectors
+from emhrnn.training import checkpointing
+from emhrnn.training.config import Config, validated
+from emhrnn.training.data import Named, other_corpus
+from emhrnn.training.history import Epoch
+from emhrnn.training.resume import resume
+from emhrnn.training.run import is_run
+from emhrnn.training.train import Trained, train
+
+RUN, PREDICTIONS = "run", "predictions.npz"
+
+
+def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The corpora are those of `data/NAME` beside the folder of all runs. Figures that depend on the machine and its
+    mood are under `times`; all others come out the same in every repetition with the same number of threads."""
+    data = folder.parent.parent / "data" / arguments["data"]
+    config = validated(arguments["settings"])
+    report_progress(folder, 0.0, "reading")
+    trained = _train(folder, data, config, arguments["vectors"])
+    run = trained.run
+    test = other_corpus(
+        Named(path=data / "test"), data / "test",
+        vocabulary=run.vocabulary, classes=run.classes, text=run.text,
+    )  # fmt: skip
+    report_progress(folder, 1.0, "testing")
+    began = time.perf_counter()
+    predictions = predict(run.model, test, multi_label=run.multi_label)
+    seconds = time.perf_counter() - began
+    labels = test.labels
+    assert labels is not None
+    scores = score(predictions.probabilities, labels, run.classes, predictions.phrases)
+    _save_predictions(folder / PREDICTIONS, predictions.probabilities, labels)
+    shutil.rmtree(folder / RUN / checkpointing.FOLDER, ignore_errors=True)  # large, and of no more use
+    epochs = trained.fitted.epochs
+    return {
+        "accuracy": scores.accuracy,
+        "macro_f1": scores.macro_f1,
+        "loss": scores.loss,
+        "valid_accuracy": trained.fitted.scores.accuracy,
+        "documents": len(test),
+        "parameters": learned_numbers(run.model),
+        "vocabulary": len(run.vocabulary),
+        "best_epoch": trained.fitted.best.epoch + 1,
+        "epochs": len(epochs),
+        "phrase_length": None if predictions.phrases is None else predictions.phrases.mean,
+        "times": {
+            "training_seconds": round(sum(epoch.seconds for epoch in epochs), 3),
+            "words_per_second": round(float(np.median([epoch.words_per_second for epoch in epochs])), 1),
+            "documents_per_second": round(len(test) / seconds, 1),
+            "threads": torch.get_num_threads(),
+        },
+    }
+
+
+def _train(folder: Path, data: Path, config: Config, vectors: str | None) -> Trained:
+    total = config.training.epochs
+
+    def on_epoch(epoch: Epoch) -> None:
+        done = epoch.epoch + 1
+        report_progress(folder, done / (total + 1), f"epoch {done} of {total}, valid {epoch.valid['accuracy']:.1%}")
+
+    out = folder / RUN
+    if is_run(out):
+        return resume(out, progress=False, on_epoch=on_epoch)
+    file = None if vectors is None else Path(vectors)
+    table: Vectors | None = None if file is None else read_vectors(file)
+    return train(
+        Named(path=data / "train"), out, config=config, valid=Named(path=data / "valid"), vectors=table,
+        vectors_file=file, progress=False, on_epoch=on_epoch,
+    )  # fmt: skip
+
+
+def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray) -> None:
+    """The predicted class of each test document, in the order of the corpus, and whether it is right: all that the
+    significance tests need. For multi-label data a document is right when all its labels are."""
+    if labels.ndim == 2:
+        predicted = (probabilities > 0.5).astype(np.uint8)
+        right = (predicted == (labels > 0.5)).all(axis=1)
+    else:
+        predicted = probabilities.argmax(axis=1).astype(np.int16)
+        right = predicted == labels
+    with atomic_file(path) as file:
+        np.savez_compressed(file, predicted=predicted, right=right)
+
+
+def read_right(folder: Path) -> np.ndarray:
+    """(documents,) which test documents a finished run got right."""
+    with np.load(folder / PREDICTIONS, allow_pickle=False) as arrays:
+        right: np.ndarray = arrays["right"]
+    return right
+
+
+def learned_numbers(model: nn.Module) -> int:
+    """How many numbers were learned besides word vectors. Of a fitted model, those of its tables that are in use."""
+    if isinstance(model, Fitted):
+        tables = [b for name, b in model.named_buffers() if b.is_floating_point() and name != "vectors"]
+        return sum(int(torch.count_nonzero(table)) for table in tables)
+    return sum(
+        p.numel() for name, p in model.named_parameters() if p.requires_grad and not name.startswith("embedding.")
+    )

@@ -1,0 +1,172 @@
+"""What came of a comparison, as data: means and spreads over seeds, and which differences are more than luck."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from emhrnn.evaluation.significance import (
+    LEVEL,
+    SAMPLES,
+    Difference,
+    accuracy_interval,
+    holm,
+    mcnemar_of_seeds,
+    paired_bootstrap,
+)
+
+TIMES = ("training_seconds", "words_per_second", "documents_per_second")  # differ from repetition to repetition
+METHOD = (
+    f"Accuracy is the mean over the seeds, sd their standard deviation. Intervals are 95 % of {SAMPLES:,} bootstrap "
+    "resamples of the test documents and of the seeds. p compares with the reference by the same bootstrap, paired by "
+    "document; McNemar's p is exact; for several seeds it combines the pairs of seeds by their median order statistic. "
+    f"A difference counts when the bootstrap's p, after Holm's correction over the rows of the set, is below {LEVEL}. "
+    "A row is marked best when it is so against every other row."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """The finished seeds of one row on one set."""
+
+    data: str
+    model: str
+    seeds: tuple[int, ...]
+    results: tuple[dict[str, Any], ...]
+    right: Bool[np.ndarray, "seeds documents"]
+    settings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Against:
+    """A row compared with the reference row."""
+
+    difference: Difference
+    mcnemar: float
+    holm: float  # the bootstrap's p, corrected
+
+    @property
+    def counts(self) -> bool:
+        return self.holm < LEVEL
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.difference.to_dict(), "mcnemar_p": self.mcnemar, "holm_p": self.holm, "significant": self.counts}
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """Accuracies are shares of 1. `low` and `high` bound the error bar."""
+
+    data: str
+    model: str
+    settings: tuple[str, ...]
+    accuracy: float
+    low: float
+    high: float
+    sd: float | None  # None with one seed
+    seeds: int
+    macro_f1: float
+    valid_accuracy: float
+    parameters: int
+    best_epochs: tuple[int, ...]
+    accuracies: tuple[float, ...]  # by seed
+    training_seconds: float
+    words_per_second: float
+    documents_per_second: float
+    best: bool
+    against: Against | None  # None for the reference itself, and where it is missing
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "against": None if self.against is None else self.against.to_dict()}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A row that has no place on a set, or failed there."""
+
+    data: str
+    model: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Table:
+    sets: dict[str, dict[str, Any]]  # by name: what `prepare_data` found
+    rows: tuple[TableRow, ...]
+    missing: tuple[Missing, ...]
+    reference: str
+    seeds: tuple[int, ...]
+    settings: dict[str, Any]  # what was set for all rows
+    made_by: dict[str, Any] = field(default_factory=dict)  # command, commit, versions, shape of the machine
+
+    def of(self, data: str) -> list[TableRow]:
+        return [row for row in self.rows if row.data == data]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "rows": [row.to_dict() for row in self.rows],
+            "missing": [asdict(one) for one in self.missing],
+            "reference": self.reference,
+            "seeds": list(self.seeds),
+            "method": METHOD,
+            "sets": self.sets,
+            "settings": self.settings,
+            "made_by": self.made_by,
+        }
+
+
+def table_rows(runs: Sequence[Runs], reference: str) -> list[TableRow]:
+    """The rows of one set, in the order given."""
+    base = next((one for one in runs if one.model == reference), None)
+    others = [one for one in runs if one is not base]
+    against: dict[str, Against] = {}
+    if base is not None:
+        differences = [paired_bootstrap(one.right, base.right) for one in others]
+        corrected = holm([difference.p for difference in differences])
+        for one, difference, p in zip(others, differences, corrected, strict=True):
+            against[one.model] = Against(difference, mcnemar_of_seeds(one.right, base.right), p)
+    best = best_row(runs)
+    return [_row(one, one.model == best, against.get(one.model)) for one in runs]
+
+
+def best_row(runs: Sequence[Runs]) -> str | None:
+    """The row that is significantly better than every other; None where there is no such row."""
+    if len(runs) < 2:
+        return None
+    leader = max(runs, key=lambda one: one.right.mean())
+    ps = [paired_bootstrap(leader.right, one.right).p for one in runs if one is not leader]
+    return leader.model if max(holm(ps)) < LEVEL else None
+
+
+def _row(runs: Runs, best: bool, against: Against | None) -> TableRow:
+    accuracies = tuple(float(result["accuracy"]) for result in runs.results)
+    low, high = accuracy_interval(runs.right)
+
+    def mean(key: str) -> float:
+        return float(np.mean([result[key] for result in runs.results]))
+
+    def time(key: str) -> float:
+        return float(np.mean([result["times"][key] for result in runs.results]))
+
+    return TableRow(
+        data=runs.data,
+        model=runs.model,
+        settings=runs.settings,
+        accuracy=float(np.mean(accuracies)),
+        low=low,
+        high=high,
+        sd=float(np.std(accuracies, ddof=1)) if len(accuracies) > 1 else None,
+        seeds=len(accuracies),
+        macro_f1=mean("macro_f1"),
+        valid_accuracy=mean("valid_accuracy"),
+        parameters=round(mean("parameters")),
+        best_epochs=tuple(result["best_epoch"] for result in runs.results),
+        accuracies=accuracies,
+        training_seconds=time("training_seconds"),
+        words_per_second=time("words_per_second"),
+        documents_per_second=time("documents_per_second"),
+        best=best,
+        against=against,
+    )

@@ -1,0 +1,108 @@
+"""The whole of it: bad input, and a comparison that is killed and gone on with."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emhrnn.corpus.reviews import generate_reviews, write_reviews
+from emhrnn.experiments.comparison.table import TIMES
+from tests.products.commands import TINY, Cli
+
+ROWS = "tfidf-lr,hn-att,local=em-hrnn[em.blocks=2,em.block_length=3]"
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return Cli(capsys, monkeypatch)
+
+
+def demo(folder: Path, documents: int = 100) -> Path:
+    write_reviews(folder / "demo.jsonl", list(generate_reviews(documents, 0)))
+    return folder / "demo.jsonl"
+
+
+def command(data: Path, out: Path) -> list[str]:
+    slow_enough = [
+        "--set",
+        "training.epochs=3",
+        "--set",
+        "training.batch_words=1500",
+        "--seeds",
+        "1",
+        "--processes",
+        "2",
+    ]
+    options = [*TINY, *slow_enough, "--set", "training.checkpoint_seconds=0", "--reference", "hn-att"]
+    return ["compare", str(data), "--models", ROWS, "--out", str(out), *options]
+
+
+def timeless(folder: Path) -> dict[str, Any]:
+    """The table without what no repetition can repeat."""
+    table = json.loads((folder / "table.json").read_text())
+    for row in table["rows"]:
+        for name in TIMES:
+            del row[name]
+    del table["made_by"]["command"]  # names the folder
+    return dict(table)
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path: Path, cli: Cli) -> None:
+    data, whole, killed = demo(tmp_path), tmp_path / "whole", tmp_path / "killed"
+    told = cli.ok(*command(data, whole)).out
+    assert "local" in told
+    process = subprocess.Popen(
+        [sys.executable, "-m", "emhrnn", *command(data, killed)], stderr=subprocess.DEVNULL,
+        env={**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
+    )  # fmt: skip
+    checkpoint = killed / "runs" / "demo--hn-att--0" / "run" / "checkpoint"
+    deadline = time.monotonic() + 120
+    while not (checkpoint.is_dir() and any(checkpoint.glob("*.safetensors"))):  # in the middle of the second row
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (killed / "table.json").exists()
+    time.sleep(1)  # the children notice, save and end
+    again = cli.ok(*command(data, killed), "--json")
+    assert timeless(killed) == timeless(whole)
+    assert timeless(killed)["rows"][0]["accuracy"] == again.json["rows"][0]["accuracy"]  # type: ignore[index]
+    assert len(timeless(whole)["rows"]) == 3
+    for name in ("table.md", "table.html"):
+        assert (killed / name).stat().st_size > 1000
+    run = json.loads((killed / "runs" / "demo--hn-att--0.json").read_text())
+    assert run["arguments"]["settings"]["training"]["epochs"] == 3
+    assert not (killed / "runs" / "demo--hn-att--0" / "run" / "checkpoint").exists()
+    told = cli.error(*command(data, killed), "--set", "training.epochs=4")
+    assert "the job demo--tfidf-lr--0" in told
+    assert "give another folder" in told
+
+
+def test_bad_input_is_one_line(tmp_path: Path, cli: Cli) -> None:
+    data, out = demo(tmp_path, 20), tmp_path / "out"
+
+    def error(*more: str) -> str:
+        return cli.error("compare", data, "--out", out, "--processes", "1", *more)
+
+    assert "unknown model 'hnatt'; did you mean 'hn-att'?" in error("--models", "hnatt")
+    told = error("--models", "lstm,hn-att", "--reference", "em-hrnn")
+    assert "the reference 'em-hrnn' is not among the rows; give one of lstm, hn-att" in told
+    assert "unknown setting 'em.blokcs'; did you mean 'em.blocks'?" in error("--models", "em-hrnn[em.blokcs=2]")
+    assert "none.npz does not exist; give a file of word vectors" in error("--models", "lstm", "--vectors", "none.npz")
+    assert not out.exists()
+    one = tmp_path / "one.jsonl"
+    one.write_text("".join(json.dumps({"text": f"text {i}", "label": "a"}) + "\n" for i in range(30)))
+    told = cli.error("compare", one, "--out", out, "--models", "lstm", "--quiet")
+    assert "one: all 24 documents have the class 'a'; training needs at least two classes" in told
+    no_test = tmp_path / "no_test.jsonl"
+    no_test.write_text("".join(json.dumps({"text": "a", "label": i % 2, "split": "train"}) + "\n" for i in range(9)))
+    told = cli.error("compare", no_test, "--out", out, "--models", "lstm", "--quiet")
+    assert "no rows to test on: the split column of" in told
