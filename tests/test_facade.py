@@ -15,7 +15,7 @@ SMALL = {name: int(value) for name, value in (item.split("=") for item in TINY i
 
 
 def test_every_public_name_is_there_and_says_what_it_is() -> None:
-    assert len(emhrnn.__all__) == 10
+    assert len(emhrnn.__all__) == 11
     for name in emhrnn.__all__:
         value = getattr(emhrnn, name)
         assert name in dir(emhrnn)

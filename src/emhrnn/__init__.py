@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from emhrnn.corpus import Corpus, prepare
     from emhrnn.explain.explanation import Explanation
     from emhrnn.models.em_hrnn import EMHRNN
-    from emhrnn.products.classifier import EMHRNNClassifier
+    from emhrnn.products.classifier import DocumentClassifier, EMHRNNClassifier
     from emhrnn.products.model import load
     from emhrnn.products.training import train
     from emhrnn.text import Document, read_document
@@ -27,6 +27,7 @@ __all__ = [
     "EMHRNN",
     "Corpus",
     "Document",
+    "DocumentClassifier",
     "EMHRNNClassifier",
     "Explanation",
     "__version__",
@@ -39,6 +40,7 @@ __all__ = [
 _HOME = {
     "Corpus": "emhrnn.corpus",
     "Document": "emhrnn.text",
+    "DocumentClassifier": "emhrnn.products.classifier",
     "EMHRNN": "emhrnn.models.em_hrnn",
     "EMHRNNClassifier": "emhrnn.products.classifier",
     "Explanation": "emhrnn.explain.explanation",

@@ -1,4 +1,4 @@
-"""`EMHRNNClassifier`: EM-HRNN in the manner of scikit-learn, for texts and labels in memory."""
+"""`DocumentClassifier` and `EMHRNNClassifier`: every model in the manner of scikit-learn, for texts in memory."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -7,13 +7,20 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Float32
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.record import clean_label
 from emhrnn.errors import DataError
+from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explanation import Explanation
+from emhrnn.models.table import MODELS
+from emhrnn.products.increments import Increments
 from emhrnn.products.model import Model
+from emhrnn.products.packing import packed, unpacked
+from emhrnn.products.targets import Targets
 from emhrnn.products.training import with_settings
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training import history
@@ -21,34 +28,239 @@ from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import embedding_table, in_model_words, text_settings
 from emhrnn.training.fit import fit
 from emhrnn.training.folder import run_folder
-from emhrnn.training.run import HISTORY, describe, new_run, save_weights
-from emhrnn.training.state import Purpose, numpy_generator
+from emhrnn.training.run import HISTORY, Run, describe, new_run, save_weights
+from emhrnn.training.state import Position, Purpose, numpy_generator
 from emhrnn.training.train import check_settings, write_metrics
 
-Texts = Iterable[str]  # a list, an array, a column of a table
+Texts = Iterable[Any]  # of strings: a list, an array, a column of a table (pandas, polars)
+NOT_FITTED = (
+    "This %(name)s is not fitted yet: call fit(texts, labels) first. A classifier that was saved is loaded with "
+    "emhrnn.load(folder)."
+)
 
 
-class EMHRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """Classifies texts and shows which sentence, phrase and word decided.
+class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """Classifies texts with any model of `emhrnn models`.
 
-    classifier = EMHRNNClassifier(epochs=6).fit(texts, labels)
+    classifier = DocumentClassifier(model="hn-att", epochs=6).fit(texts, labels)
     classifier.predict(["The soup was cold."])
-    classifier.explain("The soup was cold.")
     classifier.save("run")                              # for emhrnn.load and the command line
 
     Parameters:
+        model: "em-hrnn", or another name that `emhrnn models` lists.
         epochs: at most so many passes over the texts; None leaves it to the preset.
         preset: "default", or "paper" for the letter of the paper.
         vectors: pretrained word vectors, or a file of them.
+        class_weight: "balanced", or a dict of label: weight; for one label per text.
+        validation_fraction: share of the texts that is held out to pick the best epoch; None: as `data.validation`.
+        n_iter_no_change: epochs without improvement before training stops; None: as `training.patience`.
         settings: any other setting by its name, for example {"em.estep": "blocks"}.
-        random_state: a whole number makes the result repeatable; None draws a new one each time.
+        random_state: a whole number makes the result repeatable; a RandomState is drawn from; None is new each time.
         verbose: show progress on stderr.
 
     Attributes, after `fit`:
         classes_: the labels, sorted, in their own type; the columns of `predict_proba`.
+        n_iter_: passes over the texts.
         model_: the trained Model.
-        history_: one Epoch after the other.
-        best_epoch_: the one whose weights were kept, counted from 0.
+        history_: one Epoch after the other; best_epoch_: the one whose weights were kept, counted from 0.
+
+    A text is one value, not a row of features, so there is no `n_features_in_` and no `feature_names_in_`.
+    """
+
+    def __init__(
+        self,
+        model: str = "em-hrnn",
+        *,
+        epochs: int | None = None,
+        preset: str = "default",
+        vectors: str | Path | Vectors | None = None,
+        class_weight: str | Mapping[Any, Any] | None = None,
+        validation_fraction: float | None = None,
+        n_iter_no_change: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.preset = preset
+        self.vectors = vectors
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.settings = settings
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> "DocumentClassifier":
+        """Train on texts and their labels (see `emhrnn.products.targets` for their kinds). A text of weight 2 counts in
+        training as if it were there twice. Part of the texts is held out to pick the best epoch."""
+        run, corpus = self._begin(X, y, sample_weight)
+        split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
+        fitted = fit(run, *corpus.split(run.config.data.validation, split), progress=self.verbose)
+        self._fitted = fitted
+        self._increments: Increments | None = None
+        self.model_, self.history_, self.best_epoch_ = Model(run), fitted.epochs, fitted.best.epoch
+        self.n_iter_ = len(fitted.epochs)
+        return self
+
+    @available_if(lambda self: self.model not in MODELS or MODELS[self.model].learns != "fit")  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Texts,
+        y: Any,
+        classes: Iterable[Any] | None = None,
+        sample_weight: Iterable[Any] | None = None,
+    ) -> "DocumentClassifier":
+        """One pass over some texts, starting from what was learned before. The first call needs all `classes` and fixes
+        the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out."""
+        if not hasattr(self, "model_"):
+            if classes is None:
+                raise DataError("the first call of partial_fit was given no classes; give all labels that will come")
+            run, portion = self._begin(X, y, sample_weight, classes)
+            self.model_, self.history_, self._increments = Model(run), [], None
+        else:
+            if classes is not None and not np.array_equal(np.unique(np.asarray(list(classes))), self.classes_):
+                raise DataError(f"classes differ from those before, {self.classes_.tolist()}; leave them out")
+            run = self.model_.run
+            portion = self._corpus(X, y, sample_weight, run)
+        increments = self._increments
+        if increments is None:
+            learned = len(self.history_) and max(len(self.history_), run.config.em.warmup_epochs)
+            self._increments = increments = Increments(run, Position(epoch=int(learned)))
+        increments.add(portion)
+        self.n_iter_ = increments.position.epoch
+        return self
+
+    def predict_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
+        """The probability of every class. Rows sum to 1, except where a text may have several labels."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        return self.model_.predict_proba(checked_texts(X))
+
+    def predict(self, X: Texts) -> Any:
+        """The label of each text in its own type; where there may be several, in the form that `fit` was given."""
+        shares = self.predict_proba(X)
+        return self._targets.predicted(shares)
+
+    def score(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> float:
+        """Share of the texts whose label, or set of labels, is right."""
+        given, predicted = y, self.predict(X)
+        if self._targets.multi_label:
+            given, predicted = self._targets.indicator(y), self._targets.indicator(predicted)
+        return float(accuracy_score(given, predicted, sample_weight=sample_weight))
+
+    def transform(self, X: Texts) -> Float32[np.ndarray, "texts features"]:
+        """The document vectors v, from which the classes are read: features for other estimators."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        texts, run = checked_texts(X), self.model_.run
+        if not texts:
+            return self.transform(["no text"])[:0]
+        corpus = Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text)
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        predict(
+            run.model, corpus, multi_label=run.multi_label,
+            on_batch=lambda batch, output: parts.append((batch.rows, output.v.numpy())),
+        )  # fmt: skip
+        rows, vectors = (np.concatenate(column) for column in zip(*parts, strict=True))
+        result: np.ndarray = vectors[np.argsort(rows)]
+        return result
+
+    @overload
+    def explain(self, X: str) -> Explanation: ...
+    @overload
+    def explain(self, X: Texts) -> list[Explanation]: ...
+    def explain(self, X: str | Texts) -> Explanation | list[Explanation]:
+        """One Explanation for a text, a list of them for several."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        return self.model_.explain(X if isinstance(X, str) else checked_texts(X))
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write a run folder, as `emhrnn train` does, for `emhrnn.load` and all commands. Labels are strings there."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        folder, run = Path(folder), self.model_.run
+        with run_folder(folder, overwrite=overwrite):
+            describe(folder, run)
+            for epoch in self.history_:
+                history.append(folder / HISTORY, epoch)
+            save_weights(folder, run, self.best_epoch_ if self.history_ else self.n_iter_ - 1)
+            if self.history_:
+                write_metrics(folder, self._fitted)
+
+    def _begin(
+        self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, classes: Iterable[Any] | None = None
+    ) -> tuple[Run, Corpus]:
+        """An untrained run, and the corpus in its words."""
+        config = self._config()
+        vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
+        check_settings(config, vectors)
+        self._targets = Targets.of(y, classes)
+        self.classes_ = self._targets.classes
+        corpus = self._corpus(X, y, sample_weight, config)
+        corpus.check_trainable()
+        corpus = in_model_words(corpus, config, vectors)
+        table = embedding_table(config, corpus.vocabulary, vectors)
+        multi_label = self._targets.multi_label
+        return new_run(
+            config, corpus.vocabulary, corpus.classes, table, multi_label=multi_label, text=corpus.text
+        ), corpus
+
+    def _corpus(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, like: Config | Run) -> Corpus:
+        """All words of the texts; or those that a run knows."""
+        weights = None if sample_weight is None else np.asarray(list(sample_weight), dtype=np.float64)
+        if self.class_weight is not None:
+            of_class = self._targets.weights(y, self.class_weight)
+            weights = of_class if weights is None else weights * of_class
+        return Corpus.from_texts(
+            checked_texts(X),
+            self._targets.labels(y),
+            classes=list(self._targets.names),
+            text=like.text if isinstance(like, Run) else text_settings(like.data),
+            vocabulary=like.vocabulary if isinstance(like, Run) else None,
+            weights=None if weights is None else weights.tolist(),
+        )
+
+    def _config(self) -> Config:
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        chosen: dict[str, Any] = {"training.seed": int(seed), "model.name": self.model}
+        given = {
+            "training.epochs": self.epochs,
+            "data.validation": self.validation_fraction,
+            "training.patience": self.n_iter_no_change,
+        }
+        chosen |= {name: value for name, value in given.items() if value is not None}
+        return with_settings(make_config(self.preset), {**chosen, **(self.settings or {})})
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values, arrays and bytes: the run as the files of its folder."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = packed(self.model_.run)
+            state["_increments"] = None if self._increments is None else self._increments.state()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(dict(state))
+        if "model_" in state:
+            run = unpacked(state["model_"])
+            self.model_ = Model(run)
+            saved = state["_increments"]
+            self._increments = None if saved is None else Increments.restored(run, saved)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class EMHRNNClassifier(DocumentClassifier):
+    """`DocumentClassifier(model="em-hrnn")`: shows which sentence, phrase and word decided. All else is said there.
+
+    classifier = EMHRNNClassifier(epochs=6).fit(texts, labels)
+    classifier.explain("The soup was cold.")
     """
 
     def __init__(
@@ -57,109 +269,28 @@ class EMHRNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # 
         epochs: int | None = None,
         preset: str = "default",
         vectors: str | Path | Vectors | None = None,
+        class_weight: str | Mapping[Any, Any] | None = None,
+        validation_fraction: float | None = None,
+        n_iter_no_change: int | None = None,
         settings: Mapping[str, Any] | None = None,
-        random_state: int | None = 0,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ) -> None:
-        self.epochs = epochs
-        self.preset = preset
-        self.vectors = vectors
-        self.settings = settings
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, X: Texts, y: Iterable[Any], sample_weight: Iterable[Any] | None = None) -> "EMHRNNClassifier":
-        """Train on texts and their labels: strings, whole numbers or booleans, one per text.
-
-        A tenth of the texts (`data.validation`) is held out to pick the best epoch. A text of weight 2 counts in
-        training as if it were there twice.
-        """
-        texts = _checked(X)
-        config = self._config()
-        vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
-        check_settings(config, vectors)
-        given = np.asarray(y if hasattr(y, "__len__") else list(y))
-        labels, names = _label_names(given)
-        corpus = Corpus.from_texts(
-            texts, [names[label] for label in given.tolist()], classes=list(names.values()),
-            text=text_settings(config.data), weights=None if sample_weight is None else list(sample_weight),
+        super().__init__(
+            "em-hrnn", epochs=epochs, preset=preset, vectors=vectors, class_weight=class_weight,
+            validation_fraction=validation_fraction, n_iter_no_change=n_iter_no_change, settings=settings,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
-        corpus.check_trainable()
-        corpus = in_model_words(corpus, config, vectors)
-        train, valid = corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
-        table = embedding_table(config, corpus.vocabulary, vectors)
-        run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
-        self._fitted = fit(run, train, valid, progress=self.verbose)
-        self.classes_ = labels
-        self.model_ = Model(run)
-        self.history_ = self._fitted.epochs
-        self.best_epoch_ = self._fitted.best.epoch
-        return self
-
-    def predict_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
-        check_is_fitted(self)
-        return self.model_.predict_proba(_checked(X))
-
-    def predict(self, X: Texts) -> np.ndarray:
-        """The label of each text, in the type of the labels that were given to `fit`."""
-        best = self.predict_proba(X).argmax(axis=1)
-        labels: np.ndarray = self.classes_[best]
-        return labels
-
-    @overload
-    def explain(self, X: str) -> Explanation: ...  # type: ignore[overload-overlap] # a str is a sequence of str
-    @overload
-    def explain(self, X: Texts) -> list[Explanation]: ...
-    def explain(self, X: str | Texts) -> Explanation | list[Explanation]:
-        """One Explanation for a text, a list of them for several."""
-        check_is_fitted(self)
-        return self.model_.explain(X if isinstance(X, str) else _checked(X))
-
-    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write a run folder, as `emhrnn train` does, for `emhrnn.load` and all commands. Labels are strings there."""
-        check_is_fitted(self)
-        folder, run = Path(folder), self.model_.run
-        with run_folder(folder, overwrite=overwrite):
-            describe(folder, run)
-            for epoch in self.history_:
-                history.append(folder / HISTORY, epoch)
-            save_weights(folder, run, self.best_epoch_)
-            write_metrics(folder, self._fitted)
-
-    def _config(self) -> Config:
-        seed = self.random_state if self.random_state is not None else np.random.SeedSequence().generate_state(1)[0]
-        chosen: dict[str, Any] = {"training.seed": int(seed)}
-        if self.epochs is not None:
-            chosen["training.epochs"] = self.epochs
-        return with_settings(make_config(self.preset), {**chosen, **(self.settings or {})})
 
 
-def _checked(texts: Any) -> list[str]:
+def checked_texts(texts: Any) -> list[str]:
     """Strings, from any sequence of them: a list, an array, a column of a table."""
     if isinstance(texts, str):
         raise DataError("one string was given; give a list of texts, for example [text]")
+    if hasattr(texts, "columns"):
+        raise DataError("a table was given; give its column of texts, for example table['text']")
     listed = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     for number, text in enumerate(listed, start=1):
         if not isinstance(text, str):
             raise DataError(f"text {number} is a {type(text).__name__}; give one string per document")
     return listed
-
-
-def _label_names(given: np.ndarray) -> tuple[np.ndarray, dict[Any, str]]:
-    """The distinct labels, sorted, and the name of each in the run folder."""
-    if given.ndim != 1:
-        raise DataError(f"the labels have the shape {given.shape}; give one label per text")
-    try:
-        labels = np.unique(given)
-    except TypeError:
-        raise DataError("the labels are of several types; give all texts strings, or all whole numbers") from None
-    names: dict[Any, str] = {}
-    for label in labels.tolist():
-        name = clean_label(label)
-        if not isinstance(name, str):
-            raise DataError(f"{label!r} is no label; give every text a string or a number")
-        if name in names.values():
-            other = next(key for key, value in names.items() if value == name)
-            raise DataError(f"the labels {other!r} and {label!r} are both written {name!r}; rename one")
-        names[label] = name
-    return labels, names

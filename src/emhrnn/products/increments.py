@@ -1,0 +1,48 @@
+"""Training by one portion of texts after the other, as `partial_fit` does: each portion is one pass over it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from emhrnn.corpus import Corpus
+from emhrnn.training.loop import steps
+from emhrnn.training.objective import make_objective
+from emhrnn.training.optimizer import Optimizer
+from emhrnn.training.run import Run
+from emhrnn.training.state import Position
+
+
+@dataclass
+class Increments:
+    """A run that is being trained, with its optimiser. Portions count as epochs in the schedule of EM; the learning
+    rate does not decay, because nobody knows how many are to come."""
+
+    run: Run
+    position: Position = field(default_factory=Position)
+
+    def __post_init__(self) -> None:
+        config = self.run.config
+        self.optimizer = Optimizer(self.run.model, config.training, indicator_pace=config.em.pace)
+
+    def add(self, portion: Corpus) -> None:
+        """One pass over some documents, which must be in the run's own words and classes."""
+        config = self.run.config
+        objective = make_objective(self.run.model, config, portion)
+        once = config.training.model_copy(update={"epochs": self.position.epoch + 1, "decay": "none"})
+        for _ in steps(objective, self.optimizer, portion, once, self.position):
+            pass
+        objective.end_epoch()
+
+    def state(self) -> dict[str, Any]:
+        """Plain values and arrays, besides the run."""
+        tensors = {name: tensor.numpy().copy() for name, tensor in self.optimizer.state_dict().items()}
+        return {"position": vars(self.position).copy(), "optimizer": tensors}
+
+    @classmethod
+    def restored(cls, run: Run, state: dict[str, Any]) -> "Increments":
+        increments = cls(run, Position(**state["position"]))
+        arrays: dict[str, np.ndarray] = state["optimizer"]
+        increments.optimizer.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+        return increments

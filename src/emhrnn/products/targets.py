@@ -1,0 +1,155 @@
+"""Labels as scikit-learn users give them, and as a run names them.
+
+    ["good", "bad"]  [1, 5]  [True, False]     one label per text, of any one type
+    [["plot", "cast"], [], ["cast"]]           several per text, as lists
+    [[1, 0, 1], [0, 0, 0], [0, 0, 1]]          several per text, as 0 and 1 for each class (array, table or list)
+
+Nested lists of nothing but 0 and 1, all of the same length of 2 or more, are the last kind, as in scikit-learn.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from jaxtyping import Float, Float32, Int64
+
+from emhrnn.corpus.record import clean_label
+from emhrnn.errors import DataError
+
+Kind = Literal["one", "lists", "indicator"]
+THRESHOLD = 0.5  # of a label among several
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The classes of a fitted classifier: in their own type, and by their names in the run folder."""
+
+    classes: np.ndarray  # sorted
+    names: tuple[str, ...]
+    kind: Kind
+
+    @classmethod
+    def of(cls, y: Any, classes: Iterable[Any] | None = None) -> "Targets":
+        """Those that `y` holds, or that `classes` announces."""
+        kind, rows = _read(y)
+        if kind == "indicator":
+            values = np.arange(rows.shape[1]) if classes is None else np.asarray(list(classes))
+        elif classes is not None:
+            values = np.asarray(list(classes))
+        else:
+            values = np.asarray(rows if kind == "one" else _flat(rows))
+        labels, names = _names(values)
+        if kind == "indicator" and len(labels) != rows.shape[1]:
+            raise DataError(f"the labels have {rows.shape[1]} columns for {len(labels)} classes; give one column each")
+        return cls(labels, names, kind)
+
+    @property
+    def multi_label(self) -> bool:
+        return self.kind != "one"
+
+    def labels(self, y: Any) -> list[str] | list[tuple[str, ...]]:
+        """The names for `y`, one or several per text."""
+        kind, rows = _read(y)
+        if kind != self.kind:
+            raise DataError(f"these labels are of another kind ({kind}) than those before ({self.kind}); give the same")
+        if kind == "indicator":
+            if rows.shape[1] != len(self.names):
+                raise DataError(f"the labels have {rows.shape[1]} columns for {len(self.names)} classes; give as many")
+            return [tuple(self.names[i] for i in np.flatnonzero(row)) for row in rows]
+        if kind == "one":
+            return [self._name(label) for label in rows]
+        return [tuple(self._name(label) for label in row) for row in rows]
+
+    def predicted(self, shares: Float32[np.ndarray, "texts classes"]) -> Any:
+        """Labels in the form that was given: an array of labels, a list of tuples, or an array of 0 and 1."""
+        if self.kind == "one":
+            return self.classes[shares.argmax(axis=1)]
+        chosen = shares > THRESHOLD
+        if self.kind == "indicator":
+            return chosen.astype(np.int64)
+        return [tuple(self.classes[row].tolist()) for row in chosen]
+
+    def indicator(self, y: Any) -> Int64[np.ndarray, "texts classes"]:
+        """0 and 1 for each class, whatever the form."""
+        number = {name: index for index, name in enumerate(self.names)}
+        table = np.zeros((len(y), len(self.names)), dtype=np.int64)
+        for row, names in enumerate(self.labels(y)):
+            for name in (names,) if isinstance(names, str) else names:
+                table[row, number[name]] = 1
+        return table
+
+    def weights(self, y: Any, class_weight: Any) -> Float[np.ndarray, " texts"]:
+        """What each text counts by its class: "balanced" makes all classes count the same, a dict names weights."""
+        if self.multi_label:
+            raise DataError("class_weight is for one label per text; give sample_weight for several")
+        number = {name: index for index, name in enumerate(self.names)}
+        rows = np.array([number[str(name)] for name in self.labels(y)])
+        if isinstance(class_weight, str):
+            if class_weight != "balanced":
+                raise DataError(f"class_weight is {class_weight!r}; give 'balanced', a dict of label: weight, or None")
+            counts = np.bincount(rows, minlength=len(self.names))
+            table = len(rows) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+        else:
+            known = self.classes.tolist()
+            unknown = [label for label in class_weight if label not in known]
+            if unknown:
+                raise DataError(f"class_weight names {unknown[0]!r}, which is no label; the labels are {known}")
+            table = np.array([float(class_weight.get(label, 1.0)) for label in known])
+        result: np.ndarray = table[rows]
+        return result
+
+    def _name(self, label: Any) -> str:
+        name = clean_label(label)
+        if name not in self.names:
+            raise DataError(f"the label {label!r} is none of the classes {self.classes.tolist()}; announce all classes")
+        return str(name)
+
+
+def _read(y: Any) -> tuple[Kind, Any]:
+    """The kind of the labels; a list of them, or an array of 0 and 1."""
+    if hasattr(y, "toarray"):  # a sparse matrix
+        y = y.toarray()
+    if getattr(y, "ndim", 1) == 2:
+        return "indicator", _zeros_and_ones(np.asarray(y))
+    rows = y.tolist() if hasattr(y, "tolist") else list(y)
+    nested = [isinstance(row, (list, tuple, set, frozenset, np.ndarray)) for row in rows]
+    if not any(nested):
+        return "one", rows
+    if not all(nested):
+        raise DataError("some texts have one label and some have a list of them; give all texts the same kind")
+    rows = [sorted(row) if isinstance(row, (set, frozenset)) else list(row) for row in rows]
+    widths = {len(row) for row in rows}
+    if len(widths) == 1 and min(widths) > 1 and all(isinstance(x, int) and x in (0, 1) for row in rows for x in row):
+        return "indicator", np.asarray(rows)
+    return "lists", rows
+
+
+def _zeros_and_ones(table: np.ndarray) -> np.ndarray:
+    if table.shape[1] < 2 or not np.isin(table, (0, 1)).all():
+        raise DataError(
+            f"the labels have the shape {table.shape}; give one label per text, or for several a column of 0 and 1 per "
+            "class, or lists of labels"
+        )
+    return table
+
+
+def _flat(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    return [label for row in rows for label in row]
+
+
+def _names(given: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The distinct labels, sorted, and the name of each in the run folder."""
+    try:
+        labels = np.unique(given)
+    except TypeError:
+        raise DataError("the labels are of several types; give all texts strings, or all whole numbers") from None
+    names: dict[str, Any] = {}
+    for label in labels.tolist():
+        name = clean_label(label)
+        if not isinstance(name, str):
+            raise DataError(f"{label!r} is no label; give every text a string or a number")
+        if name in names:
+            raise DataError(f"the labels {names[name]!r} and {label!r} are both written {name!r}; rename one")
+        names[name] = label
+    return labels, tuple(names)
