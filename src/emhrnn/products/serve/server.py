@@ -3,6 +3,7 @@
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -97,7 +98,11 @@ def serve(
     with _listening(host, port) as listener:
         address = f"[{host}]" if ":" in host else host
         say(f"http://{address}:{listener.getsockname()[1]}  (Ctrl-C stops it)")
-        uvicorn.Server(config).run(sockets=[listener])
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt, SystemExit):  # uvicorn passes the signal on when it has drained
+            server.run(sockets=[listener])
+        if not server.started:
+            raise ConfigError("the server did not start; its log says why")
 
 
 def _listening(host: str, port: int) -> socket.socket:
