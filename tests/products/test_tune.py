@@ -78,7 +78,7 @@ class Elsewhere:
 def test_search_train_and_go_on(cli: Cli, data: Path, tmp_path: Path) -> None:
     out, call = tmp_path / "study", ("tune", data, "--out", tmp_path / "study", "--quiet", *TINY)
     told = cli.ok(*call, "--trials", "2", "--model", "em-hrnn", "--set", "training.epochs=2").out
-    assert "Best of 2 trials: number " in told
+    assert "Best of 2: trial " in told
     assert f"--config {out / 'best.toml'} --out run" in told
     first, second = trials_of(out)
     assert float(first["training.learning_rate"]) == make_config().training.learning_rate  # as they are
@@ -124,7 +124,8 @@ def test_the_grid_of_the_paper(cli: Cli, data: Path, tmp_path: Path) -> None:
 
 def test_time_runs_out_within_a_trial(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "t"
-    cli.ok("tune", data, "--out", out, "--minutes", "0.03", "--quiet", *TINY, *SLOW, *RATES)
+    told = cli.ok("tune", data, "--out", out, "--minutes", "0.03", "--quiet", *TINY, *SLOW, *RATES).out
+    assert "Too few trials to call it a search: an epoch of the best took 0 s. Give more --minutes" in told
     assert trials_of(out)[-1]["state"] == "done, cut at the time limit"
     assert make_config(file=out / "best.toml").training.epochs == 500
 

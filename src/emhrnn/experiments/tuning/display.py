@@ -35,8 +35,8 @@ class Display:
             return
         self._last = time.monotonic()
         best = best_of(self.study)
-        rows = rows_of(self.study, self.plan)
-        self.live.update(table_of(rows, self.plan, None if best is None else best.number), refresh=True)
+        number, rows = None if best is None else best.number, rows_of(self.study, self.plan)
+        self.live.update(table_of(rows, self.plan, number, self.console.width), refresh=True)
 
     def ended(self, number: int) -> None:
         self.refresh(now=True)

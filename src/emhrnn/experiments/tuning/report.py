@@ -3,8 +3,11 @@
 import csv
 import io
 import json
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import optuna
@@ -58,22 +61,32 @@ def row_of(trial: FrozenTrial, plan: Plan) -> TrialRow:
         settings=dict(trial.params),
         state=STATES[trial.state] + (f", {note}" if note else ""),
         epochs=int(trial.user_attrs.get("epochs", 0)),
-        seconds=float(trial.user_attrs.get("seconds", 0.0)),
+        seconds=_seconds(trial),
     )
 
 
-def table_of(rows: list[TrialRow], plan: Plan, best: int | None) -> Table:
-    """The newest trials, the best one always among them."""
+def table_of(rows: list[TrialRow], plan: Plan, best: int | None, width: int) -> Table:
+    """The newest trials, a line each, the best one always among them. What of their settings does not fit into the
+    width is in trials.csv."""
     shown = [row for row in rows if row.number == best or row in rows[-SHOWN:]]
-    table = Table(box=None, pad_edge=False, expand=False)
-    for name in ("trial", plan.config.training.metric, "settings", "state", "epochs", "time"):
-        table.add_column(name, justify="left" if name in ("settings", "state") else "right", overflow="fold")
-    for row in shown:
-        value = "" if row.value is None else f"{row.value:.4f}"
-        mark = "bold" if row.number == best else None
-        table.add_row(str(row.number), value, brief(row.settings), row.state, str(row.epochs), clock(row.seconds),
-                      style=mark)  # fmt: skip
+    left = "" if math.isinf(plan.deadline) else f", {clock(max(0.0, plan.deadline - time.time()))} left"
+    table = Table(box=None, pad_edge=False, caption=f"{len(rows)} trials{left}", caption_justify="left")
+    names = ["trial", plan.config.training.metric, "epochs", "time", "state"]
+    lines = [_cells(row) for row in shown]
+    for name in names:
+        table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
+    table.add_column("settings", no_wrap=True)
+    room = width - sum(max(map(len, column)) + 2 for column in zip(names, *lines, strict=True))
+    for row, line in zip(shown, lines, strict=True):
+        settings = brief(row.settings)
+        cut = settings if len(settings) <= room else settings[: max(room - 1, 0)] + "…"
+        table.add_row(*line, cut, style="bold" if row.number == best else None)
     return table
+
+
+def _cells(row: TrialRow) -> list[str]:
+    value = "" if row.value is None else f"{row.value:.4f}"
+    return [str(row.number), value, str(row.epochs), clock(row.seconds), row.state]
 
 
 def brief(settings: Mapping[str, Any]) -> str:
@@ -133,6 +146,12 @@ def changes(best: FrozenTrial, plan: Plan) -> list[tuple[str, str, str]]:
     return [
         (name, _short(value), _short(value_of(plan.config, name))) for name, value in best.params.items()
     ]  # fmt: skip
+
+
+def _seconds(trial: FrozenTrial) -> float:
+    if trial.state == TrialState.RUNNING and trial.datetime_start is not None:
+        return (datetime.now() - trial.datetime_start).total_seconds()
+    return float(trial.user_attrs.get("seconds", 0.0))
 
 
 def _toml(value: bool | int | float | str) -> str:

@@ -22,6 +22,8 @@ from emhrnn.training.config import Config
 from emhrnn.training.data import Named, checksum
 from emhrnn.training.train import check_settings
 
+FEW = 4  # trials: with fewer, chance decides
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -49,13 +51,22 @@ class Tuned:
         best = self.best
         wide, wider = (max(len(change[part]) for change in self.changes) for part in (0, 1))
         lines = [
-            f"Best of {len(self.rows)} trials: number {best.number}, {self.metric} {best.value:.4f} on the validation "
-            f"data ({best.state}, {best.epochs} epochs).",
-            *(f"  {name:<{wide}}  {value:<{wider}}  (began at {before})" for name, value, before in self.changes),
+            f"Best of {len(self.rows)}: trial {best.number}, {self.metric} {best.value:.4f} on the validation data "
+            f"({best.state}, {best.epochs} epochs).",
+            *(
+                f"  {name:<{wide}}  {value:<{wider}}  {'as it was' if value == before else f'was {before}'}"
+                for name, value, before in self.changes
+            ),
         ]
         if self.importances:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in list(self.importances.items())[:5])
             lines.append(f"What mattered most among the trials (fANOVA; a hint, not a proof): {shares}.")
+        if best.epochs and len(self.rows) < FEW and any("cut" in row.state for row in self.rows):
+            lines.append(
+                f"Too few trials to call it a search: an epoch of the best took {best.seconds / best.epochs:.0f} s. "
+                "Give more --minutes (the same command goes on), or fewer epochs (--set training.epochs=3) or fewer "
+                "documents with another --out."
+            )
         if self.missing:
             lines.append(f"{self.missing} values of the grid have no result yet; the same command goes on with them.")
         return "\n".join(lines)
