@@ -19,3 +19,7 @@ class CheckpointError(EmhrnnError):
 
 class TrainingError(EmhrnnError):
     """Training that cannot go on, for example because a loss is not a number."""
+
+
+class PeerError(EmhrnnError):
+    """Another process of the same job has failed and tells why, so this one ends without a word."""

@@ -83,6 +83,24 @@ class Batch:
         final[self.sentence_offsets[1:] - 1] = True
         return final
 
+    def part(self, begin: int, end: int) -> "Batch":
+        """The documents from `begin` to before `end`."""
+        first, last = self.document_offsets[[begin, end]]
+        labels, users, products, weights = (
+            None if values is None else values[begin:end]
+            for values in (self.labels, self.users, self.products, self.weights)
+        )
+        return Batch(
+            words=self.words[self.sentence_offsets[first] : self.sentence_offsets[last]],
+            sentence_offsets=self.sentence_offsets[first : last + 1] - self.sentence_offsets[first],
+            document_offsets=self.document_offsets[begin : end + 1] - first,
+            rows=self.rows[begin:end],
+            labels=labels,
+            users=users,
+            products=products,
+            weights=weights,
+        )
+
     @classmethod
     def from_lists(
         cls,

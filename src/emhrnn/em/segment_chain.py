@@ -52,11 +52,13 @@ class SegmentChain:
         z = np.zeros(self.batch.n_words, dtype=bool)
         end = self.batch.sentence_lengths.copy()  # words still to be cut
         alpha, potentials = self.alpha.double().numpy(), self.potentials.double().numpy()
+        chance = generator.random(self.batch.n_words)  # one per word, so that it does not depend on the other sentences
         while (todo := np.flatnonzero(end > 0)).size:
-            z[self.batch.sentence_offsets[todo] + end[todo] - 1] = True
+            last = self.batch.sentence_offsets[todo] + end[todo] - 1
+            z[last] = True
             log_p = _ending_at(alpha, potentials, todo, end[todo])  # (todo, longest)
             p = np.exp(log_p - log_p.max(axis=1, keepdims=True)).cumsum(axis=1)
-            end[todo] -= 1 + (p <= generator.random(len(todo))[:, None] * p[:, -1:]).sum(axis=1)
+            end[todo] -= 1 + (p <= chance[last, None] * p[:, -1:]).sum(axis=1)
         return z
 
 

@@ -8,6 +8,8 @@
 The E-step is pure; the M-steps return losses to be minimised, except for the Newton step, which moves the indicator.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
@@ -119,9 +121,11 @@ def newton_indicator(
     weights: Float[Tensor, " words"] | None = None,
     ridge: float = 1e-3,
     steps: int = 1,
+    total: Callable[[Tensor], Tensor] = lambda part: part,
 ) -> None:
-    """Newton steps on the indicator's own parameters (51 in the paper), each halved until Q's pi term does not fall."""
-    if not mask.any():
+    """Newton steps on the indicator's own parameters (51 in the paper), each halved until Q's pi term does not fall.
+    Where the words are a part of all, `total` adds up the parts."""
+    if not total(mask.sum()):
         return
     h = h1.detach()[mask].double()
     h = torch.cat([h, h.new_ones(len(h), 1)], dim=1)  # (targets, word_features + 1)
@@ -131,17 +135,19 @@ def newton_indicator(
     for _ in range(steps):
         a = h @ w
         pi = torch.sigmoid(a)
-        hessian = (h * (weight * pi * (1 - pi))[:, None]).t() @ h + ridge * torch.eye(len(w), dtype=h.dtype)
-        step = torch.linalg.solve(hessian, h.t() @ (weight * (target - pi)))
-        w = _line_search(h, target, weight, w, step)
+        hessian = total((h * (weight * pi * (1 - pi))[:, None]).t() @ h) + ridge * torch.eye(len(w), dtype=h.dtype)
+        step = torch.linalg.solve(hessian, total(h.t() @ (weight * (target - pi))))
+        w = _line_search(h, target, weight, w, step, total)
     indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
     indicator.bias[0] = w[-1].to(indicator.bias.dtype)
 
 
-def _line_search(h: Tensor, target: Tensor, weight: Tensor, w: Tensor, step: Tensor) -> Tensor:
+def _line_search(
+    h: Tensor, target: Tensor, weight: Tensor, w: Tensor, step: Tensor, total: Callable[[Tensor], Tensor]
+) -> Tensor:
     def loss(w: Tensor) -> Tensor:
         a = h @ w
-        return (weight * (softplus(a) - target * a)).sum()
+        return total((weight * (softplus(a) - target * a)).sum())
 
     before = loss(w)
     for halvings in range(30):

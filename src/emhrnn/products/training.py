@@ -12,6 +12,9 @@ from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, make_config, validated
 from emhrnn.training.data import Named
 from emhrnn.training.fit import Result
+from emhrnn.training.folder import begun_by_this_job
+from emhrnn.training.job import joined
+from emhrnn.training.resume import follow
 from emhrnn.training.resume import resume as resume_run
 from emhrnn.training.run import is_run
 from emhrnn.training.train import train as train_run
@@ -60,7 +63,8 @@ def train(
         overwrite: replace a run that is at `out`.
         resume: go on with the run at `out`, if there is one, as if it had never stopped. Data and settings may be left
             out (data: None); what is given must be the same, but for `training.epochs`, `patience`, `threads` and
-            `checkpoint_seconds`. With more epochs, a finished run trains on.
+            `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started again
+            go on with the run that they had begun in any case.
         say: takes what there is to tell about damaged checkpoints.
         progress: a bar and a line per epoch on stderr.
 
@@ -75,7 +79,7 @@ def train(
         raise ConfigError(f"the rows of the split {valid_split!r} would be trained on, too; name the split to train on")
     if resume and overwrite:
         raise ConfigError("resume and overwrite were both given; resume goes on with the run, overwrite replaces it")
-    going_on = resume and is_run(Path(out))
+    going_on = (resume or begun_by_this_job(Path(out))) and is_run(Path(out))
     if data is None and not going_on:
         why = f"there is no run at {out} to go on with" if resume else "no data was given"
         raise DataError(f"{why}; give the data to train on")
@@ -89,20 +93,26 @@ def train(
         valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
     named = None if data is None else Named(path=Path(data), format=format, columns=weighted, split=split)
     chosen = config or with_settings(make_config(), settings or {})
-    if going_on or named is None:
-        trained = resume_run(Path(out), data=named, valid=valid_data, config=chosen, progress=progress, say=say)
-    else:
-        file = None if vectors is None or isinstance(vectors, Vectors) else Path(vectors)
-        trained = train_run(
-            named,
-            Path(out),
-            config=chosen,
-            valid=valid_data,
-            vectors=vectors if isinstance(vectors, Vectors) else None if file is None else read_vectors(file),
-            vectors_file=file,
-            overwrite=overwrite,
-            progress=progress,
-        )
+    with joined() as job:
+        if not job.first:
+            trained = follow(Path(out), job)
+        elif going_on or named is None:
+            trained = resume_run(
+                Path(out), data=named, valid=valid_data, config=chosen, progress=progress, say=say, job=job
+            )  # fmt: skip
+        else:
+            file = None if vectors is None or isinstance(vectors, Vectors) else Path(vectors)
+            trained = train_run(
+                named,
+                Path(out),
+                config=chosen,
+                valid=valid_data,
+                vectors=vectors if isinstance(vectors, Vectors) else None if file is None else read_vectors(file),
+                vectors_file=file,
+                overwrite=overwrite,
+                progress=progress,
+                job=job,
+            )
     return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
 
 

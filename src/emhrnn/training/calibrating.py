@@ -9,18 +9,22 @@ from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import Calibration, fit_temperature
 from emhrnn.evaluation.predict import Predictions
 from emhrnn.evaluation.scores import Scores, score
+from emhrnn.training.job import ALONE, Job
 from emhrnn.training.run import Run, save_weights
+from emhrnn.training.validation import predict_together
 
 
-def validate(run: Run, corpus: Corpus) -> Scores:
+def validate(run: Run, corpus: Corpus, job: Job = ALONE) -> Scores:
     """Scores of the run as it is, on labelled data of its own classes."""
-    return _score(run, corpus, run.predict(corpus))
+    return _score(run, corpus, predict_together(job, run, corpus))
 
 
-def calibrate(run: Run, valid: Corpus, folder: Path | None, epoch: int) -> tuple[Scores, Calibration | None]:
+def calibrate(
+    run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job = ALONE
+) -> tuple[Scores, Calibration | None]:
     """Give the run its temperature, if it is to have one, and keep it with the weights; the scores are those after."""
     run.temperature = 1.0
-    predictions = run.predict(valid)
+    predictions = predict_together(job, run, valid)
     before = _score(run, valid, predictions)
     if not run.config.training.calibrate or valid.labels is None:
         return before, None

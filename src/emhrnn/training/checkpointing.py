@@ -78,25 +78,36 @@ class Checkpoints:
     """The checkpoints of one run."""
 
     def __init__(
-        self, folder: Path, identity: dict[str, str], *, seconds: float = 60.0, say: Callable[[str], None] = print
+        self,
+        folder: Path,
+        identity: dict[str, str],
+        *,
+        seconds: float = 60.0,
+        say: Callable[[str], None] = print,
+        writes: bool = True,
     ) -> None:
-        """`identity` says what a checkpoint must agree with to be continued: checksums of settings, words, data."""
+        """`identity` says what a checkpoint must agree with to be continued: checksums of settings, words, data. Of
+        several processes that train together all have the same to save, and only one `writes`."""
         self.folder = folder
         self.identity = identity
         self.seconds = seconds
         self.say = say
+        self.writes = writes
         self._saved = time.monotonic()
         self._took = 0.0
 
     @property
     def due(self) -> bool:
         """Only a matter of time: when checkpoints are saved has no influence on what is learned."""
-        return time.monotonic() - self._saved >= max(self.seconds, self._took / _SHARE if self.seconds else 0.0)
+        pause = max(self.seconds, self._took / _SHARE if self.seconds else 0.0)
+        return self.writes and time.monotonic() - self._saved >= pause
 
     def save(self, progress: Progress) -> None:
         """Raises:
         CheckpointError: it cannot be written; those that are there stay as they are.
         """
+        if not self.writes:
+            return
         began = time.monotonic()
         tensors, note = progress.tensors(), progress.note()
         path = self.folder / f"step-{progress.position.step:09}.safetensors"

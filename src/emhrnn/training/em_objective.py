@@ -17,6 +17,7 @@ from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.em.blocks import Blocks
 from emhrnn.em.imputation import SegmentationCache, above, from_posterior, move_threshold, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
 from emhrnn.em.steps import m_step_pi, m_step_theta, newton_indicator
@@ -24,7 +25,8 @@ from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
 from emhrnn.models import segmentation
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.training.config import EMConfig
-from emhrnn.training.label_loss import TINY, LabelLoss, labels_of, weights_of
+from emhrnn.training.job import ALONE, Job
+from emhrnn.training.label_loss import TINY, LabelLoss, label_part, weights_of
 from emhrnn.training.schedule import phase
 from emhrnn.training.state import Purpose, numpy_generator, torch_generator
 
@@ -35,11 +37,20 @@ class EMObjective:
     """Keeps what EM remembers between steps: the threshold on pi (in the model) and, where the imputation wants it,
     the last segmentation of every document."""
 
-    def __init__(self, model: EMHRNN, config: EMConfig, label_loss: LabelLoss, seed: int, corpus: Corpus) -> None:
+    def __init__(
+        self,
+        model: EMHRNN,
+        config: EMConfig,
+        label_loss: LabelLoss,
+        seed: int,
+        corpus: Corpus,
+        job: Job = ALONE,
+    ) -> None:
         self.model = model
         self.config = config
         self.label_loss = label_loss
         self.seed = seed
+        self.job = job
         self.settings = EMSettings(
             **config.model_dump(include=set(EMSettings.__dataclass_fields__)),
         )
@@ -48,25 +59,27 @@ class EMObjective:
         self.witness = corpus.batch(np.unique(np.linspace(0, len(corpus) - 1, WITNESSES).astype(np.int64)))
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Float[Tensor, ""], dict[str, float]]:
-        dropout = torch_generator(self.seed, Purpose.DROPOUT, step)
-        generator = numpy_generator(self.seed, Purpose.BLOCKS, step)
+        dropout = self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step))
+        generator = self.job.numbers(numpy_generator(self.seed, Purpose.BLOCKS, step))
         states = self.model.words(batch, dropout)
         current = phase(self.config, epoch)
         if self.model.rule is not None:
             return self._theta(batch, states, self.model.rule(batch), dropout), {}
-        self._follow_rate(batch, states, step)
+        whole, a = self.job.whole(batch), self.job.gather(states.a.detach())  # the rate is that of the whole batch
+        self._follow_rate(whole, a, step)
         if current == "warm-up":
             z = segmentation.random(batch, self.config.rate, generator)
             loss, notes = self._theta(batch, states, z, dropout), dict[str, float]()
         else:
-            loss, notes = self._em(batch, states, dropout, generator, indicator_only=current == "indicator")
-        self._hold_rate(batch, states, step)
+            loss, notes = self._em(batch, states, a, dropout, generator, indicator_only=current == "indicator")
+        self._hold_rate(whole, a, step)
         return loss, notes
 
     def _em(
         self,
         batch: Batch,
         states: WordStates,
+        a: Float[Tensor, " words_of_whole"],
         dropout: torch.Generator,
         generator: np.random.Generator,
         *,
@@ -74,13 +87,17 @@ class EMObjective:
     ) -> tuple[Float[Tensor, ""], dict[str, float]]:
         zhat = self._impute(batch, states)
         e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
-        rate = self._remember(batch, zhat, e, states)
+        rate = self._remember(batch, zhat, e, a)
         pi_loss = self._pi(batch, states, e, alone=indicator_only)
-        notes = {"log_evidence": float(e.log_evidence.mean()), "boundary_rate": rate}
+        documents = batch.n_documents, self.job.whole(batch).n_documents
+        means = {"log_evidence": e.log_evidence.mean(), "boundary_rate": rate}
+        notes = {name: float(self.job.part(mean, *documents)) for name, mean in means.items()}
         if indicator_only:
             return pi_loss, notes
         if self.config.theta == "all" and e.posterior is not None:
             theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior, weights=weights_of(batch))
+            amount = _of_blocks(batch, e.posterior.blocks).sum()
+            theta_loss = self.job.part(theta_loss, float(amount), float(self.job.sum(amount)))
         else:
             z = e.z_sample if self.config.theta == "sample" else self._most_probable(zhat, e)
             theta_loss = self._theta(batch, states, z, dropout)
@@ -111,23 +128,21 @@ class EMObjective:
     def _theta(
         self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"], dropout: torch.Generator
     ) -> Float[Tensor, ""]:
-        logits = self.model.encode(batch, states, z, dropout).logits
-        return self.label_loss(logits, labels_of(batch), weights_of(batch))
+        return label_part(self.label_loss, self.job, self.model.encode(batch, states, z, dropout).logits, batch)
 
     def _pi(self, batch: Batch, states: WordStates, e: EStep, *, alone: bool) -> Float[Tensor, ""]:
         if self.config.newton:
-            newton_indicator(self.model.indicator, states.h1, e.gamma, e.mask, weights=_of_words(batch))
+            weights = _of_words(batch)
+            newton_indicator(self.model.indicator, states.h1, e.gamma, e.mask, weights=weights, total=self.job.sum)
             return states.a.new_zeros((), requires_grad=True)
         a = states.a
         if alone or self.config.detach_indicator:
             a = self.model.indicator(states.h1.detach()).squeeze(1)
         # Q sums over words, and is averaged over documents
-        weights, documents = _of_words(batch), weights_of(batch)
-        if weights is None or documents is None:
-            per_document = float(e.mask.sum()) / batch.n_documents
-        else:
-            per_document = float(weights[e.mask].sum()) / max(float(documents.sum()), TINY)
-        return self.config.indicator_weight * per_document * m_step_pi(a, e.gamma, e.mask, weights=weights)
+        weights, documents = _of_words(batch), _documents(batch)
+        words = float(e.mask.sum() if weights is None else weights[e.mask].sum())
+        loss = self.config.indicator_weight * (words / documents) * m_step_pi(a, e.gamma, e.mask, weights=weights)
+        return self.job.part(loss, documents, _documents(self.job.whole(batch)))
 
     def _impute(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
         if self.config.impute == "prior":
@@ -137,18 +152,18 @@ class EMObjective:
             return by_rate
         return self.cache.read(batch, by_rate)
 
-    def _follow_rate(self, batch: Batch, states: WordStates, step: int) -> None:
+    def _follow_rate(self, batch: Batch, a: Float[Tensor, " words"], step: int) -> None:
         """The threshold of `segment` follows the quantile that keeps the rate; the first batch sets it."""
         if self.config.impute != "prior":
-            wanted = rate_threshold(batch, states.a, self.config.rate)
+            wanted = rate_threshold(batch, a, self.config.rate)
             self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, max(0.1, 1 / (step + 1))))
 
     @torch.no_grad()
-    def _hold_rate(self, batch: Batch, states: WordStates, step: int) -> None:
+    def _hold_rate(self, batch: Batch, a: Float[Tensor, " words"], step: int) -> None:
         """Move the indicator's bias to where the mean of pi is the rate, and the threshold with it. After the E-step,
         which must see logits and threshold of the same bias."""
         if self.config.hold_rate:
-            shift = max(0.2, 1 / (step + 1)) * rate_shift(batch, states.a, self.config.rate)
+            shift = max(0.2, 1 / (step + 1)) * rate_shift(batch, a, self.config.rate)
             self.model.indicator.bias.sub_(shift)
             if self.config.impute != "prior":
                 self.model.threshold.sub_(shift)
@@ -158,18 +173,31 @@ class EMObjective:
         over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > self.model.threshold).numpy()
         return np.where(e.mask.numpy(), over, zhat)
 
-    def _remember(self, batch: Batch, zhat: Bool[np.ndarray, " words"], e: EStep, states: WordStates) -> float:
-        """What the E-step found, for the next visit to these documents; and for the monitor. The boundary rate."""
-        seen = self.cache.visited[batch.rows].all()
-        before = self.cache.read(batch, zhat) if seen else None
+    def _remember(
+        self, batch: Batch, zhat: Bool[np.ndarray, " words"], e: EStep, a: Float[Tensor, " words_of_whole"]
+    ) -> Tensor:
+        """What the E-step found, for the next visit to these documents; and for the monitor. The boundary rate. Every
+        process remembers the whole batch, so that any of them can go on with any of its documents."""
         found = e.z_sample
         if self.config.impute == "posterior":
             found = from_posterior(zhat, e.gamma, e.mask)
-        self.cache.write(batch, found)
-        self.monitor.update(batch, found, torch.sigmoid(states.a.detach()).numpy(), before)
-        return float(found[~batch.sentence_final].mean()) if not batch.sentence_final.all() else 0.0
+        whole, found = self.job.whole(batch), self.job.gather(torch.from_numpy(found)).numpy()
+        before = self.cache.read(whole, found) if self.cache.visited[whole.rows].all() else None
+        self.cache.write(whole, found)
+        self.monitor.update(whole, found, torch.sigmoid(a).numpy(), before)
+        return torch.tensor(found[~whole.sentence_final].mean() if not whole.sentence_final.all() else 0.0)
 
 
 def _of_words(batch: Batch) -> Float[Tensor, " words"] | None:
     """The weight of each word's document."""
     return None if batch.weights is None else torch.from_numpy(np.repeat(batch.weights, batch.document_lengths))
+
+
+def _of_blocks(batch: Batch, blocks: Blocks) -> Float[Tensor, " blocks"]:
+    """The weight of each block's document."""
+    return torch.ones(len(blocks)) if batch.weights is None else torch.from_numpy(batch.weights[blocks.documents])
+
+
+def _documents(batch: Batch) -> float:
+    """How many there are, by weight."""
+    return float(batch.n_documents) if batch.weights is None else max(float(batch.weights.sum()), TINY)

@@ -10,6 +10,7 @@ import torch
 
 from emhrnn.corpus import BatchPlan, Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
 from emhrnn.evaluation.calibration import Calibration
 from emhrnn.evaluation.scores import METRICS, Scores
 from emhrnn.models.fitting import Fitted
@@ -19,6 +20,7 @@ from emhrnn.training.calibrating import calibrate, validate
 from emhrnn.training.checkpoint import save_tensors
 from emhrnn.training.checkpointing import Checkpoints, Progress
 from emhrnn.training.history import Epoch
+from emhrnn.training.job import ALONE, Job
 from emhrnn.training.loop import Step, steps
 from emhrnn.training.meter import Meter
 from emhrnn.training.objective import make_objective
@@ -48,34 +50,42 @@ def fit(
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
+    job: Job = ALONE,
 ) -> Result:
     """Train until the best epoch is `patience` epochs ago or `epochs` are done. With a folder, the history and the
     best weights are on disk as soon as they exist. With checkpoints, training goes on from the newest one, if there is
-    any, as if it had never stopped; and Ctrl-C and SIGTERM wait until a step is done and saved."""
+    any, as if it had never stopped; and Ctrl-C and SIGTERM wait until a step is done and saved. In a job of several
+    processes, all of them call this, and the first alone has a folder to write to."""
     train.check_trainable()
     config = run.config.training
     if config.threads:
         torch.set_num_threads(config.threads)
     if isinstance(run.model, Fitted):
+        if job.size > 1:
+            raise ConfigError(f"{run.config.model.name} is fitted at once by one process; start it without torchrun")
         return _fit_at_once(run, run.model, train, valid, folder, on_epoch)
-    objective = make_objective(run.model, run.config, train)
+    job.copy_first(run.model.state_dict().values())
+    objective = make_objective(run.model, run.config, train, job)
     optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
-    now = Progress(run.model, objective, optimizer, Meter(run.config, show=progress))
+    now = Progress(run.model, objective, optimizer, Meter(run.config, show=progress and job.first))
     best = BestModel(run, folder)
     if checkpoints is not None and checkpoints.load(now):
         best.find(now)
         if folder is not None:
             history.write(folder / HISTORY, now.epochs)
     with now.meter, signals_held(checkpoints is not None) as stop:
-        ahead = steps(objective, optimizer, train, config, now.position, _saver(folder))
-        while not stop and not _waited_enough(now, config.patience):
+        ahead = steps(objective, optimizer, train, config, now.position, _saver(folder), job)
+        stopped = 0
+        while not stopped and not _waited_enough(now, config.patience):
             step = next(ahead, None)
             if step is None:
                 break
             now.meter.add(step)
             if step.ends_epoch:
-                _end_epoch(run, now, step, valid)
-            if checkpoints is not None and (step.ends_epoch or checkpoints.due):
+                _end_epoch(run, now, step, valid, job)
+            # A signal may reach one process first, and clocks differ: all of them stop or save at the same step.
+            stopped, due = job.largest([stop.signal or 0, checkpoints is not None and checkpoints.due])
+            if checkpoints is not None and (step.ends_epoch or due):
                 checkpoints.save(now)  # first: what follows is made again from it
             if on_step is not None:
                 on_step(step)
@@ -88,23 +98,27 @@ def fit(
                 best.keep(step.epoch)
             if on_epoch is not None:
                 on_epoch(epoch)
-        if stop and checkpoints is not None:
+        if stopped and checkpoints is not None:
             checkpoints.save(now)
-    best.restore()
-    return Result(now.epochs, now.best, *calibrate(run, valid, folder, now.best.epoch))
+        stop.signal = stop.signal or stopped or None
+    if job.first:
+        best.restore()
+    job.copy_first(run.model.state_dict().values())
+    return Result(now.epochs, now.best, *calibrate(run, valid, folder, now.best.epoch, job))
 
 
 def _waited_enough(now: Progress, patience: int) -> bool:
     return now.best.waited >= patience and now.objective.settled(now.position.epoch - 1)
 
 
-def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus) -> None:
+def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus, job: Job) -> None:
     """Validate, compare with the best, and write down what happened."""
     metric, objective = run.config.training.metric, now.objective
     if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
         now.best = Best()  # a model from before it learned its boundaries is not what was asked for
     notes = objective.end_epoch()
-    scores = validate(run, valid)
+    job.copy_first(run.model.state_dict().values())  # machines of different kinds round differently
+    scores = validate(run, valid, job)
     is_best = now.best.update(step.epoch, METRICS[metric] * scores.metrics()[metric])
     now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from emhrnn.errors import DataError, TrainingError
 from emhrnn.files import write_text
 from emhrnn.training import checkpointing
-from emhrnn.training.run import CONFIG, HISTORY, IDS, METRICS, VOCABULARY, WEIGHTS, is_run
+from emhrnn.training.job import name_of_job, restarted
+from emhrnn.training.lock import LOCK, check_unlocked, locked
+from emhrnn.training.run import CONFIG, HISTORY, IDS, METRICS, VOCABULARY, WEIGHTS, is_run, read_description
 
 BAD_BATCH = "bad-batch.safetensors"
 MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
-NAMES = {CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS, BAD_BATCH, MARK, checkpointing.FOLDER, "corpus"}
+NAMES = {CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS, BAD_BATCH, MARK, LOCK, checkpointing.FOLDER, "corpus"}
 
 
 @contextmanager
@@ -27,6 +29,8 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
     Raises:
         DataError: `out` is taken, or cannot be written.
     """
+    if out.is_dir():
+        check_unlocked(out)
     there = out.is_dir() and any(out.iterdir())
     if out.exists() and not out.is_dir():
         raise DataError(f"{out} is a file, the run is to be a folder; give another name")
@@ -47,7 +51,8 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
     except OSError as error:
         raise DataError(f"cannot write to {out}: {error.strerror}; give another folder") from None
     try:
-        yield
+        with locked(out):
+            yield
         finish(out)
     except BaseException as error:
         if not is_begun(out) and not (isinstance(error, TrainingError) and (out / BAD_BATCH).exists()):
@@ -57,6 +62,11 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
     finally:
         if old is not None:
             shutil.rmtree(old)
+
+
+def begun_by_this_job(out: Path) -> bool:
+    """True when torchrun has started its processes again, and they had begun the run at `out` before."""
+    return restarted() and is_run(out) and read_description(out).get("job") == name_of_job()
 
 
 def is_begun(out: Path) -> bool:

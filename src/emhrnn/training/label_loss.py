@@ -9,6 +9,7 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import log_likelihood
+from emhrnn.training.job import Job
 
 TINY = torch.finfo(torch.float32).tiny
 
@@ -38,6 +39,14 @@ class LabelLoss:
             weights = of_class if weights is None else weights * of_class
         return weighted_mean(loss, weights)
 
+    def amount(self, batch: Batch) -> float:
+        """What the mean over these documents is divided by."""
+        weights, y = weights_of(batch), torch.from_numpy(labels_of(batch))
+        amount = torch.ones(batch.n_documents) if weights is None else weights
+        if self.class_weights is not None and y.ndim == 1:
+            amount = amount * self.class_weights[y]
+        return float(amount.sum())
+
 
 def weighted_mean(
     values: Float[Tensor, " documents"], weights: Float[Tensor, " documents"] | None
@@ -57,6 +66,12 @@ def balanced_weights(labels: np.ndarray, classes: int, weights: np.ndarray | Non
 
 def weights_of(batch: Batch) -> Float[Tensor, " documents"] | None:
     return None if batch.weights is None else torch.from_numpy(batch.weights)
+
+
+def label_part(label_loss: LabelLoss, job: Job, logits: Float[Tensor, "documents classes"], batch: Batch) -> Tensor:
+    """The loss of the whole batch, as far as it is that of this process's documents."""
+    loss = label_loss(logits, labels_of(batch), weights_of(batch))
+    return loss if job.size == 1 else job.part(loss, label_loss.amount(batch), label_loss.amount(job.whole(batch)))
 
 
 def labels_of(batch: Batch) -> np.ndarray:

@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.batching import BatchPlan
 from emhrnn.errors import TrainingError
 from emhrnn.training.config import TrainingConfig
+from emhrnn.training.job import ALONE, Job
 from emhrnn.training.objective import Objective
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.schedule import learning_rate
@@ -53,9 +56,10 @@ def steps(
     config: TrainingConfig,
     position: Position,
     save_bad_batch: Callable[[Batch], str] | None = None,
+    job: Job = ALONE,
 ) -> Iterator[Step]:
     """Train from `position` on, forever up to `config.epochs`; `position` is moved along and always names the next
-    step, so that saving it at any yield is a checkpoint."""
+    step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch."""
     while position.epoch < config.epochs:
         order = order_of(corpus, config, position.epoch)
         while position.batch < len(order):
@@ -64,12 +68,13 @@ def steps(
             waited = time.perf_counter() - began
             rate = learning_rate(config, position.step, config.epochs * len(order))
             optimizer.set_learning_rate(rate)
-            loss, notes = objective.loss(batch, position.epoch, position.step)
-            value = float(loss.detach())
+            loss, notes = objective.loss(job.share(batch), position.epoch, position.step)
+            value, notes = _totals(job, loss, notes)
             if not math.isfinite(value):
                 raise TrainingError(_not_finite(value, position, batch, save_bad_batch))
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
+            job.sum_gradients(optimizer.parameters)
             norm = optimizer.clip(config.clip)
             if not math.isfinite(norm):
                 raise TrainingError(_not_finite(norm, position, batch, save_bad_batch))
@@ -93,6 +98,14 @@ def steps(
                 yield done
                 break
             yield done
+
+
+def _totals(job: Job, loss: Tensor, notes: dict[str, float]) -> tuple[float, dict[str, float]]:
+    """Loss and notes of the whole batch."""
+    if job.size == 1:
+        return float(loss.detach()), notes
+    values = job.sum(torch.tensor([float(loss.detach()), *notes.values()], dtype=torch.float64)).tolist()
+    return values[0], dict(zip(notes, values[1:], strict=True))
 
 
 def _not_finite(value: float, position: Position, batch: Batch, save: Callable[[Batch], str] | None) -> str:

@@ -13,14 +13,16 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import Config
 from emhrnn.training.em_objective import EMObjective
-from emhrnn.training.label_loss import LabelLoss, balanced_weights, labels_of, weights_of
+from emhrnn.training.job import ALONE, Job
+from emhrnn.training.label_loss import LabelLoss, balanced_weights, label_part
 from emhrnn.training.state import Purpose, torch_generator
 
 
 @runtime_checkable
 class Objective(Protocol):
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
-        """To be differentiated; and what there is to say about the batch, as named numbers."""
+        """To be differentiated; and what there is to say about the batch, as named numbers. Where several processes
+        share a batch, both are this one's part of a sum."""
 
     def end_epoch(self) -> dict[str, float]:
         """Get the model ready to be validated; and what there is to say about the epoch, as named numbers."""
@@ -49,12 +51,13 @@ class PlainObjective:
     model: nn.Module
     label_loss: LabelLoss
     seed: int
+    job: Job = ALONE
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
         if isinstance(self.model, Annealed):
             self.model.set_epoch(epoch)
-        output = self.model(batch, torch_generator(self.seed, Purpose.DROPOUT, step))
-        return self.label_loss(output.logits, labels_of(batch), weights_of(batch)), {}
+        output = self.model(batch, self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step)))
+        return label_part(self.label_loss, self.job, output.logits, batch), {}
 
     def end_epoch(self) -> dict[str, float]:
         return {}
@@ -69,12 +72,12 @@ class PlainObjective:
         pass
 
 
-def make_objective(model: nn.Module, config: Config, corpus: Corpus) -> Objective:
+def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = ALONE) -> Objective:
     """The objective that fits the model. Class weights come from the corpus."""
     weights = None
     if config.training.class_weight == "balanced" and corpus.labels is not None and corpus.labels.ndim == 1:
         weights = balanced_weights(corpus.labels, len(corpus.classes), corpus.weights)
     label_loss = LabelLoss(weights, config.training.label_smoothing)
     if isinstance(model, EMHRNN):
-        return EMObjective(model, config.em, label_loss, config.training.seed, corpus)
-    return PlainObjective(model, label_loss, config.training.seed)
+        return EMObjective(model, config.em, label_loss, config.training.seed, corpus, job)
+    return PlainObjective(model, label_loss, config.training.seed, job)

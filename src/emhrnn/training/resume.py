@@ -1,26 +1,26 @@
 """`resume`: go on with a run that was stopped, as if it had never been. All it needs is in the run folder."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_json
 from emhrnn.models.fitting import Fitted
-from emhrnn.text import Vocabulary, read_vectors
 from emhrnn.training import checkpointing, history
 from emhrnn.training.calibrating import validate
 from emhrnn.training.config import Config, validated
-from emhrnn.training.data import Named, checksum, embedding_table
+from emhrnn.training.data import Named
 from emhrnn.training.fit import Result
 from emhrnn.training.folder import finish, remove_partial
 from emhrnn.training.history import Epoch
+from emhrnn.training.job import ALONE, Job
+from emhrnn.training.lock import locked
 from emhrnn.training.loop import Step
-from emhrnn.training.run import CONFIG, FREE, HISTORY, METRICS, VOCABULARY, WEIGHTS, load_run, new_run, read_description
-from emhrnn.training.state import Best, Purpose, numpy_generator
+from emhrnn.training.opening import Opened, open_run
+from emhrnn.training.run import CONFIG, FREE, HISTORY, METRICS, WEIGHTS, is_run, load_run, read_description
+from emhrnn.training.state import Best
 from emhrnn.training.train import Trained, fit_into
 
 
@@ -34,6 +34,7 @@ def resume(
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
     say: Callable[[str], None] = print,
+    job: Job = ALONE,
 ) -> Trained:
     """Train the run at `out` to its end, from its newest good checkpoint, or from the start where it has none yet.
 
@@ -46,43 +47,50 @@ def resume(
         ConfigError, DataError: another setting or other data was given.
     """
     description = read_description(out)
-    settings = _settings(out, description, config)
-    try:
-        parts = description["data"]
-        _check_same(out, data, parts["train"])
-        _check_same(out, valid, parts["valid"])
+    with locked(out):
+        done = is_finished(out, config)
+        opened = open_run(out, description, _settings(out, description, config), data, valid, vectors=not done)
+        if done:
+            job.tell("finished")
+            return _finished(out, opened)
+        if not isinstance(opened.run.model, Fitted) and (out / WEIGHTS).exists() and not _has_checkpoint(out):
+            raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
         remove_partial(out)
-        vocabulary = Vocabulary.load(out / VOCABULARY)
-        training = _open(out, data, parts["train"]["corpus"]).remap(vocabulary)
-        if parts["valid"]["corpus"] is None:
-            generator = numpy_generator(settings.training.seed, Purpose.SPLIT)
-            training, validation = training.split(settings.data.validation, generator)
-        else:
-            validation = _open(out, valid, parts["valid"]["corpus"]).remap(vocabulary)
-        table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
-        saved = checkpointing.files(out / checkpointing.FOLDER)
-        if not saved:
-            vectors = description["vectors"]
-            table = embedding_table(settings, vocabulary, None if vectors is None else read_vectors(Path(vectors)))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise CheckpointError(
-            f"{out / CONFIG} does not say how to go on ({type(error).__name__}: {error}); train anew with --overwrite"
-        ) from None
-    if is_finished(out, config):
-        run, epochs = load_run(out), history.read(out / HISTORY)
-        best = max(epoch.epoch for epoch in epochs if epoch.best)
-        return Trained(run, Result(epochs, Best(best), validate(run, validation)), training, validation)
-    run = new_run(
-        settings, vocabulary, training.classes, table,
-        multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
-    )  # fmt: skip
-    if not saved and (out / WEIGHTS).exists() and not isinstance(run.model, Fitted):
-        raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
-    (out / METRICS).unlink(missing_ok=True)
-    write_json(out / CONFIG, {**description, "config": settings.model_dump()})
-    fitted = fit_into(out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step, say=say)
-    finish(out)
-    return Trained(run, fitted, training, validation)
+        (out / METRICS).unlink(missing_ok=True)
+        write_json(out / CONFIG, {**description, "config": opened.run.config.model_dump()})
+        job.tell()
+        fitted = fit_into(
+            out, opened.run, opened.train, opened.valid,
+            progress=progress, on_epoch=on_epoch, on_step=on_step, say=say, job=job,
+        )  # fmt: skip
+        finish(out)
+    return Trained(opened.run, fitted, opened.train, opened.valid)
+
+
+def follow(out: Path, job: Job) -> Trained:
+    """What every process of a job but the first does: take part in training the run that the first has described."""
+    told = job.wait()
+    if not is_run(out):
+        raise DataError(
+            f"process {job.rank} of the job, on {socket.gethostname()}, does not see {out}, where the first one has "
+            "put the data; let --out be on storage that all machines share, under the same name"
+        )
+    opened = open_run(out, vectors=False)
+    if told == "finished":
+        return _finished(out, opened)
+    fitted = fit_into(out, opened.run, opened.train, opened.valid, progress=False, say=lambda _: None, job=job)
+    return Trained(opened.run, fitted, opened.train, opened.valid)
+
+
+def _has_checkpoint(out: Path) -> bool:
+    return bool(checkpointing.files(out / checkpointing.FOLDER))
+
+
+def _finished(out: Path, opened: Opened) -> Trained:
+    """What training came to before."""
+    run, epochs = load_run(out), history.read(out / HISTORY)
+    best = max(epoch.epoch for epoch in epochs if epoch.best)
+    return Trained(run, Result(epochs, Best(best), validate(run, opened.valid)), opened.train, opened.valid)
 
 
 def is_finished(out: Path, config: Config | None = None) -> bool:
@@ -107,26 +115,3 @@ def _settings(out: Path, description: dict[str, Any], given: Config | None) -> C
                 )
             values[section][name] = value
     return validated(values)
-
-
-def _check_same(out: Path, given: Named | None, described: dict[str, Any]) -> None:
-    if given is None:
-        return
-    if not given.path.exists():
-        raise DataError(f"{given.path} does not exist; leave it out, {out} knows its data")
-    if checksum(given.path) != described["sha256"]:
-        raise DataError(
-            f"{given.path} is not the data that {out} was started on, or was changed since (the checksums differ); "
-            "put it back, or train anew into another folder"
-        )
-    if given.read_as() != described["read_as"]:
-        raise DataError(
-            f"{given.path} is to be read as {given.read_as()}, but {out} was started with {described['read_as']}; "
-            "leave that out, or train anew into another folder"
-        )
-
-
-def _open(out: Path, given: Named | None, place: str) -> Corpus:
-    """The corpus in the run; or the prepared one that was given, wherever it is now."""
-    own = not Path(place).is_absolute()
-    return Corpus.open(out / place if own or given is None else given.path)

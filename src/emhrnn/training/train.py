@@ -21,6 +21,7 @@ from emhrnn.training.data import Named, checksum, embedding_table, other_corpus,
 from emhrnn.training.fit import Result, fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
+from emhrnn.training.job import ALONE, Job, name_of_job
 from emhrnn.training.loop import Step
 from emhrnn.training.run import METRICS, Run, describe, fixed_settings, identity, new_run
 from emhrnn.training.state import Purpose, numpy_generator
@@ -48,8 +49,10 @@ def train(
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
+    job: Job = ALONE,
 ) -> Trained:
-    """Prepare the data, train, and leave a complete run folder at `out`.
+    """Prepare the data, train, and leave a complete run folder at `out`. In a job of several processes this is for
+    the first one, and the others `follow`.
 
     When this fails before the first epoch or checkpoint is done, nothing of it stays; after that, `out` holds the best
     model so far, and `resume` goes on from the last checkpoint.
@@ -73,8 +76,11 @@ def train(
             "valid": _described(valid or data, validation, out / VALID if valid is not None else None),
         }
         source = None if vectors is None else str(vectors_file.resolve()) if vectors_file else "memory"
-        describe(out, run, data=described, vectors=source, command=shlex.join(sys.argv))
-        fitted = fit_into(out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step)
+        describe(out, run, data=described, vectors=source, command=shlex.join(sys.argv), job=name_of_job())
+        job.tell()
+        fitted = fit_into(
+            out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step, job=job
+        )  # fmt: skip
     return Trained(run, fitted, training, validation)
 
 
@@ -88,6 +94,7 @@ def fit_into(
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
     say: Callable[[str], None] = print,
+    job: Job = ALONE,
 ) -> Result:
     """Train the described run at `out`, from its newest checkpoint on if there is one, to its metrics."""
     key = {
@@ -96,13 +103,14 @@ def fit_into(
         "data": "-".join(checksum(corpus.path) for corpus in (training, validation) if corpus.path is not None),
     }
     seconds = run.config.training.checkpoint_seconds
-    checkpoints = Checkpoints(out / FOLDER, key, seconds=seconds, say=say)
+    checkpoints = Checkpoints(out / FOLDER, key, seconds=seconds, say=say, writes=job.first)
     fitted = fit(
-        run, training, validation, folder=out, checkpoints=checkpoints, progress=progress,
-        on_epoch=on_epoch, on_step=on_step,
+        run, training, validation, folder=out if job.first else None, checkpoints=checkpoints, progress=progress,
+        on_epoch=on_epoch, on_step=on_step, job=job,
     )  # fmt: skip
-    write_metrics(out, fitted)
-    checkpoints.keep_last()
+    if job.first:
+        write_metrics(out, fitted)
+        checkpoints.keep_last()
     return fitted
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from emhrnn.errors import EmhrnnError
+from emhrnn.errors import EmhrnnError, PeerError
 from emhrnn.products.cli.compare import compare
 from emhrnn.products.cli.demo import demo
 from emhrnn.products.cli.evaluate import evaluate
@@ -107,6 +107,8 @@ def main() -> None:
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that half-made files are removed
     try:
         app()
+    except PeerError:
+        sys.exit(WRONG_INPUT)
     except EmhrnnError as error:
         _fail(str(error), WRONG_INPUT)
     except BrokenPipeError:  # the reader of our output has left, as `| head` does

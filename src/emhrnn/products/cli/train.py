@@ -90,28 +90,32 @@ def train(
     from emhrnn.products.cli.printing import complain, percent, print_json, say
     from emhrnn.products.training import train as train_run
     from emhrnn.training.config import make_config
+    from emhrnn.training.job import joined
     from emhrnn.training.resume import is_finished
     from emhrnn.training.run import is_run
 
-    assignments = [] if model is None else [f"model.name={model}"]
-    assignments += set_ or []
-    if estep is not None:
-        assignments.append(f"em.estep={estep}")
-    if seed is not None:
-        assignments.append(f"training.seed={seed}")
-    settings = make_config(preset, config, assignments)
-    finished = resume and is_run(out) and is_finished(out, settings)
     try:
-        trained = train_run(
-            data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
-            text_column=text_column, label_column=label_column, weight_column=weight_column, format=format,
-            overwrite=overwrite, resume=resume, progress=not quiet, say=complain,
-        )  # fmt: skip
+        with joined() as job:
+            assignments = [] if model is None else [f"model.name={model}"]
+            assignments += set_ or []
+            if estep is not None:
+                assignments.append(f"em.estep={estep}")
+            if seed is not None:
+                assignments.append(f"training.seed={seed}")
+            settings = make_config(preset, config, assignments)
+            finished = resume and is_run(out) and is_finished(out, settings)
+            trained = train_run(
+                data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
+                text_column=text_column, label_column=label_column, weight_column=weight_column, format=format,
+                overwrite=overwrite, resume=resume, progress=not quiet, say=complain,
+            )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None
     except SystemExit:  # SIGTERM
         complain(f"terminated; {_left(out)}")
         raise
+    if not job.first:
+        return
     scores, best = trained.fitted.scores, trained.fitted.best
     for reason, count in trained.skipped.items():
         complain(f"{count:,} rows of {data or 'the data'} were skipped: {reason}")

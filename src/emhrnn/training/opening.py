@@ -1,0 +1,89 @@
+"""A described run, opened again for training: its data, and a model that is yet to get its weights."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from emhrnn.corpus import Corpus
+from emhrnn.errors import CheckpointError, DataError
+from emhrnn.text import Vocabulary, read_vectors
+from emhrnn.training import checkpointing
+from emhrnn.training.config import Config, validated
+from emhrnn.training.data import Named, checksum, embedding_table
+from emhrnn.training.run import CONFIG, VOCABULARY, Run, new_run, read_description
+from emhrnn.training.state import Purpose, numpy_generator
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    run: Run
+    train: Corpus
+    valid: Corpus
+
+
+def open_run(
+    out: Path,
+    description: dict[str, Any] | None = None,
+    settings: Config | None = None,
+    data: Named | None = None,
+    valid: Named | None = None,
+    *,
+    vectors: bool = True,
+) -> Opened:
+    """All of it is in the run folder; what is given besides must agree with it. Where no checkpoint has the `vectors`
+    of words, they are read from their file again, unless somebody else has them.
+
+    Raises:
+        CheckpointError, DataError: something is missing, or other data was given.
+    """
+    description = description or read_description(out)
+    settings = settings or validated(description["config"])
+    try:
+        parts = description["data"]
+        _check_same(out, data, parts["train"])
+        _check_same(out, valid, parts["valid"])
+        vocabulary = Vocabulary.load(out / VOCABULARY)
+        training = _open(out, data, parts["train"]["corpus"]).remap(vocabulary)
+        if parts["valid"]["corpus"] is None:
+            generator = numpy_generator(settings.training.seed, Purpose.SPLIT)
+            training, validation = training.split(settings.data.validation, generator)
+        else:
+            validation = _open(out, valid, parts["valid"]["corpus"]).remap(vocabulary)
+        table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
+        if vectors and not checkpointing.files(out / checkpointing.FOLDER):
+            file = description["vectors"]
+            table = embedding_table(settings, vocabulary, None if file is None else read_vectors(Path(file)))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{out / CONFIG} does not say how to go on ({type(error).__name__}: {error}); train anew with --overwrite"
+        ) from None
+    run = new_run(
+        settings, vocabulary, training.classes, table,
+        multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
+    )  # fmt: skip
+    return Opened(run, training, validation)
+
+
+def _check_same(out: Path, given: Named | None, described: dict[str, Any]) -> None:
+    if given is None:
+        return
+    if not given.path.exists():
+        raise DataError(f"{given.path} does not exist; leave it out, {out} knows its data")
+    if checksum(given.path) != described["sha256"]:
+        raise DataError(
+            f"{given.path} is not the data that {out} was started on, or was changed since (the checksums differ); "
+            "put it back, or train anew into another folder"
+        )
+    if given.read_as() != described["read_as"]:
+        raise DataError(
+            f"{given.path} is to be read as {given.read_as()}, but {out} was started with {described['read_as']}; "
+            "leave that out, or train anew into another folder"
+        )
+
+
+def _open(out: Path, given: Named | None, place: str) -> Corpus:
+    """The corpus in the run; or the prepared one that was given, wherever it is now."""
+    own = not Path(place).is_absolute()
+    return Corpus.open(out / place if own or given is None else given.path)

@@ -1,0 +1,63 @@
+"""Two processes must not train into one run folder."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from emhrnn.errors import DataError
+from emhrnn.training.lock import LOCK, check_unlocked, locked
+from tests.products.commands import TINY, Cli, write_reviews
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from emhrnn.training.lock import locked
+with locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return Cli(capsys, monkeypatch)
+
+
+def test_a_folder_is_locked_once(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        told = f"process {os.getpid()} on {socket.gethostname()} is training into {tmp_path}; wait for it"
+        with pytest.raises(DataError, match=told), locked(tmp_path):
+            pass
+        with pytest.raises(DataError, match="is training into"):
+            check_unlocked(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    check_unlocked(tmp_path)
+    with locked(tmp_path):
+        pass
+
+
+def test_a_folder_that_is_away(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No such file or directory; make it writable"), locked(tmp_path / "missing"):
+        pass
+
+
+def test_the_lock_of_a_killed_process_is_gone(cli: Cli, tmp_path: Path) -> None:
+    data, run = write_reviews(tmp_path / "reviews.csv", 30), tmp_path / "run"
+    cli.ok("train", data, "--out", run, "--quiet", *TINY)
+    before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    with subprocess.Popen([sys.executable, "-c", HOLD, run], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        told = f"process {holder.pid} on {socket.gethostname()} is training into {run}"
+        assert told in cli.error("train", data, "--out", run, "--overwrite", "--quiet", *TINY)
+        assert told in cli.error("train", "--out", run, "--resume", "--quiet")
+        holder.send_signal(signal.SIGKILL)
+    assert (run / LOCK).exists()
+    assert before.items() <= {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}.items()
+    cli.ok("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=2")
+    assert not (run / LOCK).exists()
