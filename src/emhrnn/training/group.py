@@ -56,6 +56,7 @@ class Group:
         self.size, self.rank = size, rank
         self.first = rank == 0
         self._store = store
+        self._failed = False  # this process, before any other
         self._told = 0  # how often: several models may be trained one after the other
         self._whole: Batch | None = None
         self._counts = True  # False: the share is a stand-in
@@ -204,14 +205,24 @@ class Group:
             time.sleep(_POLL)
         return str(self._store.get(f"told {self._told}").decode())
 
-    def fail(self, error: BaseException) -> None:
-        """One process tells what went wrong; for the others it is a consequence."""
+    @contextmanager
+    def watched(self) -> Iterator[None]:
         try:
-            others_before = self._store.add("failed", 1) > 1
+            yield
+        except BaseException:
+            self.fail()
+            raise
+
+    def fail(self) -> None:
+        """One process tells what went wrong; for the others it is a consequence."""
+        if self._failed:
+            return
+        try:
+            self._failed = self._store.add("failed", 1) == 1
         except RuntimeError:  # torchrun itself is gone
             return
-        if others_before:
-            raise PeerError("another process of this job has told why it ended") from error
+        if not self._failed:
+            raise PeerError("another process of this job has told why it ended") from None
 
 
 class _SharedNumbers(np.random.Generator):

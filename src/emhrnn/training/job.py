@@ -10,7 +10,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -68,6 +68,10 @@ class Job(Protocol):
     def wait(self) -> str:
         """Until the first process has told."""
 
+    def watched(self) -> AbstractContextManager[None]:
+        """A block whose failure the others are to know of before it is cleaned up after: what they then miss is only a
+        consequence."""
+
 
 class Alone:
     """One process: nothing to share, nothing to wait for."""
@@ -110,6 +114,9 @@ class Alone:
     def wait(self) -> str:
         return "train"
 
+    def watched(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 ALONE = Alone()
 _joined: list[Job] = []
@@ -131,8 +138,8 @@ def joined() -> Iterator[Job]:
     _joined.append(group)
     try:
         yield group
-    except BaseException as error:
-        group.fail(error)
+    except BaseException:
+        group.fail()
         raise
     finally:
         _joined.pop()

@@ -64,7 +64,7 @@ def train(
     check_settings(config, vectors)
     if out.exists() and data.path.resolve().is_relative_to(out.resolve()):
         raise DataError(f"the data {data.path} lies inside {out}, where the run is to be written; give another folder")
-    with run_folder(out, overwrite=overwrite):
+    with run_folder(out, overwrite=overwrite), job.watched():
         training, validation = _corpora(data, valid, out, config, vectors, progress)
         table = embedding_table(config, training.vocabulary, vectors)
         run = new_run(
