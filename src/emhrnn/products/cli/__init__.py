@@ -22,8 +22,10 @@ from emhrnn.products.cli.models import models
 from emhrnn.products.cli.predict import predict
 from emhrnn.products.cli.prepare import prepare
 from emhrnn.products.cli.printing import complain
+from emhrnn.products.cli.reproduce import TABLES, reproduce
 from emhrnn.products.cli.serve import serve
 from emhrnn.products.cli.settings import CommandWithSettings
+from emhrnn.products.cli.simulate import simulate
 from emhrnn.products.cli.train import train
 from emhrnn.products.cli.tune import tune
 from emhrnn.version import __version__
@@ -66,10 +68,14 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (info, "Describe a run, a corpus or data."),
     (compare, "Compare systems, with error bars."),
     (models, "List every system that can be trained."),
+    (simulate, "Recover known phrase ends from labels: the paper's simulation."),
 )
 for command, summary in COMMANDS:
     kind = CommandWithSettings if command in (train, tune, compare) else None
     app.command(short_help=summary, cls=kind)(_with_farewell(command))
+for table, summary in TABLES:
+    reproduce.command(short_help=summary)(_with_farewell(table))
+app.add_typer(reproduce, short_help="Make a table of the paper anew.")
 
 
 def _print_version(wanted: bool) -> bool:

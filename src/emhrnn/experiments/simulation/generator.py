@@ -1,0 +1,156 @@
+r"""The paper's simulation, section 4.1, in the readings that its text allows (SPEC 1.10, A9 - A12; docs/simulation.md).
+
+Documents of two sentences of five tokens; the fifth is one common token, and z = 1 there. Labels come from a teacher:
+an EM-HRNN with random parameters that reads the true z.
+
+    independent   every token a fresh random vector, z a coin toss: the letter of the paper
+    state         every token a fresh random vector, z_t = 1[v . h1_t > its median], h1 the teacher's word states
+    vocabulary    tokens drawn from a finite set of random vectors; each type has its own z
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
+from emhrnn.layers.lstm import LSTM
+from emhrnn.models.em_hrnn import EMHRNN
+
+READINGS = ("independent", "state", "vocabulary")
+SENTENCES, LENGTH, SIZE, CLASSES = 2, 5, 50, 5
+END, FIRST = 1, 2  # word ids; 0 stands for unknown words, of which there are none
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the paper leaves open."""
+
+    types: int = 30  # vocabulary: how many tokens there are besides the common one
+    # The teacher's weights, times what a new network has. Were its word states to hold the sentence so far, or its
+    # attentions weak, so that a phrase is the mean of its words, then phrase ends would hardly matter for the label.
+    word_gain: float = 2.0  # word LSTM, of the word
+    word_recurrence: float = 0.2  # word LSTM, of the state before
+    word_memory: float = -4.0  # bias of its forget gate
+    attention_gain: float = 8.0
+    sharpness: float = 8.0  # standard deviation of its logits
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """Documents, their true boundaries, and the teacher that labelled them."""
+
+    reading: str
+    teacher: EMHRNN
+    train: Batch
+    test: Batch
+    z_train: Bool[np.ndarray, " train_words"]
+    z_test: Bool[np.ndarray, " test_words"]
+
+
+def make_world(reading: str, seed: int, *, train: int, test: int, setting: Setting | None = None) -> World:
+    if reading not in READINGS:
+        raise ConfigError(f"unknown reading {reading!r}; use one of {', '.join(READINGS)}")
+    setting = setting or Setting()
+    generator = torch.Generator().manual_seed(seed)
+    numbers = np.random.default_rng([seed, READINGS.index(reading)])
+    words, types = _draw_words(reading, train + test, setting, numbers)
+    teacher = _teacher(torch.randn(FIRST + types, SIZE, generator=generator), setting, generator)
+    batch = _batch(words)
+    z = _true_z(reading, teacher, batch, types, generator, numbers)
+    _balance(teacher, batch, z, setting)
+    labels = _labels(teacher, batch, z, numbers)
+    cut = train * SENTENCES * LENGTH
+    return World(
+        reading, teacher, _batch(words[:train], labels[:train]), _batch(words[train:], labels[train:]), z[:cut], z[cut:]
+    )
+
+
+def _draw_words(
+    reading: str, documents: int, setting: Setting, numbers: np.random.Generator
+) -> tuple[Int64[np.ndarray, "documents words"], int]:
+    """Word ids, and how many types besides the common one they are drawn from."""
+    shape = (documents, SENTENCES, LENGTH)
+    types = setting.types if reading == "vocabulary" else documents * SENTENCES * LENGTH
+    fresh = np.arange(types).reshape(shape) if reading != "vocabulary" else numbers.integers(types, size=shape)
+    words = fresh + FIRST
+    words[:, :, -1] = END
+    return words.reshape(documents, -1), types
+
+
+def _teacher(table: Float[Tensor, "vocabulary size"], setting: Setting, generator: torch.Generator) -> EMHRNN:
+    """A random network in which boundaries matter: as first drawn, it gives all documents one label."""
+    teacher = EMHRNN(table=table, classes=CLASSES, generator=generator)
+    word_layer = teacher.word_layer
+    assert isinstance(word_layer, LSTM)
+    with torch.no_grad():
+        word_layer.input_weight.mul_(setting.word_gain)
+        word_layer.state_weight.mul_(setting.word_recurrence)
+        word_layer.bias[SIZE : 2 * SIZE] = setting.word_memory
+        for attention in (teacher.word_attention, teacher.phrase_attention, teacher.sentence_attention):
+            for parameter in attention.parameters():
+                parameter.mul_(setting.attention_gain)
+    return teacher.requires_grad_(False)
+
+
+@torch.no_grad()
+def _true_z(
+    reading: str, teacher: EMHRNN, batch: Batch, types: int, generator: torch.Generator, numbers: np.random.Generator
+) -> Bool[np.ndarray, " words"]:
+    if reading == "independent":
+        z = numbers.random(batch.n_words) < 0.5
+    elif reading == "state":
+        along = teacher.words(batch).h1 @ torch.randn(SIZE, generator=generator)
+        z = (along > along[torch.from_numpy(~batch.sentence_final)].median()).numpy()
+    else:
+        ends = np.zeros(FIRST + types, dtype=bool)
+        ends[FIRST + numbers.permutation(types)[: types // 2]] = True  # half of the types, so that chance is 50 %
+        z = ends[batch.words]
+    z |= batch.sentence_final
+    return z
+
+
+@torch.no_grad()
+def _balance(teacher: EMHRNN, batch: Batch, z: Bool[np.ndarray, " words"], setting: Setting) -> None:
+    """Centre and scale the logits over documents, then move the biases until all classes are equally frequent."""
+    logits = teacher.encode(batch, teacher.words(batch), z).logits
+    scale = setting.sharpness / float((logits - logits.mean(0)).std())
+    teacher.output.weight.mul_(scale)
+    logits = (logits - logits.mean(0)) * scale
+    shift = torch.zeros(CLASSES)
+    for _ in range(100):
+        share = torch.softmax(logits + shift, dim=1).mean(0)
+        shift -= torch.log(share * CLASSES)
+    now = teacher.encode(batch, teacher.words(batch), z).logits
+    teacher.output.bias.add_((logits + shift - now).mean(0))
+
+
+@torch.no_grad()
+def _labels(
+    teacher: EMHRNN, batch: Batch, z: Bool[np.ndarray, " words"], numbers: np.random.Generator
+) -> Int64[np.ndarray, " documents"]:
+    p = torch.softmax(teacher.encode(batch, teacher.words(batch), z).logits.double(), dim=1).numpy()
+    cumulative = p.cumsum(1)[:, :-1]  # without the last, which may be one rounding below 1
+    drawn: np.ndarray = (cumulative < numbers.random(len(p))[:, None]).sum(1)
+    return drawn
+
+
+def _batch(words: Int64[np.ndarray, "documents words"], labels: Int64[np.ndarray, " documents"] | None = None) -> Batch:
+    documents = len(words)
+    return Batch(
+        words=words.reshape(-1),
+        sentence_offsets=np.arange(documents * SENTENCES + 1) * LENGTH,
+        document_offsets=np.arange(documents + 1) * SENTENCES,
+        rows=np.arange(documents),
+        labels=labels,
+    )
+
+
+def take(batch: Batch, documents: Int64[np.ndarray, " n"]) -> Batch:
+    """Some documents of a simulated batch, in this order."""
+    words = batch.words.reshape(batch.n_documents, -1)[documents]
+    assert batch.labels is not None
+    return _batch(words, batch.labels[documents])
