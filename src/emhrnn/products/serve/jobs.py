@@ -1,6 +1,8 @@
 """Files on the corpus page: each is read and classified in the background, in pieces, so that the reading page stays
 quick; it can be watched and cancelled.
 
+When all rows are done, the phrases that speak for each class are gathered from some of them (explain/lexicon.py).
+
 Rows are kept in memory, at most `Limits.rows` of them; a longer file is for `emhrnn predict`, and the page says so.
 """
 
@@ -17,12 +19,15 @@ from emhrnn.corpus import Columns, Corpus, Source
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
 from emhrnn.evaluation.predict import Predictions
+from emhrnn.explain.explainer import explain_texts
+from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.products.model import labels_of
 from emhrnn.products.serve.limits import Limits, RefusedError
 from emhrnn.products.serve.state import Served
 from emhrnn.training.run import Run
 
 PIECE = 64  # rows per turn of the model
+GATHERED = 500  # rows whose phrases are looked at
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,9 @@ class Job:
     rows: list[Row] = field(default_factory=list)
     skipped: int = 0  # rows without words
     lengths: Counter[int] = field(default_factory=Counter)  # of phrases
-    share: float = 0.0  # of the file that has been read
+    lexicon: list[tuple[str, list[Entry]]] = field(default_factory=list)  # by class
+    share: float = 0.0  # of what there is to do
+    doing: str = "Reading and classifying"
     state: str = "running"  # running, done, cancelled, failed
     trouble: str = ""
     cut: bool = False  # the file has more rows than are shown
@@ -74,14 +81,40 @@ class Job:
                     self.state = "cancelled"
                     return
                 self._add(piece)
-            self.state = "done" if self.rows else "failed"
-            self.trouble = "" if self.rows else "the file has no rows with words; pick another one"
+            if not self.rows:
+                self.state, self.trouble = "failed", "the file has no rows with words; pick another one"
+                return
+            self.state = "done" if self._gather() else "cancelled"
         except (EmhrnnError, OSError) as error:
             self.trouble = str(error).replace(str(self.path), self.name)  # where it lies is nobody's business
             self.state = "failed"
         except Exception:
             self.state, self.trouble = "failed", "an error on the server; its log says more"
             raise
+
+    def _gather(self) -> bool:
+        """The lexicon; False when cancelled on the way."""
+        if not self.served.explains:
+            return True
+        run, step = self.served.model.run, -(-len(self.rows) // GATHERED)
+        texts = [row.text for row in self.rows[::step]]  # from all over the file
+        gathered = Gathered(len(run.classes))
+        self.doing, self.share = "Measuring phrases", 0.0
+        for start in range(0, len(texts), PIECE):
+            if self.cancel.is_set():
+                return False
+            piece = texts[start : start + PIECE]
+            gathered.add(self.served.engine.wait(lambda piece=piece: explain_texts(run, piece)))  # type: ignore[misc]
+            self.share = (start + len(piece)) / len(texts) / 2
+        lexicon = []
+        for label, name in enumerate(run.classes):
+            if self.cancel.is_set():
+                return False
+            entries = self.served.engine.wait(lambda label=label: measured(run, gathered, label))  # type: ignore[misc]
+            lexicon.append((name, entries))
+            self.share = 0.5 + (label + 1) / len(run.classes) / 2
+        self.lexicon = lexicon
+        return True
 
     def _pieces(self) -> Iterator[list[Record]]:
         source = _open(self.path)

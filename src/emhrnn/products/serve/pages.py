@@ -234,7 +234,7 @@ async def job_page(
 @pages.get("/corpus/{key}/state")
 async def job_state(request: Request, key: str) -> Response:
     job = jobs_of(request).get(key)
-    return JSONResponse({"state": job.state, "share": job.share, "rows": len(job.rows)})
+    return JSONResponse({"state": job.state, "doing": job.doing, "share": job.share, "rows": len(job.rows)})
 
 
 @pages.post("/corpus/{key}/cancel")

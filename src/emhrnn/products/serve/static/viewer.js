@@ -190,6 +190,7 @@ document.querySelectorAll("[data-watch]").forEach((card) => {
       const told = await (await fetch(card.dataset.watch)).json();
       if (told.state !== "running") return location.reload();
       card.querySelector("progress").value = told.share;
+      card.querySelector(".doing").textContent = told.doing;
       card.querySelector(".count").textContent = told.rows.toLocaleString("en");
     } catch {
       /* the server may be busy; look again */

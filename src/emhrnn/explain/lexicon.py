@@ -1,0 +1,140 @@
+"""The phrases that speak for a class: counted where they occur, then measured by taking them out.
+
+    1. gather    every phrase of every document, with its share of the document and what the document was taken for
+    2. choose    for each class the phrases that weigh most where the class is likely:
+                     sum over occurrences of share * (p(class | document) - mean p(class))
+    3. measure   p(class | document) - p(class | document without the phrase), mean over some of its occurrences
+
+The third step is what the lexicon shows: an effect, not a weight. Phrases are told apart by their words, in lower case
+and without marks at their ends.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+
+from emhrnn.errors import ConfigError
+from emhrnn.explain.explainer import batch_of, read
+from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.removal import encode, without
+from emhrnn.models.output import Output
+from emhrnn.training.run import Run
+
+CHOSEN = 40  # phrases per class that are measured
+MEASURED = 6  # occurrences of each
+KEPT = 12  # occurrences remembered of each
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A phrase, how often it occurs, and by how much it raises the probability of its class where it does."""
+
+    phrase: str
+    count: int
+    effect: float
+    example: str  # the sentence around one occurrence
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    text: int  # number of the document
+    phrase: int  # number of the phrase in it
+
+
+@dataclass(eq=False)
+class Gathered:
+    """Phrases of the documents seen so far."""
+
+    classes: int
+    texts: list[str] = field(default_factory=list)
+    count: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    share: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    weighted: dict[str, Float64[np.ndarray, " classes"]] = field(default_factory=dict)  # sum of share * p
+    places: dict[str, list[Occurrence]] = field(default_factory=lambda: defaultdict(list))
+    total: Float64[np.ndarray, " classes"] | None = None  # sum of p
+
+    def add(self, explanations: Sequence[Explanation]) -> None:
+        for explanation in explanations:
+            chances = explanation.probabilities
+            self.total = chances.copy() if self.total is None else self.total + chances
+            for k, (phrase, share) in enumerate(zip(explanation.phrases, explanation.phrase_shares, strict=True)):
+                name = normal_form(phrase.text)
+                if not name:
+                    continue
+                self.count[name] += 1
+                self.share[name] += float(share)
+                if name not in self.weighted:
+                    self.weighted[name] = np.zeros(self.classes)
+                self.weighted[name] += share * chances
+                if len(self.places[name]) < KEPT:
+                    self.places[name].append(Occurrence(len(self.texts), k))
+            self.texts.append(explanation.text)
+
+    def choose(self, label: int, *, least: int) -> list[str]:
+        """The phrases that weigh most where the class is likely, among those that occur often enough."""
+        if self.total is None:
+            return []
+        prior = self.total[label] / len(self.texts)
+        names = [name for name, count in self.count.items() if count >= least]
+        scores = {name: float(self.weighted[name][label]) - prior * self.share[name] for name in names}
+        return sorted((name for name in names if scores[name] > 0), key=lambda name: -scores[name])[:CHOSEN]
+
+
+def normal_form(phrase: str) -> str:
+    return " ".join(phrase.lower().split()).strip(" .,;:!?\"'()-\u2013\u2014\u2026")
+
+
+def measured(run: Run, gathered: Gathered, label: int, *, top: int = 15) -> list[Entry]:
+    """The lexicon of one class, the strongest phrase first. One pass of the model over the occurrences measured."""
+    least = 2 if len(gathered.texts) >= 100 else 1
+    names = gathered.choose(label, least=least)
+    if not names:
+        return []
+    places = [(name, place) for name in names for place in gathered.places[name][:MEASURED]]
+    effects = _effects(run, gathered, [place for _, place in places], label)
+    by_name: dict[str, list[float]] = defaultdict(list)
+    for (name, _), effect in zip(places, effects.tolist(), strict=True):
+        by_name[name].append(effect)
+    entries = [
+        Entry(name, gathered.count[name], float(np.mean(by_name[name])), _sentence_around(run, gathered, name))
+        for name in names
+    ]
+    return sorted((entry for entry in entries if entry.effect > 0), key=lambda entry: -entry.effect)[:top]
+
+
+def _effects(
+    run: Run, gathered: Gathered, places: Sequence[Occurrence], label: int
+) -> Float64[np.ndarray, " occurrences"]:
+    """p(class) with the phrase minus p(class) without it."""
+    documents = [read(run, gathered.texts[place.text]) for place in places]
+    batch = batch_of(run, documents)
+    with torch.inference_mode():
+        output: Output = run.model(batch)
+    if output.z is None:
+        raise ConfigError(f"the model {run.config.model.name!r} has no phrases to take out; use em-hrnn")
+    phrase_of_word = np.cumsum(output.z) - output.z
+    first = phrase_of_word[batch.word_offsets[:-1]]  # of each document
+    taken_out = np.repeat(first + [place.phrase for place in places], batch.document_lengths)
+    smaller, left = without(batch, output.z, phrase_of_word != taken_out)
+    before, after = (run.probabilities(o.logits).numpy()[:, label] for o in (output, encode(run, smaller, left)))
+    effects: np.ndarray = before.astype(np.float64) - after
+    return effects
+
+
+def _sentence_around(run: Run, gathered: Gathered, name: str) -> str:
+    text = gathered.texts[gathered.places[name][0].text]
+    document = read(run, text)
+    for i in range(document.n_sentences):
+        words = slice(int(document.sentence_offsets[i]), int(document.sentence_offsets[i + 1]))
+        sentence = text[int(document.starts[words][0]) : int(document.ends[words][-1])]
+        if name in normal_form(sentence):
+            return " ".join(sentence.split())
+    return " ".join(text.split())[:200]
