@@ -40,13 +40,13 @@ def test_every_row_is_built_and_predicts(name) -> None:
 def test_rows_say_what_they_are() -> None:
     for row in MODELS.values():
         facts = json.loads(json.dumps(row.to_dict()))
-        assert facts.keys() == {"learns", "reference", "needs", "shows"}
+        assert facts.keys() == {"learns", "reference", "needs", "shows", "settings"}
 
 
 def test_errors() -> None:
     with pytest.raises(ConfigError, match="unknown model 'hann'; use one of bag-of-means"):
         build_model("hann", SIZES, make_table(), WORDS, seed=0)
-    with pytest.raises(ConfigError, match=r"set model.pretrained to a folder"):
+    with pytest.raises(ConfigError, match=r"set model.pretrained: give a folder"):
         build_model("transformer", SIZES, make_table(), WORDS, seed=0)
     with pytest.raises(ConfigError, match="reads user ids and the data has none"):
         build_model("cma", replace(SIZES, users=0), make_table(), WORDS, seed=0)

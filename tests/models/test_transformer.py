@@ -8,43 +8,35 @@ import torch
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
-from emhrnn.models.transformer import FrozenTransformer, Transformer
+from emhrnn.models import pretrained
+from emhrnn.models.transformer import GROUP, Encoder, FrozenTransformer, Transformer
 from tests.models.examples import (
     CLASSES,
     VOCABULARY,
     check_learns,
     check_survives_saving,
     generator_of,
+    make_batch,
     separable_batch,
 )
+from tests.models.tiny_bert import PIECES, WORDS, make_bert
 
-transformers = pytest.importorskip("transformers", reason="needs the extra `transformers`")
-
-WORDS = ["<unk>", "the", "rooms", "cat", "dog", "cow", "was", "nice", "clean", "old", "and", "!!"]
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "room", "##s", "!", *(word for word in WORDS[1:-1] if word != "rooms")]
+pytest.importorskip("transformers", reason="needs the extra `transformers`")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("bert")
-    (path / "vocab.txt").write_text("\n".join(PIECES) + "\n")
-    tokenizer = transformers.BertTokenizer(vocab={piece: i for i, piece in enumerate(PIECES)})
-    tokenizer.save_pretrained(path)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(PIECES),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=20,
+    return make_bert(tmp_path_factory.mktemp("bert"))
+
+
+def small(folder, seed: int = 0, *, layer_decay: float = 0.95, **settings) -> Transformer:
+    return Transformer(
+        encoder(folder, **settings), classes=CLASSES, generator=generator_of(seed), layer_decay=layer_decay
     )
-    transformers.BertModel(config).save_pretrained(path)
-    return path
 
 
-def small(folder, seed: int = 0, **settings) -> Transformer:
-    return Transformer(source=str(folder), vocabulary=WORDS, classes=CLASSES, generator=generator_of(seed), **settings)
+def encoder(folder, *, pooling: str = "cls", head: int = 128, tail: int = 382) -> Encoder:
+    return Encoder(*pretrained.load(str(folder)), WORDS, pooling=pooling, head=head, tail=tail)
 
 
 def ids(*pieces: str) -> list[int]:
@@ -85,6 +77,13 @@ def test_padding_changes_nothing(folder, pooling) -> None:
         torch.testing.assert_close(model(short).logits[0], model(both).logits[0])
 
 
+def test_groups_change_nothing(folder) -> None:
+    model, batch = small(folder), make_batch([[1 + i % 7] for i in range(GROUP + 3)])
+    with torch.no_grad():
+        grouped = model(batch).logits
+    torch.testing.assert_close(grouped, model(batch).logits.detach())
+
+
 def test_dropout_comes_from_the_generator_alone(folder) -> None:
     model, batch = small(folder), separable_batch(4)
     state = torch.get_rng_state()
@@ -102,7 +101,7 @@ def test_fine_tunes_and_survives_saving(folder) -> None:
 
 
 def test_lower_layers_learn_more_slowly(folder) -> None:
-    scales = small(folder).learning_rate_scales(0.5)
+    scales = small(folder, layer_decay=0.5).learning_rate_scales()
     assert scales["output.weight"] == 1
     assert {scale for name, scale in scales.items() if "layer.1." in name} == {1}
     assert {scale for name, scale in scales.items() if "layer.0." in name} == {0.5}
@@ -111,7 +110,7 @@ def test_lower_layers_learn_more_slowly(folder) -> None:
 
 def test_frozen_features(folder) -> None:
     def fresh() -> FrozenTransformer:
-        return FrozenTransformer(source=str(folder), vocabulary=WORDS, classes=CLASSES, C=100.0)
+        return FrozenTransformer(encoder(folder, pooling="mean"), classes=CLASSES, C=100.0)
 
     model, batch = fresh(), separable_batch()
     before = {name: value.clone() for name, value in model.encoder.state_dict().items()}
@@ -124,7 +123,7 @@ def test_frozen_features(folder) -> None:
 
 
 def test_what_cannot_be_loaded(folder, tmp_path) -> None:
-    with pytest.raises(ConfigError, match=r"no such folder; give one with config.json"):
+    with pytest.raises(ConfigError, match=r"no such folder; give a folder with config.json"):
         small(tmp_path / "nowhere")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ConfigError, match=r"no config.json"):
@@ -136,6 +135,11 @@ def test_what_cannot_be_loaded(folder, tmp_path) -> None:
     (tmp_path / "pickled" / "pytorch_model.bin").unlink()
     with pytest.raises(ConfigError, match=r"no model.safetensors"):
         small(tmp_path / "pickled")
+    shutil.copytree(folder, tmp_path / "wordless")
+    for file in (tmp_path / "wordless").glob("*[tv]o[kc]*"):
+        file.unlink()
+    with pytest.raises(ConfigError, match=r"no tokenizer; give a folder"):
+        small(tmp_path / "wordless")
     (tmp_path / "pickled" / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(ConfigError, match="cannot be loaded"):
         small(tmp_path / "pickled")

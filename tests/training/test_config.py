@@ -30,6 +30,17 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert config.training.optimizer == "sgd"
 
 
+def test_a_model_has_defaults_of_its_own() -> None:
+    """Over the preset, under what is given; and they do not count as given."""
+    own = make_config("paper", None, ["model.name=transformer", "training.epochs=2"])
+    assert own.training.learning_rate == 2e-5
+    assert own.training.epochs == 2
+    assert own.training.optimizer == "sgd"
+    assert own.model_dump(exclude_unset=True)["training"].keys() == {"epochs", "optimizer"}
+    assert make_config(assignments=["model.name=hn-att"]).training.learning_rate == 0.002
+    assert validated(own.model_dump()) == own
+
+
 def test_json_round_trip() -> None:
     config = make_config("paper", None, ["model.dropout=0.25"])
     assert validated(config.model_dump()) == config

@@ -1,7 +1,7 @@
 """The one table of systems: name -> how it is built and learns, what it needs, what it can show and who wrote it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import torch
@@ -51,7 +51,12 @@ class Sizes:
     fit_epochs: int | None = None  # sswe-svm, fasttext: passes over the data; none = the model's own
     C: float | None = None  # linear classifiers: inverse strength of the regularisation; none = the model's own
     pretrained: str = ""  # transformer: folder, or name in the local cache
+    encoder: str = ""  # transformer: folder in a run with the rest of the encoder; the weights are the run's
     frozen: bool = False  # transformer: only fit a linear head
+    head: int = 128  # transformer: word pieces it reads from the start, and the end, of a document
+    tail: int = 382
+    pooling: Literal["cls", "mean"] | None = None  # transformer; none: the mean if frozen, else [CLS]
+    layer_decay: float = 0.95  # transformer: learning rate of a layer, as a share of the one above
 
 
 Builder = Callable[[Sizes, Tensor, Sequence[str], int], nn.Module]  # sizes, word vectors, vocabulary, seed
@@ -66,6 +71,7 @@ class Row:
     reference: str
     needs: tuple[str, ...] = ()  # beyond text and labels: word vectors, ids, pretrained weights, the fastText library
     shows: tuple[str, ...] = ()  # weights it gives: words, phrases, sentences; boundaries
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its own defaults, by section
 
     def to_dict(self) -> dict[str, Any]:
         facts = asdict(self)
@@ -226,22 +232,16 @@ def build_fasttext(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed:
 
 
 def build_transformer(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
-    from emhrnn.models.transformer import FrozenTransformer, Transformer
+    from emhrnn.models import pretrained
+    from emhrnn.models.transformer import Encoder, FrozenTransformer, Transformer
 
-    if not sizes.pretrained:
-        raise ConfigError(
-            "transformer needs pretrained weights; set model.pretrained to a folder with model.safetensors"
-        )
+    tokenizer, network = pretrained.from_run(sizes.encoder) if sizes.encoder else pretrained.load(sizes.pretrained)
+    pooling = sizes.pooling or ("mean" if sizes.frozen else "cls")
+    encoder = Encoder(tokenizer, network, vocabulary, pooling=pooling, head=sizes.head, tail=sizes.tail)
     if sizes.frozen:
-        return FrozenTransformer(
-            source=sizes.pretrained, vocabulary=vocabulary, classes=sizes.classes, **_given(C=sizes.C)
-        )
-    return Transformer(
-        source=sizes.pretrained,
-        vocabulary=vocabulary,
-        classes=sizes.classes,
-        generator=torch.Generator().manual_seed(seed),
-    )
+        return FrozenTransformer(encoder, classes=sizes.classes, **_given(C=sizes.C))
+    generator = torch.Generator().manual_seed(seed)
+    return Transformer(encoder, classes=sizes.classes, generator=generator, layer_decay=sizes.layer_decay)
 
 
 HAN_PAPER = "Yang et al., NAACL 2016"
@@ -302,6 +302,18 @@ MODELS: dict[str, Row] = {
         learns="gradient",
         reference="Sun et al., CCL 2019",
         needs=("pretrained weights", "the extra emhrnn[transformers]"),
+        settings={
+            "data": {"min_count": 1},  # the encoder knows rare words too
+            "training": {
+                "epochs": 4,
+                "batch_documents": 24,
+                "learning_rate": 2e-5,
+                "weight_decay": 0.01,
+                "warmup": 0.1,
+                "decay": "linear",
+                "clip": 1.0,
+            },
+        },
     ),
 }
 

@@ -10,9 +10,8 @@ in Hugging Face's format.
 `Transformer` is fine-tuned whole: base learning rate 2e-5, and a layer k of L learns at decay^(L - k) of it
 (`learning_rate_scales`). `FrozenTransformer` runs the encoder once per document and fits the head alone: for CPUs.
 
-The encoder must be on this machine: a folder with config.json, model.safetensors and a tokenizer, or the name of a
-model in the local cache. Pickled weights are refused. To load a trained run, the folder must still be there: the run
-holds all weights, the folder says what network they belong to.
+The encoder comes from the local disk (models/pretrained.py). A run holds its weights, its configuration and its
+tokenizer, and needs the folder that it came from no more.
 
 The text comes from the batch: each word of the vocabulary is cut into pieces once, and a batch looks them up. So the
 encoder sees normalised, lower-cased words, and [UNK] for words outside the vocabulary; keep the vocabulary complete
@@ -27,7 +26,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -36,8 +34,10 @@ from emhrnn.models.dense import dense
 from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.output import Output
+from emhrnn.models.pretrained import save
 
 Pooling = Literal["cls", "mean"]
+GROUP = 16  # documents that are encoded together when nothing is learned
 
 
 class Encoder(nn.Module):
@@ -46,12 +46,14 @@ class Encoder(nn.Module):
     pieces: Tensor
     piece_offsets: Tensor
 
-    def __init__(self, source: str, vocabulary: Sequence[str], *, pooling: Pooling, head: int, tail: int) -> None:
+    def __init__(
+        self, tokenizer: Any, network: Any, vocabulary: Sequence[str], *, pooling: Pooling, head: int, tail: int
+    ) -> None:
         super().__init__()
-        tokenizer, network = _load(source)
+        self.tokenizer = tokenizer
         self.network = network
         self.pooling = pooling
-        limit = int(getattr(network.config, "max_position_embeddings", head + tail + 2)) - 2
+        limit = _positions(network, head + tail + 2) - 2
         self.tail = min(tail, max(limit - head, 0))
         self.head = min(head, limit)
         self.first, self.last, self.pad = _special(tokenizer)
@@ -67,6 +69,21 @@ class Encoder(nn.Module):
 
     def forward(self, batch: Batch) -> Float[Tensor, "documents size"]:
         ids, mask = self.padded(batch)
+        if torch.is_grad_enabled():
+            return self._encode(ids, mask)
+        # In small groups: large ones only leave the cache, and a long document would fill up all others.
+        starts = range(0, len(ids), GROUP)
+        longest = [int(mask[start : start + GROUP].sum(1).max()) for start in starts]
+        return torch.cat(
+            [
+                self._encode(ids[start : start + GROUP, :length], mask[start : start + GROUP, :length])
+                for start, length in zip(starts, longest, strict=True)
+            ]
+        )
+
+    def _encode(
+        self, ids: Int64[Tensor, "documents length"], mask: Int64[Tensor, "documents length"]
+    ) -> Float[Tensor, "documents size"]:
         states = self.network(input_ids=ids, attention_mask=mask).last_hidden_state  # (documents, length, size)
         if self.pooling == "cls":
             first: Tensor = states[:, 0]
@@ -100,18 +117,11 @@ class Encoder(nn.Module):
 
 class Transformer(nn.Module):
     def __init__(
-        self,
-        *,
-        source: str,
-        vocabulary: Sequence[str],
-        classes: int,
-        generator: torch.Generator,
-        pooling: Pooling = "cls",
-        head: int = 128,
-        tail: int = 382,
+        self, encoder: Encoder, *, classes: int, generator: torch.Generator, layer_decay: float = 0.95
     ) -> None:
         super().__init__()
-        self.encoder = Encoder(source, vocabulary, pooling=pooling, head=head, tail=tail)
+        self.layer_decay = layer_decay
+        self.encoder = encoder
         self.output = dense(self.encoder.size, classes, generator)
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
@@ -127,31 +137,24 @@ class Transformer(nn.Module):
                 v = self.encoder(batch)
         return Output(self.output(v), v)
 
-    def learning_rate_scales(self, decay: float = 0.95) -> dict[str, float]:
-        """By parameter name, the share of the learning rate: 1 for the head and the top layer, decay for the layer
-        below it, and so on down to the embeddings."""
+    def learning_rate_scales(self) -> dict[str, float]:
+        """By parameter name, the share of the learning rate: 1 for the head and the top layer, `layer_decay` for the
+        layer below it, and so on down to the embeddings."""
         layers = int(self.encoder.network.config.num_hidden_layers)
-        return {name: decay ** (layers - _depth(name, layers)) for name, _ in self.named_parameters()}
+        return {name: self.layer_decay ** (layers - _depth(name, layers)) for name, _ in self.named_parameters()}
+
+    def save_files(self, folder: Path) -> None:
+        save(folder, self.encoder.tokenizer, self.encoder.network)
 
 
 class FrozenTransformer(nn.Module):
     weight: Tensor
     bias: Tensor
 
-    def __init__(
-        self,
-        *,
-        source: str,
-        vocabulary: Sequence[str],
-        classes: int,
-        pooling: Pooling = "mean",
-        head: int = 128,
-        tail: int = 382,
-        C: float = 1.0,
-    ) -> None:
+    def __init__(self, encoder: Encoder, *, classes: int, C: float = 1.0) -> None:
         super().__init__()
         self.C = C
-        self.encoder = Encoder(source, vocabulary, pooling=pooling, head=head, tail=tail).requires_grad_(False).eval()
+        self.encoder = encoder.requires_grad_(False).eval()
         self.register_buffer("weight", torch.zeros(classes, self.encoder.size))
         self.register_buffer("bias", torch.zeros(classes))
 
@@ -168,46 +171,16 @@ class FrozenTransformer(nn.Module):
         self.weight.copy_(weight)
         self.bias.copy_(bias)
 
-
-def _load(source: str) -> tuple[Any, Any]:
-    """Tokenizer and network from the local disk."""
-    try:
-        from transformers import AutoModel, AutoTokenizer
-    except ImportError:
-        raise ConfigError("the model transformer needs transformers; pip install 'emhrnn[transformers]'") from None
-    folder = Path(source)
-    if folder.is_dir():
-        _check_files(folder)
-    elif folder.is_absolute() or source.startswith("."):
-        raise ConfigError(f"{source}: no such folder; give one with config.json, model.safetensors and a tokenizer")
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)  # parts that the file lacks are drawn at random
-            network = AutoModel.from_pretrained(
-                source, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
-            )
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ConfigError(
-            f"{source}: cannot be loaded ({reason}); give a folder, or a model of the local cache, with safetensors"
-        ) from None
-    if getattr(network, "pooler", None) is not None:
-        network.pooler = None  # a layer on top of [CLS] that belongs to the pretraining task
-    return tokenizer, network
+    def save_files(self, folder: Path) -> None:
+        save(folder, self.encoder.tokenizer, self.encoder.network)
 
 
-def _check_files(folder: Path) -> None:
-    if not (folder / "config.json").is_file():
-        raise ConfigError(f"{folder}: no config.json; give a folder saved by transformers' save_pretrained")
-    if any(folder.glob("*.safetensors")):
-        return
-    pickled = [file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for file in folder.glob(pattern)]
-    if pickled:
-        raise ConfigError(
-            f"{folder / pickled[0]}: pickled weights are not loaded, a pickle can run any code; convert to safetensors"
-        )
-    raise ConfigError(f"{folder}: no model.safetensors; give a folder saved by transformers' save_pretrained")
+def _positions(network: Any, default: int) -> int:
+    """How many pieces it can read. RoBERTa and MPNet count positions from behind the id of the padding."""
+    positions = int(getattr(network.config, "max_position_embeddings", default))
+    table = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
+    padding = getattr(table, "padding_idx", None)
+    return positions if padding is None else positions - padding - 1
 
 
 def _special(tokenizer: Any) -> tuple[int, int, int]:

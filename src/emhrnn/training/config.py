@@ -10,6 +10,7 @@ is the file for `emhrnn train DATA --config FILE.toml`; the same from the comman
 
 import difflib
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,6 +69,12 @@ class ModelConfig(Section):
     C: float | None = Field(None, gt=0, description="linear classifiers: inverse strength of the regularisation")
     pretrained: str = Field("", description="transformer: folder with model.safetensors, or a name in the local cache")
     frozen: bool = Field(False, description="transformer: fit a linear head on frozen features")
+    head: int = Field(128, ge=1, description="transformer: word pieces it reads from the start of a document")
+    tail: int = Field(382, ge=0, description="transformer: and from its end, where a document is longer than both")
+    pooling: Literal["cls", "mean"] | None = Field(
+        None, description="transformer: the state of [CLS], or the mean of all states; none = cls, and mean if frozen"
+    )
+    layer_decay: float = Field(0.95, gt=0, le=1, description="transformer: learning rate of a layer / of the one above")
 
 
 class EMConfig(Section):
@@ -107,6 +114,7 @@ class TrainingConfig(Section):
     learning_rate: float = Field(0.002, gt=0)
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
     weight_decay: float = Field(1e-4, ge=0)
+    warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises; 0 = 50")
     decay: Literal["none", "linear", "cosine"] = Field("cosine", description="of the learning rate, to 5 % at the end")
     clip: float = Field(5.0, gt=0, description="largest gradient norm")
     label_smoothing: float = Field(0.0, ge=0, lt=1)
@@ -155,28 +163,30 @@ def make_config(
     file: Path | None = None,
     assignments: list[str] | tuple[str, ...] = (),
 ) -> Config:
-    """Preset, then file, then `section.key=value` assignments; later ones win."""
+    """Preset, then the model's own defaults, then file, then `section.key=value` assignments; later ones win."""
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset {preset!r}; use one of {', '.join(PRESETS)}")
-    values = {section: dict(settings) for section, settings in PRESETS[preset].items()}
-    if file is not None:
-        for section, settings in _read_toml(file).items():
-            if not isinstance(settings, dict):
-                raise ConfigError(f"{file}: {section} stands outside a section; write it under [data], [model], ...")
-            values.setdefault(section, {}).update(settings)
+    given = {} if file is None else _read_sections(file)
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         section, dot, name = key.strip().partition(".")
         if not (equals and dot):
             raise ConfigError(f"cannot read --set {assignment!r}; write section.key=value, e.g. training.epochs=3")
-        values.setdefault(section, {})[name] = _toml_value(text.strip())
-    return validated(values)
+        given.setdefault(section, {})[name] = _toml_value(text.strip())
+    own = _own_defaults(given)
+    base = {
+        section: {name: value for name, value in settings.items() if name not in own.get(section, {})}
+        for section, settings in PRESETS[preset].items()
+    }
+    return validated(_merged(base, given))
 
 
 def validated(values: dict[str, Any]) -> Config:
-    """A Config, or a ConfigError that names the first wrong key and the nearest valid one."""
+    """A Config, or a ConfigError that names the first wrong key and the nearest valid one. What is not given has the
+    default of the model, where it has one of its own, and does not count as set."""
+    own = _own_defaults(values)
     try:
-        return Config.model_validate(values)
+        config = Config.model_validate(_merged(own, values))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -185,6 +195,24 @@ def validated(values: dict[str, Any]) -> Config:
                 place = ".".join([place, *list(first["input"])[:1]])
             raise ConfigError(f"unknown setting {place!r}; {_nearest(place)}") from None
         raise ConfigError(f"{place} = {first['input']!r}: {first['msg'].lower()}") from None
+    for section, settings in own.items():
+        getattr(config, section).model_fields_set.difference_update(settings.keys() - values.get(section, {}).keys())
+    return config
+
+
+Settings = Mapping[str, Mapping[str, Any]]  # by section and name
+
+
+def _own_defaults(values: Settings) -> Settings:
+    """Those of the model that the values name."""
+    from emhrnn.models.table import MODELS  # with torch, which the help of the commands does not pay for
+
+    name = values.get("model", {}).get("name")
+    return MODELS[name].settings if name in MODELS else {}
+
+
+def _merged(below: Settings, above: Settings) -> dict[str, Any]:
+    return {section: {**below.get(section, {}), **above.get(section, {})} for section in {**below, **above}}
 
 
 def setting_names() -> list[str]:
@@ -202,6 +230,14 @@ def _nearest(place: str) -> str:
         last = place.rpartition(".")[2]
         near = [name for name in names if name.endswith("." + last)]
     return f"did you mean {near[0]!r}?" if near else "`emhrnn train --help` lists the settings"
+
+
+def _read_sections(file: Path) -> dict[str, dict[str, Any]]:
+    values = _read_toml(file)
+    for section, settings in values.items():
+        if not isinstance(settings, dict):
+            raise ConfigError(f"{file}: {section} stands outside a section; write it under [data], [model], ...")
+    return values
 
 
 def _read_toml(file: Path) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from emhrnn.files import write_text
 from emhrnn.training import checkpointing
 from emhrnn.training.job import name_of_job, restarted
 from emhrnn.training.lock import LOCK, check_unlocked, locked
-from emhrnn.training.run import CONFIG, HISTORY, IDS, METRICS, VOCABULARY, WEIGHTS, is_run, read_description
+from emhrnn.training.run import CONFIG, ENCODER, HISTORY, IDS, METRICS, VOCABULARY, WEIGHTS, is_run, read_description
 
 BAD_BATCH = "bad-batch.safetensors"
 MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
-NAMES = {CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS, BAD_BATCH, MARK, LOCK, checkpointing.FOLDER, "corpus"}
+FILES = {CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS, BAD_BATCH, MARK, LOCK}
+NAMES = FILES | {ENCODER, checkpointing.FOLDER, "corpus"}
 
 
 @contextmanager

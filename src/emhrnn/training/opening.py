@@ -33,7 +33,7 @@ def open_run(
     vectors: bool = True,
 ) -> Opened:
     """All of it is in the run folder; what is given besides must agree with it. Where no checkpoint has the `vectors`
-    of words, they are read from their file again, unless somebody else has them.
+    of words, or the weights of a pretrained encoder, they are read from their file again, unless somebody else has them.
 
     Raises:
         CheckpointError, DataError: something is missing, or other data was given.
@@ -52,7 +52,8 @@ def open_run(
         else:
             validation = _open(out, valid, parts["valid"]["corpus"]).remap(vocabulary)
         table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
-        if vectors and not checkpointing.files(out / checkpointing.FOLDER):
+        fresh = vectors and not checkpointing.files(out / checkpointing.FOLDER)
+        if fresh:
             file = description["vectors"]
             table = embedding_table(settings, vocabulary, None if file is None else read_vectors(Path(file)))
     except (KeyError, TypeError, AttributeError) as error:
@@ -62,6 +63,7 @@ def open_run(
     run = new_run(
         settings, vocabulary, training.classes, table,
         multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
+        saved=None if fresh else out,
     )  # fmt: skip
     return Opened(run, training, validation)
 

@@ -4,10 +4,20 @@ A batch holds a few hundred distinct words of a vocabulary of a hundred thousand
 a step costs what the words of the batch cost, not what the vocabulary costs.
 """
 
+from typing import Protocol, runtime_checkable
+
 import torch
 from torch import Tensor, nn
 
 from emhrnn.training.config import TrainingConfig
+
+
+@runtime_checkable
+class Scaled(Protocol):
+    """A model whose parts learn at different rates, as the layers of a pretrained encoder do."""
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        """By parameter name, the share of the learning rate."""
 
 
 class Optimizer:
@@ -16,25 +26,25 @@ class Optimizer:
     def __init__(self, model: nn.Module, config: TrainingConfig, *, indicator_pace: float = 1.0) -> None:
         """`indicator_pace` multiplies the learning rate of EM-HRNN's indicator layer."""
         rows = {name: p for name, p in model.named_parameters() if name == "embedding.table"}
-        indicator = {name: p for name, p in model.named_parameters() if name.startswith("indicator.")}
         dense = {name: p for name, p in model.named_parameters() if name not in rows}
-        others = [p for name, p in dense.items() if name not in indicator]
-        # Weight decay acts on matrices alone: shrinking biases and context vectors has no use.
-        groups = [
-            {"params": [p for p in others if p.ndim > 1], "weight_decay": config.weight_decay},
-            {"params": [p for p in others if p.ndim <= 1], "weight_decay": 0.0},
-        ]
-        if indicator:
-            groups.append({"params": [*indicator.values()], "weight_decay": 0.0, "pace": indicator_pace})
+        scales = model.learning_rate_scales() if isinstance(model, Scaled) else {}
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # by weight decay and pace
+        for name, p in dense.items():
+            indicator = name.startswith("indicator.")
+            # Weight decay acts on matrices alone: shrinking biases and context vectors has no use.
+            weight_decay = config.weight_decay if p.ndim > 1 and not indicator else 0.0
+            pace = indicator_pace if indicator else scales.get(name, 1.0)
+            groups.setdefault((weight_decay, pace), []).append(p)
+        layers = [{"params": ps, "weight_decay": decay, "pace": pace} for (decay, pace), ps in groups.items()]
         self.parameters = [*dense.values(), *rows.values()]
         self._names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
         self.parts: list[torch.optim.Optimizer]
         if config.optimizer == "sgd":
-            self.parts = [torch.optim.SGD(groups, lr=config.learning_rate, momentum=config.momentum)]
+            self.parts = [torch.optim.SGD(layers, lr=config.learning_rate, momentum=config.momentum)]
             if rows:
                 self.parts.append(torch.optim.SGD(list(rows.values()), lr=config.learning_rate))
         else:
-            self.parts = [torch.optim.AdamW(groups, lr=config.learning_rate)]
+            self.parts = [torch.optim.AdamW(layers, lr=config.learning_rate)]
             if rows:
                 self.parts.append(torch.optim.SparseAdam(list(rows.values()), lr=config.learning_rate))
 

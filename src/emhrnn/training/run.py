@@ -3,6 +3,8 @@
 config.json          format version, settings, classes, seed, versions, checksums of the data
 model.safetensors    weights of the best epoch
 vocabulary.txt       one word a line, line number = word id
+ids.json             names of users and products, where the model reads them
+encoder/             configuration and tokenizer of a pretrained encoder, where the model has one
 history.jsonl        one JSON object per epoch
 metrics.json         scores of the best epoch on the validation data; there when training is done
 checkpoint/          to go on from; not needed to use the model
@@ -15,7 +17,7 @@ import math
 import platform
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -34,11 +36,12 @@ from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
 
 FORMAT = 1
-CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS = (
+CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
     "ids.json",
+    "encoder",
     "history.jsonl",
     "metrics.json",
 )
@@ -78,13 +81,15 @@ def new_run(
     text: TextSettings,
     users: tuple[str, ...] = (),
     products: tuple[str, ...] = (),
+    saved: Path | None = None,
 ) -> Run:
-    """An untrained model of the configured kind."""
+    """An untrained model of the configured kind; `saved` is the folder of a run whose weights it will be given."""
     sizes = Sizes(
         classes=len(classes),
         users=len(users),
         products=len(products),
         rate=config.em.rate,
+        encoder="" if saved is None else str(saved / ENCODER),
         **config.model.model_dump(exclude={"name", "embedding_size"}),
     )
     model = build_model(config.model.name, sizes, table, vocabulary.words, config.training.seed)
@@ -112,12 +117,22 @@ def fixed_settings(config: Config) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
+@runtime_checkable
+class WithFiles(Protocol):
+    """A model that is more than its settings and weights."""
+
+    def save_files(self, folder: Path) -> None:
+        """Write the rest, from which it is built again when the run is loaded."""
+
+
 def describe(folder: Path, run: Run, **facts: Any) -> None:
     """Write everything of the run folder but the weights; `facts` are kept as given (data, command, ...). The
     description comes last: where it is, the rest is there, too."""
     run.vocabulary.save(folder / VOCABULARY)
     if run.users or run.products:
         write_json(folder / IDS, {"users": run.users, "products": run.products})
+    if isinstance(run.model, WithFiles):
+        run.model.save_files(folder / ENCODER)
     write_json(
         folder / CONFIG,
         {
@@ -186,6 +201,7 @@ def load_run(folder: Path) -> Run:
             text=text_settings_of(description["text"]),
             users=tuple(ids.get("users", ())),
             products=tuple(ids.get("products", ())),
+            saved=folder,
         )
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
         raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None

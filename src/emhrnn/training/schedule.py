@@ -13,8 +13,10 @@ _RAMP = 50  # steps over which the learning rate rises from zero; Adam's first s
 
 def learning_rate(config: TrainingConfig, step: int, steps: int) -> float:
     """At `step` of about `steps` in all."""
-    ramp = min(1.0, (step + 1) / _RAMP) if config.optimizer == "adamw" else 1.0
-    done = min(1.0, step / max(steps, 1))
+    rise = config.warmup * steps or (_RAMP if config.optimizer == "adamw" else 1)
+    ramp = min(1.0, (step + 1) / rise)
+    top = config.warmup * steps  # the decay begins there
+    done = min(1.0, max(0.0, step - top) / max(steps - top, 1))
     if config.decay == "linear":
         factor = 1 - done * (1 - _FLOOR)
     elif config.decay == "cosine":

@@ -12,6 +12,7 @@ import numpy as np
 from emhrnn.corpus import Corpus, is_corpus
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import write_json
+from emhrnn.models.pretrained import check_source
 from emhrnn.models.segmentation import rule
 from emhrnn.models.table import MODELS
 from emhrnn.text import UNK, Vectors
@@ -138,6 +139,8 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         )
     if config.model.name not in MODELS:
         raise ConfigError(f"unknown model {config.model.name!r}; use one of {', '.join(sorted(MODELS))}")
+    if config.model.name == "transformer":
+        check_source(config.model.pretrained)
     if config.model.segmentation != "learned":
         rule(config.model.segmentation, [UNK], config.em.rate)
 

@@ -1,0 +1,48 @@
+"""Learning rates and weight decay by parameter."""
+
+import torch
+from torch import nn
+
+from emhrnn.training.config import TrainingConfig
+from emhrnn.training.optimizer import Optimizer
+
+
+class Tower(nn.Module):
+    """Two layers, of which the lower learns at a tenth of the rate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lower, self.upper = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        return {name: 0.1 if name.startswith("lower") else 1.0 for name, _ in self.named_parameters()}
+
+
+def test_layers_learn_at_their_own_rates() -> None:
+    model = Tower()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    optimizer = Optimizer(model, TrainingConfig(optimizer="sgd", momentum=0, weight_decay=0))
+    optimizer.set_learning_rate(0.5)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    for name, p in model.named_parameters():
+        moved = 0.05 if name.startswith("lower") else 0.5
+        torch.testing.assert_close(before[name] - p.detach(), torch.full_like(p, moved))
+
+
+def test_weight_decay_spares_biases_and_the_indicator() -> None:
+    model = nn.ModuleDict({"indicator": nn.Linear(2, 1), "output": nn.Linear(2, 2)})
+    optimizer = Optimizer(model, TrainingConfig(weight_decay=0.1), indicator_pace=5.0)
+    found = {
+        name: (group["weight_decay"], group["pace"])
+        for group in optimizer.parts[0].param_groups
+        for name, p in model.named_parameters()
+        if any(p is other for other in group["params"])
+    }
+    assert found == {
+        "indicator.weight": (0.0, 5.0),
+        "indicator.bias": (0.0, 5.0),
+        "output.weight": (0.1, 1.0),
+        "output.bias": (0.0, 1.0),
+    }
