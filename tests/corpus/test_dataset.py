@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emhrnn.corpus import Batch, Corpus
-from emhrnn.corpus.dataset import _records
+from emhrnn.corpus.dataset import records_of
 from emhrnn.errors import DataError
 from emhrnn.text.document import read_document
 from emhrnn.text.vocabulary import Vocabulary
@@ -148,7 +148,7 @@ def test_texts_and_labels_that_do_not_fit() -> None:
     with pytest.raises(DataError, match="the list of texts has no usable document"):
         Corpus.from_texts([])
     with pytest.raises(DataError, match="row 2 is a int; give strings"):
-        _records(["x", 5], None)
+        records_of(["x", 5], None)
 
 
 @pytest.mark.parametrize("text", ["word", "word " * 100_000, "no punctuation " * 2500, "😀 مرحبا بالعالم 😀"])

@@ -1,6 +1,7 @@
 """A prepared corpus: documents as word ids, memory-mapped, with their labels, vocabulary, classes and report."""
 
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
 from emhrnn.corpus.encoding import TextSettings
 from emhrnn.corpus.manifest import DATA, read_manifest
-from emhrnn.corpus.record import Record, Where, clean_label, clean_text, clean_weight
+from emhrnn.corpus.names import UNKNOWN
+from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text, clean_weight
 from emhrnn.corpus.report import Report
 from emhrnn.corpus.splitting import stratified_split
 from emhrnn.corpus.store import Store
@@ -40,6 +42,8 @@ class Corpus:
         rows: Rows | None = None,
         vocabulary: Vocabulary | None = None,
         word_table: Int32[np.ndarray, " words"] | None = None,
+        users: tuple[str, ...] | None = None,
+        products: tuple[str, ...] | None = None,
     ) -> None:
         self._store = store
         self._contents = contents
@@ -47,6 +51,11 @@ class Corpus:
         self._rows = np.arange(len(store)) if rows is None else rows
         self.vocabulary = vocabulary or contents.vocabulary
         self._word_table = word_table
+        self.users = contents.users if users is None else users
+        """User names in the order of their ids; empty where the source has none."""
+        self.products = contents.products if products is None else products
+        self._user_table = _id_table(contents.users, self.users)
+        self._product_table = _id_table(contents.products, self.products)
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = True) -> "Corpus":
@@ -92,13 +101,24 @@ class Corpus:
             text=text or TextSettings(),
             keep_empty=True,
         )
-        return cls._in_memory(_records(texts, labels, weights), recipe)
+        return cls._in_memory(records_of(texts, labels, weights), recipe)
 
     @classmethod
-    def from_records(cls, records: Sequence[Record], *, vocabulary: Vocabulary, text: TextSettings) -> "Corpus":
+    def from_records(
+        cls,
+        records: Sequence[Record],
+        *,
+        vocabulary: Vocabulary,
+        text: TextSettings,
+        users: Sequence[str] | None = None,
+        products: Sequence[str] | None = None,
+    ) -> "Corpus":
         """Records in memory without their labels, one row for each as in `from_texts`; sentence ends that the source
-        marks are kept."""
-        return cls._in_memory(records, Recipe(vocabulary=vocabulary, labelled=False, text=text, keep_empty=True))
+        marks are kept. `users` and `products` are those of a model, as in `prepare`."""
+        recipe = Recipe(
+            vocabulary=vocabulary, labelled=False, text=text, keep_empty=True, users=users, products=products
+        )
+        return cls._in_memory(records, recipe)
 
     @classmethod
     def _in_memory(cls, records: Sequence[Record], recipe: Recipe) -> "Corpus":
@@ -114,15 +134,6 @@ class Corpus:
     def classes(self) -> tuple[str, ...]:
         """Class names in the order of their ids."""
         return self._contents.classes
-
-    @property
-    def users(self) -> tuple[str, ...]:
-        """User names in the order of their ids; empty where the source has none."""
-        return self._contents.users
-
-    @property
-    def products(self) -> tuple[str, ...]:
-        return self._contents.products
 
     @property
     def text(self) -> TextSettings:
@@ -172,7 +183,12 @@ class Corpus:
 
     def batch(self, rows: Rows) -> Batch:
         """Some documents, in the order given. `rows` are row numbers of this view, and are the batch's `rows`."""
-        return self._store.batch(self._rows[rows], rows, len(self.classes), self._word_table)
+        batch = self._store.batch(self._rows[rows], rows, len(self.classes), self._word_table)
+        if self._user_table is None and self._product_table is None:
+            return batch
+        return replace(
+            batch, users=_renamed(batch.users, self._user_table), products=_renamed(batch.products, self._product_table)
+        )
 
     def ids(self, rows: Rows | None = None) -> list[str]:
         """The documents' ids in their source; where it has none, the row number there, counted from 0."""
@@ -195,9 +211,14 @@ class Corpus:
         rest, held_out = stratified_split(groups, fraction, generator)
         return self.select(rest), self.select(held_out)
 
-    def remap(self, vocabulary: Vocabulary) -> "Corpus":
-        """The same documents in the ids of another vocabulary. What is `<unk>` here stays so there."""
-        return self._view(vocabulary=vocabulary, word_table=vocabulary.encode(self._contents.vocabulary.words))
+    def remap(
+        self, vocabulary: Vocabulary, *, users: tuple[str, ...] | None = None, products: tuple[str, ...] | None = None
+    ) -> "Corpus":
+        """The same documents in the ids of another vocabulary, and of other users and products where they are given.
+        What is `<unk>` here stays so there; a user that is not given becomes -1."""
+        table = vocabulary.encode(self._contents.vocabulary.words)
+        names = {name: given for name, given in (("users", users), ("products", products)) if given is not None}
+        return self._view(vocabulary=vocabulary, word_table=table, **names)
 
     def check_trainable(self) -> None:
         """Raise a DataError unless there are labels of two classes or more, on documents whose weight is not 0."""
@@ -213,11 +234,42 @@ class Corpus:
             )
 
     def _view(self, **changes: Any) -> "Corpus":
-        same = {"rows": self._rows, "vocabulary": self.vocabulary, "word_table": self._word_table}
+        same = {
+            "rows": self._rows,
+            "vocabulary": self.vocabulary,
+            "word_table": self._word_table,
+            "users": self.users,
+            "products": self.products,
+        }
         return Corpus(self._store, self._contents, path=self.path, **{**same, **changes})
 
 
-def _records(texts: Sequence[Any], labels: Sequence[Any] | None, weights: Sequence[Any] | None = None) -> list[Record]:
+def _id_table(old: Sequence[str], new: Sequence[str]) -> Int64[np.ndarray, " old_plus_1"] | None:
+    """The new id of each old one, and at the end, where -1 finds it, that of unknown ones; None where all stay."""
+    if old == new:
+        return None
+    ids = {name: index for index, name in enumerate(new)}
+    return np.array([*(ids.get(name, UNKNOWN) for name in old), UNKNOWN], dtype=np.int64)
+
+
+def _renamed(
+    ids: Int64[np.ndarray, " documents"] | None, table: Int64[np.ndarray, " old_plus_1"] | None
+) -> Int64[np.ndarray, " documents"] | None:
+    return ids if ids is None or table is None else table[ids]
+
+
+def records_of(
+    texts: Sequence[Any],
+    labels: Sequence[Any] | None = None,
+    weights: Sequence[Any] | None = None,
+    users: Sequence[Any] | None = None,
+    products: Sequence[Any] | None = None,
+) -> list[Record]:
+    """Texts in memory as a reader would yield them. A user or product may be None: nobody knows."""
+    for kind, names in (("users", users), ("products", products)):
+        if names is not None and (isinstance(names, str) or len(names) != len(texts)):
+            given = "one string" if isinstance(names, str) else f"{len(names)}"
+            raise DataError(f"{len(texts)} texts and {given} for {kind}; give one for each text, None where unknown")
     records = []
     values = [None] * len(texts) if labels is None else labels
     for number, (text, value) in enumerate(zip(texts, values, strict=True), start=1):
@@ -229,5 +281,7 @@ def _records(texts: Sequence[Any], labels: Sequence[Any] | None, weights: Sequen
             raise DataError(f"{where} has no label ({value!r}); give every text a label")
         clean, repairs = clean_text(text)
         weight = None if weights is None else clean_weight(weights[number - 1], where)
-        records.append(Record(clean, label, where, repairs=repairs, weight=weight))
+        user = None if users is None else clean_name(users[number - 1])
+        product = None if products is None else clean_name(products[number - 1])
+        records.append(Record(clean, label, where, user=user, product=product, repairs=repairs, weight=weight))
     return records

@@ -259,6 +259,7 @@ MODELS: dict[str, Row] = {
     "hn-att": Row(build=_han("attention"), learns="gradient", reference=HAN_PAPER, shows=("words", "sentences")),
     "hn-ave": Row(build=_han("mean"), learns="gradient", reference=HAN_PAPER),
     "hn-max": Row(build=_han("max"), learns="gradient", reference=HAN_PAPER),
+IDS = "user and product ids"
     "hm-rnn": Row(
         build=build_hm_rnn,
         learns="gradient",
@@ -280,14 +281,14 @@ MODELS: dict[str, Row] = {
         build=build_cma,
         learns="gradient",
         reference="Ma et al., IJCNLP 2017",
-        needs=("user and product ids",),
+        needs=(IDS,),
         shows=("words", "sentences"),
     ),
     "basis-cust": Row(
         build=build_basis_cust,
         learns="gradient",
         reference="Kim et al., TACL 2019",
-        needs=("user and product ids",),
+        needs=(IDS,),
         shows=("words", "sentences"),
     ),
     "bag-of-means": Row(build=build_bag_of_means, learns="fit", reference=ZHANG_PAPER, needs=("word vectors",)),

@@ -7,7 +7,7 @@ from pathlib import Path
 from emhrnn.errors import DataError
 from emhrnn.evaluation.scores import Scores
 from emhrnn.training.calibrating import validate
-from emhrnn.training.data import Named, other_corpus
+from emhrnn.training.data import Named, check_ids, other_corpus
 from emhrnn.training.run import load_run
 
 
@@ -28,4 +28,5 @@ def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Evaluat
         )  # fmt: skip
         if not corpus.labelled:
             raise DataError(f"{data.path} has no labels to compare with; `emhrnn predict` needs none")
+        check_ids(run.config, data.path, corpus.report.columns)
         return Evaluated(validate(run, corpus), corpus.report.skipped)

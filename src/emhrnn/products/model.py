@@ -8,9 +8,11 @@ import numpy as np
 from jaxtyping import Float32
 
 from emhrnn.corpus import Corpus
+from emhrnn.corpus.dataset import records_of
 from emhrnn.errors import DataError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
+from emhrnn.training.data import reads_ids
 from emhrnn.training.run import Run, load_run
 
 THRESHOLD = 0.5  # of a label among several
@@ -32,18 +34,43 @@ class Model:
         """Class names, in the order of the columns of `predict_proba`."""
         return self.run.classes
 
-    def predict_proba(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts classes"]:
-        """The probability of every class. Rows sum to 1, except where a document may have several labels."""
+    def predict_proba(
+        self,
+        texts: Sequence[str],
+        *,
+        users: Sequence[str | None] | None = None,
+        products: Sequence[str | None] | None = None,
+    ) -> Float32[np.ndarray, "texts classes"]:
+        """The probability of every class. Rows sum to 1, except where a document may have several labels.
+
+        `users` and `products` say who wrote each text and about what, for models that read it. A name that training has
+        not seen, or None, is read as the average user or product.
+        """
         if isinstance(texts, str):
             raise DataError("one string was given; give a list of texts, for example [text]")
         if not len(texts):
             return np.zeros((0, len(self.classes)), dtype=np.float32)
-        corpus = Corpus.from_texts(list(texts), vocabulary=self.run.vocabulary, text=self.run.text)
+        if reads_ids(self.run.config) and (users is None or products is None):
+            raise DataError(
+                f"the model {self.run.config.model.name} reads who wrote a text and about what; give users= and "
+                "products=, with None where they are not known"
+            )
+        run = self.run
+        corpus = Corpus.from_records(
+            records_of(list(texts), users=users, products=products),
+            vocabulary=run.vocabulary, text=run.text, users=run.users, products=run.products,
+        )  # fmt: skip
         return self.run.predict(corpus).probabilities
 
-    def predict(self, texts: Sequence[str]) -> list[str] | list[tuple[str, ...]]:
+    def predict(
+        self,
+        texts: Sequence[str],
+        *,
+        users: Sequence[str | None] | None = None,
+        products: Sequence[str | None] | None = None,
+    ) -> list[str] | list[tuple[str, ...]]:
         """The class of each text; where documents have several labels, all that are more likely than not."""
-        return labels_of(self.run, self.predict_proba(texts))
+        return labels_of(self.run, self.predict_proba(texts, users=users, products=products))
 
     @overload
     def explain(self, texts: str) -> Explanation: ...  # type: ignore[overload-overlap] # a str is a sequence of str

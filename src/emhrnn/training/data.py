@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from emhrnn.corpus.building import choose_vocabulary
 from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import sha256
+from emhrnn.models.table import IDS, MODELS
 from emhrnn.text import Limits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
 from emhrnn.training.run import is_run
@@ -175,7 +177,7 @@ def other_corpus(
             "give the raw file, or prepare it anew with --like RUN"
         )
     check_read_alike(data.path, corpus.text, text)
-    return corpus.remap(vocabulary)
+    return corpus.remap(vocabulary, users=users, products=products)
 
 
 def check_read_alike(path: Path, corpus: TextSettings, model: TextSettings) -> None:
@@ -185,6 +187,21 @@ def check_read_alike(path: Path, corpus: TextSettings, model: TextSettings) -> N
             f"{path} was prepared with {_told(corpus)}, the model reads with {_told(model)}; "
             "give the raw file, or prepare it anew with --like RUN"
         )
+
+
+def reads_ids(config: Config) -> bool:
+    """True for a model that looks at who wrote a document, and about what."""
+    return config.model.name in MODELS and IDS in MODELS[config.model.name].needs and config.model.ids
+
+
+def check_ids(config: Config, path: Path, columns: Collection[str]) -> None:
+    """Raise a DataError where the model reads ids and the data has no such column: every author would be unknown."""
+    for kind in ("user", "product"):
+        if reads_ids(config) and kind not in columns:
+            raise DataError(
+                f"the model {config.model.name} reads {kind} ids and {path} has no {kind} column; give data with one, "
+                "empty where it is not known"
+            )
 
 
 def embedding_table(

@@ -50,7 +50,8 @@ def open_run(
             generator = numpy_generator(settings.training.seed, Purpose.SPLIT)
             training, validation = training.split(settings.data.validation, generator)
         else:
-            validation = _open(out, valid, parts["valid"]["corpus"]).remap(vocabulary)
+            validation = _open(out, valid, parts["valid"]["corpus"])
+            validation = validation.remap(vocabulary, users=training.users, products=training.products)
         table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
         fresh = vectors and not checkpointing.files(out / checkpointing.FOLDER)
         if fresh:

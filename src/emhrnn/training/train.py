@@ -18,7 +18,7 @@ from emhrnn.models.table import MODELS
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
 from emhrnn.training.config import Config
-from emhrnn.training.data import Named, checksum, embedding_table, other_corpus, training_corpus
+from emhrnn.training.data import Named, check_ids, checksum, embedding_table, other_corpus, training_corpus
 from emhrnn.training.fit import Result, fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
@@ -178,3 +178,4 @@ def _corpora(
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
     return corpus, validation
+    check_ids(config, valid.path, validation.report.columns)

@@ -10,6 +10,7 @@ moment costs only the chunks that were being scored.
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +26,8 @@ from emhrnn.products.scoring.local import Scored, score_locally
 from emhrnn.products.scoring.scorer import Task
 from emhrnn.products.scoring.tables import check_suffix
 from emhrnn.products.scoring.unfinished import Totals, Unfinished
-from emhrnn.training.data import Named, check_read_alike, prepared
+from emhrnn.training.config import validated
+from emhrnn.training.data import Named, check_ids, check_read_alike, prepared, reads_ids
 from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, text_settings_of
 from emhrnn.version import __version__
 
@@ -98,6 +100,7 @@ def check_out(out: Path, data: Data) -> None:
 
 def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple[Data, int]:
     """The data, seen to be readable, and its size: bytes, or rows of a prepared corpus."""
+    config = validated(description["config"])
     for path in data.paths:
         stored = prepared(Named(path=path, format=data.format, columns=data.columns, split=data.split))
         if stored is None:
@@ -107,8 +110,14 @@ def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple
         if explain:
             raise DataError(f"{path} is a prepared corpus, which has no text to show; give the raw file to explain it")
         check_read_alike(path, stored.text, text_settings_of(description["text"]))
+        check_ids(config, path, stored.report.columns)
         return Data(paths=data.paths, prepared=True), len(stored)
-    return data, Source(data.files(), format=data.format, columns=data.columns).meter.total
+    source = Source(data.files(), format=data.format, columns=data.columns, lenient=True)
+    if reads_ids(config):
+        with closing(iter(source)) as records:
+            next(records, None)  # now it knows its columns
+        check_ids(config, data.paths[0], source.taken)
+    return data, source.meter.total
 
 
 def _settings(task: Task, data: Data) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""Rows that read who wrote a document: the ids reach them from files, prepared corpora and Python alike."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emhrnn.corpus import prepare
+from emhrnn.errors import DataError
+from emhrnn.products.evaluating import evaluate_run
+from emhrnn.products.model import Model, load
+from emhrnn.products.training import train
+from emhrnn.training.data import Named
+from tests.products.commands import Cli
+
+TEXT = "It was a meal."
+SETTINGS = {
+    "training.epochs": 25,
+    "training.batch_documents": 4,
+    "training.learning_rate": 0.02,
+    "model.word_size": 4,
+    "model.id_size": 8,
+    "model.tune_embedding": False,
+}
+
+
+def rows(users: list[str | None], product: str = "soup") -> list[dict[str, str]]:
+    """All say the same; those of ann are good, those of bob are bad."""
+    return [
+        {"text": TEXT, "label": "bad" if user == "bob" else "good", "product": product}
+        | ({} if user is None else {"user": user})
+        for user in users
+    ]
+
+
+def write(path: Path, data: list[dict[str, str]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in data))
+    return path
+
+
+@pytest.fixture(scope="module", params=["cma", "basis-cust"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ids")
+    data = write(folder / "train.jsonl", rows(["ann", "bob"] * 20))
+    train(data, folder / "run", settings={**SETTINGS, "model.name": request.param}, progress=False)
+    return folder / "run"
+
+
+def test_python(run: Path) -> None:
+    model = load(run)
+    assert model.predict([TEXT] * 2, users=["ann", "bob"], products=["soup"] * 2) == ["good", "bad"]
+    stranger, nobody = model.predict_proba([TEXT] * 2, users=["eve", None], products=["soup", "soup"])
+    assert np.array_equal(stranger, nobody)
+    with pytest.raises(DataError, match=r"reads who wrote a text and about what; give users= and products="):
+        model.predict([TEXT])
+    with pytest.raises(DataError, match="1 texts and 2 for users; give one for each text, None where unknown"):
+        model.predict([TEXT], users=["ann", "bob"], products=["soup"])
+    with pytest.raises(DataError, match="1 texts and one string for users"):
+        model.predict([TEXT], users="ann", products=["soup"])
+
+
+def test_evaluate_and_predict(run: Path, tmp_path: Path, cli: Cli) -> None:
+    """In another order than in training, so that ids of their own would be wrong."""
+    data = write(tmp_path / "test.jsonl", rows(["bob", "ann", "bob", "ann", "ann"]))
+    assert evaluate_run(run, Named(path=data), progress=False).scores.accuracy == 1
+    prepare(data, tmp_path / "corpus", progress=False)
+    assert evaluate_run(run, Named(path=tmp_path / "corpus"), progress=False).scores.accuracy == 1
+    for given in (data, tmp_path / "corpus"):
+        cli.ok("predict", run, given, "--out", tmp_path / "out.jsonl", "--quiet")
+        labels = [json.loads(line)["label"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+        assert labels == ["bad", "good", "bad", "good", "good"]
+
+
+def test_a_missing_id_is_an_unknown_one(run: Path, tmp_path: Path, cli: Cli) -> None:
+    data = write(tmp_path / "test.jsonl", rows(["bob", None]))
+    cli.ok("predict", run, data, "--out", tmp_path / "out.jsonl", "--quiet")
+    known, unknown = (json.loads(line)["p_bad"] for line in (tmp_path / "out.jsonl").read_text().splitlines())
+    expected = load(run).predict_proba([TEXT] * 2, users=["bob", None], products=["soup"] * 2)[:, 0]
+    assert [known, unknown] == pytest.approx(expected.tolist(), rel=1e-5)
+    assert known > unknown
+
+
+def test_data_without_ids(run: Path, tmp_path: Path, cli: Cli) -> None:
+    data = write(tmp_path / "bare.jsonl", [{"text": TEXT, "label": "good"}])
+    assert "has no user column; give data with one" in cli.error("evaluate", run, data, "--quiet")
+    message = cli.error("predict", run, data, "--out", tmp_path / "out.csv", "--quiet")
+    assert "reads user ids and" in message
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_text_only_models_need_none(made: Path) -> None:
+    assert len(Model(load(made / "run").run).predict([TEXT], users=["ann"], products=[None])) == 1
