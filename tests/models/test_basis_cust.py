@@ -57,5 +57,7 @@ def test_learns_from_ids_alone_and_survives_saving(customize) -> None:
 
 
 def test_unknown_place() -> None:
-    with pytest.raises(ConfigError, match="unknown place to customize 'encoder'; use one of linear, bias"):
-        small(customize="encoder")
+    with pytest.raises(
+        ConfigError, match="unknown place to customize 'output'; use one of linear, bias, attention, word"
+    ):
+        small(customize="output")

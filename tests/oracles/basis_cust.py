@@ -1,10 +1,23 @@
 """Basis customisation from SPEC 5, one document, with the customised matrix written out."""
 
+from types import SimpleNamespace
+
 import torch
 from torch import Tensor
 
 from tests.oracles.cma import id_vector
 from tests.oracles.recurrent import lstm_states
+
+
+def customized(layer, extra: Tensor) -> SimpleNamespace:
+    """The LSTM of one document."""
+    D = layer.input_weight.shape[1]
+    return SimpleNamespace(
+        input_weight=layer.input_weight + extra[:, :D],
+        state_weight=layer.state_weight + extra[:, D:],
+        bias=layer.bias,
+        hidden_size=layer.hidden_size,
+    )
 
 
 def logits(model, sentences: list[list[int]], user: int, product: int) -> Tensor:
@@ -16,8 +29,11 @@ def logits(model, sentences: list[list[int]], user: int, product: int) -> Tensor
     if model.customize == "word":
         x = torch.stack([torch.tanh((model.word_map.weight + extra) @ x_t + model.word_map.bias) for x_t in x])
     offsets = [0, len(x)]
-    forward = lstm_states(model.word_layer.forward_layer, x, offsets)
-    backward = lstm_states(model.word_layer.backward_layer, x, offsets, reverse=True)
+    layers = [model.word_layer.forward_layer, model.word_layer.backward_layer]
+    if model.customize == "encoder":
+        layers = [customized(layer, part) for layer, part in zip(layers, extra.chunk(2), strict=True)]
+    forward = lstm_states(layers[0], x, offsets)
+    backward = lstm_states(layers[1], x, offsets, reverse=True)
     h = torch.cat([forward, backward], dim=1)
     W_a = model.attention.weight + (extra if model.customize == "attention" else 0)
     scores = torch.stack([torch.tanh(W_a @ h_t + model.attention.bias) @ model.context for h_t in h])

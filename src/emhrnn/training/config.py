@@ -61,7 +61,7 @@ class ModelConfig(Section):
     ids: bool = Field(True, description="cma, basis-cust: false is the same model without users and products")
     id_size: int = Field(64, ge=1, description="cma, basis-cust: of the vector of a user or product")
     bases: int = Field(4, ge=1, description="basis-cust")
-    customize: str = Field("linear", description="basis-cust: linear, bias, attention or word")
+    customize: str = Field("linear", description="basis-cust: linear, bias, attention, word or encoder")
     means: int = Field(5000, ge=2, description="bag-of-means: clusters of word vectors")
     max_features: int = Field(200_000, ge=1, description="tfidf-lr, tfidf-svm: most n-grams")
     buckets: int = Field(200_000, ge=1, description="fasttext: of word pairs")
