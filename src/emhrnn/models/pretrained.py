@@ -82,7 +82,7 @@ def _transformers() -> tuple[Any, Any, Any]:
         from transformers.utils.logging import disable_progress_bar
     except ImportError:
         raise ConfigError("the model transformer needs transformers; pip install 'emhrnn[transformers]'") from None
-    disable_progress_bar()  # a second's work
+    disable_progress_bar()  # type: ignore[no-untyped-call] # it is a second's work
     return AutoConfig, AutoModel, AutoTokenizer
 
 
