@@ -13,6 +13,7 @@ from emhrnn.models.basis_cust import BasisCust
 from emhrnn.models.cma import CMA
 from emhrnn.models.cnn_word import CNNWord
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.em_hrnn_levels import EMHRNNLevels, UpperLevel
 from emhrnn.models.grnn import GRNN
 from emhrnn.models.han import HAN
 from emhrnn.models.hm_rnn import HMRNN
@@ -35,6 +36,8 @@ class Sizes:
     dropout: float = 0.0
     segmentation: str = "learned"
     rate: float = PAPER_RATE
+    levels: int = 1  # em-hrnn
+    upper_rate: float = 0.5  # em-hrnn: share of phrases that end a group, for levels above the first
     layers: int = 3  # hm-rnn
     features: int = 256  # cnn-word: of each convolution
     dense_size: int = 1024  # cnn-word
@@ -97,17 +100,29 @@ def _given(**settings: float | None) -> dict[str, Any]:
 
 def build_em_hrnn(
     sizes: Sizes, table: Float[Tensor, "vocabulary size"], vocabulary: Sequence[str], seed: int
-) -> EMHRNN:
-    return EMHRNN(
-        **_common(sizes, table, seed),
+) -> EMHRNN | EMHRNNLevels:
+    common = _common(sizes, table, seed)
+    common |= {
+        "phrase_size": sizes.phrase_size,
+        "sentence_size": sizes.sentence_size,
+        "attention_size": sizes.attention_size,
+    }
+    first = EMHRNN(
+        **common,
         word_size=sizes.word_size,
-        phrase_size=sizes.phrase_size,
-        sentence_size=sizes.sentence_size,
-        attention_size=sizes.attention_size,
         bidirectional_words=sizes.bidirectional_words,
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),
     )
+    if sizes.levels == 1:
+        return first
+    del common["table"], common["tune_embedding"]
+    size = sizes.word_size * (1 + sizes.bidirectional_words)  # of the first level's phrase vectors
+    uppers = [
+        UpperLevel(**common, size=below, word_size=sizes.phrase_size, rate=sizes.upper_rate)
+        for below in (size, *[sizes.phrase_size] * (sizes.levels - 2))
+    ]
+    return EMHRNNLevels(first, uppers)
 
 
 def _han(pooling: Literal["attention", "mean", "max"]) -> Builder:
@@ -244,6 +259,7 @@ def build_transformer(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], se
     return Transformer(encoder, classes=sizes.classes, generator=generator, layer_decay=sizes.layer_decay)
 
 
+IDS = "user and product ids"
 HAN_PAPER = "Yang et al., NAACL 2016"
 ZHANG_PAPER = "Zhang et al., NIPS 2015"
 TANG_PAPER = "Tang, Qin and Liu, EMNLP 2015"
@@ -259,7 +275,6 @@ MODELS: dict[str, Row] = {
     "hn-att": Row(build=_han("attention"), learns="gradient", reference=HAN_PAPER, shows=("words", "sentences")),
     "hn-ave": Row(build=_han("mean"), learns="gradient", reference=HAN_PAPER),
     "hn-max": Row(build=_han("max"), learns="gradient", reference=HAN_PAPER),
-IDS = "user and product ids"
     "hm-rnn": Row(
         build=build_hm_rnn,
         learns="gradient",

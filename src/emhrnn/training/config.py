@@ -54,6 +54,7 @@ class ModelConfig(Section):
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
     )
+    levels: int = Field(1, ge=1, description="em-hrnn: of latent boundaries, trained bottom-up; they share the epochs")
     layers: int = Field(3, ge=2, description="hm-rnn")
     features: int = Field(256, ge=1, description="cnn-word: of each convolution; the large network has 1024")
     dense_size: int = Field(1024, ge=1, description="cnn-word: the large network has 2048")
@@ -88,6 +89,9 @@ class EMConfig(Section):
         "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
     )
     rate: float = Field(0.23, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3")
+    upper_rate: float = Field(
+        0.5, gt=0, lt=1, description="share of phrases that end a group, for levels above the first"
+    )
     hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
     samples: int = Field(8, ge=2, description="importance and reinforce: segmentations drawn per document")
     temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")

@@ -12,7 +12,7 @@ alone on top of it; `em` trains both.
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from emhrnn.corpus import Corpus
@@ -43,9 +43,11 @@ class EMObjective:
         config: EMConfig,
         label_loss: LabelLoss,
         seed: int,
-        corpus: Corpus,
+        lengths: Int64[np.ndarray, " rows"],
+        witness: Batch,
         job: Job = ALONE,
     ) -> None:
+        """`lengths` are the words of each document of the corpus, `witness` is some of its documents (`witnesses`)."""
         self.model = model
         self.config = config
         self.label_loss = label_loss
@@ -54,9 +56,9 @@ class EMObjective:
         self.settings = EMSettings(
             **config.model_dump(include=set(EMSettings.__dataclass_fields__)),
         )
-        self.cache = SegmentationCache(corpus.lengths)
+        self.cache = SegmentationCache(lengths)
         self.monitor = Monitor()
-        self.witness = corpus.batch(np.unique(np.linspace(0, len(corpus) - 1, WITNESSES).astype(np.int64)))
+        self.witness = witness
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Float[Tensor, ""], dict[str, float]]:
         dropout = self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step))
@@ -186,6 +188,10 @@ class EMObjective:
         self.cache.write(whole, found)
         self.monitor.update(whole, found, torch.sigmoid(a).numpy(), before)
         return torch.tensor(found[~whole.sentence_final].mean() if not whole.sentence_final.all() else 0.0)
+
+
+def witnesses(corpus: Corpus) -> Batch:
+    return corpus.batch(np.unique(np.linspace(0, len(corpus) - 1, WITNESSES).astype(np.int64)))
 
 
 def _of_words(batch: Batch) -> Float[Tensor, " words"] | None:

@@ -74,7 +74,9 @@ def fit(
         if folder is not None:
             history.write(folder / HISTORY, now.epochs)
     with now.meter, signals_held(checkpoints is not None) as stop:
-        ahead = steps(objective, optimizer, train, config, now.position, _saver(folder), job)
+        ahead = steps(
+            objective, optimizer, train, config, now.position, _saver(folder), job, levels=run.config.model.levels
+        )
         stopped = 0
         while not stopped and not _waited_enough(now, config.patience):
             step = next(ahead, None)

@@ -18,7 +18,7 @@ from emhrnn.training.config import TrainingConfig
 from emhrnn.training.job import ALONE, Job
 from emhrnn.training.objective import Objective
 from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.schedule import learning_rate
+from emhrnn.training.schedule import learning_rate, stage
 from emhrnn.training.state import Position, Purpose, numpy_generator
 
 
@@ -57,16 +57,20 @@ def steps(
     position: Position,
     save_bad_batch: Callable[[Batch], str] | None = None,
     job: Job = ALONE,
+    *,
+    levels: int = 1,
 ) -> Iterator[Step]:
     """Train from `position` on, forever up to `config.epochs`; `position` is moved along and always names the next
-    step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch."""
+    step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch; each of
+    the `levels` has the whole course of the learning rate in its share of the epochs."""
     while position.epoch < config.epochs:
         order = order_of(corpus, config, position.epoch)
+        _, first, last = stage(config.epochs, levels, position.epoch)
         while position.batch < len(order):
             began = time.perf_counter()
             batch = corpus.batch(order[position.batch])
             waited = time.perf_counter() - began
-            rate = learning_rate(config, position.step, config.epochs * len(order))
+            rate = learning_rate(config, position.step - first * len(order), (last - first) * len(order))
             optimizer.set_learning_rate(rate)
             loss, notes = objective.loss(job.share(batch), position.epoch, position.step)
             value, notes = _totals(job, loss, notes)

@@ -10,11 +10,14 @@ from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.em_hrnn_levels import EMHRNNLevels
 from emhrnn.training.config import Config
-from emhrnn.training.em_objective import EMObjective
+from emhrnn.training.em_objective import EMObjective, witnesses
 from emhrnn.training.job import ALONE, Job
 from emhrnn.training.label_loss import LabelLoss, balanced_weights, label_part
+from emhrnn.training.levels_objective import LevelsObjective
 from emhrnn.training.state import Purpose, torch_generator
 
 
@@ -79,5 +82,10 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
         weights = balanced_weights(corpus.labels, len(corpus.classes), corpus.weights)
     label_loss = LabelLoss(weights, config.training.label_smoothing)
     if isinstance(model, EMHRNN):
-        return EMObjective(model, config.em, label_loss, config.training.seed, corpus, job)
+        seed = config.training.seed
+        return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job)
+    if isinstance(model, EMHRNNLevels):
+        if job.size > 1:
+            raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
+        return LevelsObjective(model, config, label_loss, corpus)
     return PlainObjective(model, label_loss, config.training.seed, job)

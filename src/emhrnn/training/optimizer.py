@@ -25,12 +25,12 @@ class Optimizer:
 
     def __init__(self, model: nn.Module, config: TrainingConfig, *, indicator_pace: float = 1.0) -> None:
         """`indicator_pace` multiplies the learning rate of EM-HRNN's indicator layer."""
-        rows = {name: p for name, p in model.named_parameters() if name == "embedding.table"}
+        rows = {name: p for name, p in model.named_parameters() if name.endswith("embedding.table")}
         dense = {name: p for name, p in model.named_parameters() if name not in rows}
         scales = model.learning_rate_scales() if isinstance(model, Scaled) else {}
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # by weight decay and pace
         for name, p in dense.items():
-            indicator = name.startswith("indicator.")
+            indicator = "indicator" in name.split(".")
             # Weight decay acts on matrices alone: shrinking biases and context vectors has no use.
             weight_decay = config.weight_decay if p.ndim > 1 and not indicator else 0.0
             pace = indicator_pace if indicator else scales.get(name, 1.0)

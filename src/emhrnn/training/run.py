@@ -89,6 +89,7 @@ def new_run(
         users=len(users),
         products=len(products),
         rate=config.em.rate,
+        upper_rate=config.em.upper_rate,
         encoder="" if saved is None else str(saved / ENCODER),
         **config.model.model_dump(exclude={"name", "embedding_size"}),
     )

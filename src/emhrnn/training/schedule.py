@@ -26,6 +26,12 @@ def learning_rate(config: TrainingConfig, step: int, steps: int) -> float:
     return config.learning_rate * ramp * factor
 
 
+def stage(epochs: int, levels: int, epoch: int) -> tuple[int, int, int]:
+    """The level that learns in this epoch, its first epoch, and the first after it: the levels share the epochs."""
+    level = max(level for level in range(levels) if level * epochs // levels <= epoch)
+    return level, level * epochs // levels, (level + 1) * epochs // levels
+
+
 def phase(config: EMConfig, epoch: int) -> Phase:
     """What is learned in this epoch (SPEC E11)."""
     if config.estep == "none" or epoch < config.warmup_epochs:
@@ -38,4 +44,8 @@ def phase(config: EMConfig, epoch: int) -> Phase:
 def phase_name(config: Config, epoch: int) -> str:
     """As it is told to people: models without latent boundaries have no phases."""
     latent = config.model.name == "em-hrnn" and config.model.segmentation == "learned"
-    return phase(config.em, epoch) if latent else "train"
+    if not latent:
+        return "train"
+    level, first, _ = stage(config.training.epochs, config.model.levels, epoch)
+    name = phase(config.em, epoch - first)
+    return name if config.model.levels == 1 else f"{level + 1} {name}"

@@ -139,6 +139,11 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         )
     if config.model.name not in MODELS:
         raise ConfigError(f"unknown model {config.model.name!r}; use one of {', '.join(sorted(MODELS))}")
+    levels, epochs = config.model.levels, config.training.epochs
+    if levels > 1 and config.model.name != "em-hrnn":
+        raise ConfigError(f"model.levels = {levels}, but {config.model.name} has no latent levels; use em-hrnn")
+    if levels > epochs:
+        raise ConfigError(f"{levels} levels share {epochs} epochs, one each at least; raise training.epochs")
     if config.model.name == "transformer":
         check_source(config.model.pretrained)
     if config.model.segmentation != "learned":
@@ -177,5 +182,5 @@ def _corpora(
     )  # fmt: skip
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
-    return corpus, validation
     check_ids(config, valid.path, validation.report.columns)
+    return corpus, validation

@@ -35,6 +35,12 @@ def train(
             metavar="NAME",
         ),
     ] = None,
+    levels: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Latent levels of em-hrnn: phrases, groups of them, ...", show_default="1", metavar="N"
+        ),
+    ] = None,
     preset: Annotated[
         str, typer.Option(help="default: ours; paper: the letter of the paper.", metavar="NAME")
     ] = "default",
@@ -100,6 +106,8 @@ def train(
             assignments += set_ or []
             if estep is not None:
                 assignments.append(f"em.estep={estep}")
+            if levels is not None:
+                assignments.append(f"model.levels={levels}")
             if seed is not None:
                 assignments.append(f"training.seed={seed}")
             settings = make_config(preset, config, assignments)
