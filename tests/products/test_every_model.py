@@ -1,10 +1,11 @@
-"""Every row of the table trains, saves, loads bit-equally and scores through the same path."""
+"""Every row of the table trains, is the same for the same seed, saves, loads bit-equally and scores in the same way."""
 
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError
@@ -36,6 +37,9 @@ def test_train_save_load(name: str, data: Path, tmp_path: Path) -> None:
         pytest.importorskip("fasttext")
     config = make_config(assignments=[f"model.name={name}", *SETTINGS])
     trained = train(Named(path=data), tmp_path / "run", config=config, progress=False)
+    again = train(Named(path=data), tmp_path / "again", config=config, progress=False)
+    for tensor, name in zip(trained.run.model.state_dict().values(), again.run.model.state_dict(), strict=True):
+        assert torch.equal(tensor, again.run.model.state_dict()[name]), name
     before = predict(trained.run.model, trained.valid, multi_label=False).probabilities
     loaded = load_run(tmp_path / "run")
     assert np.array_equal(before, predict(loaded.model, trained.valid, multi_label=False).probabilities)

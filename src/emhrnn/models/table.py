@@ -93,7 +93,7 @@ def _common(sizes: Sizes, table: Tensor, seed: int) -> dict[str, Any]:
     }
 
 
-def _given(**settings: float | None) -> dict[str, Any]:
+def _given(**settings: int | float | None) -> dict[str, Any]:
     """Those that are set; a model's own default stands for the rest."""
     return {name: value for name, value in settings.items() if value is not None}
 

@@ -1,0 +1,79 @@
+"""Every row of the table can learn: 64 demo reviews by heart, and from some hundreds enough to beat the majority."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.models.table import MODELS
+from emhrnn.training.calibrating import validate
+from emhrnn.training.config import make_config
+from emhrnn.training.data import embedding_table
+from emhrnn.training.fit import fit
+from emhrnn.training.history import Epoch
+from emhrnn.training.run import Run, new_run
+from tests.models.tiny_bert import make_bert
+
+SMALL = (
+    "model.embedding_size=16", "model.word_size=16", "model.phrase_size=16", "model.sentence_size=16",
+    "model.attention_size=16", "model.features=16", "model.dense_size=32", "model.length=123", "model.layers=2",
+    "model.means=200", "model.dropout=0", "model.ids=false", "em.blocks=2", "em.block_length=2", "em.warmup_epochs=0",
+    "training.decay=none", "training.weight_decay=0",
+)  # fmt: skip
+BY_HEART = (*SMALL, "training.epochs=80", "training.patience=80", "training.learning_rate=0.01", "model.C=1000")
+BY_HEART += ("training.batch_documents=16",)
+SOME = (*SMALL, "training.epochs=4", "training.learning_rate=0.005", "training.batch_documents=8")
+OWN = {
+    "fasttext": ("model.fit_epochs=400",),
+    "transformer": ("training.learning_rate=0.002", "training.warmup=0"),
+}
+
+
+class LearnedError(Exception):
+    """Raised to stop: nothing is left to learn."""
+
+
+def reviews(count: int, seed: int, like: Corpus | None = None) -> Corpus:
+    drawn = list(generate_reviews(count, seed))
+    same = {} if like is None else {"vocabulary": like.vocabulary, "classes": like.classes}
+    return Corpus.from_texts([review.text for review in drawn], [review.label for review in drawn], **same)
+
+
+def new(name: str, corpus: Corpus, settings: tuple[str, ...], folder: Path) -> Run:
+    own = OWN.get(name, ())
+    if name == "fasttext":
+        pytest.importorskip("fasttext")
+    if name == "transformer":
+        pytest.importorskip("transformers", reason="needs the extra `transformers`")
+        own += (f"model.pretrained={make_bert(folder, corpus.vocabulary.words[1:], positions=200)}",)
+    config = make_config(assignments=[f"model.name={name}", *settings, *own])
+    table = embedding_table(config, corpus.vocabulary, None)
+    return new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_learns_64_documents_by_heart(name: str, tmp_path: Path) -> None:
+    corpus = reviews(64, seed=0)
+    run = new(name, corpus, BY_HEART, tmp_path)
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.valid["accuracy"] == 1:
+            raise LearnedError
+
+    with pytest.raises(LearnedError):
+        fit(run, corpus, corpus, progress=False, on_epoch=stop)
+    assert validate(run, corpus).accuracy == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - {"cnn-word", "transformer"}))
+def test_beats_the_majority(name: str, tmp_path: Path) -> None:
+    """Nine layers of convolutions, and a random encoder, need more than some hundreds of documents."""
+    corpus = reviews(800, seed=0)
+    test = reviews(300, seed=7, like=corpus)
+    run = new(name, corpus, SOME, tmp_path)
+    fit(run, corpus, test, progress=False)
+    assert test.labels is not None
+    assert validate(run, test).accuracy > np.bincount(test.labels).max() / len(test) + 0.03
