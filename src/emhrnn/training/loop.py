@@ -61,8 +61,8 @@ def steps(
     levels: int = 1,
 ) -> Iterator[Step]:
     """Train from `position` on, forever up to `config.epochs`; `position` is moved along and always names the next
-    step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch; each of
-    the `levels` has the whole course of the learning rate in its share of the epochs."""
+    step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch; each
+    of the `levels` has the whole course of the learning rate in its share of the epochs."""
     while position.epoch < config.epochs:
         order = order_of(corpus, config, position.epoch)
         _, first, last = stage(config.epochs, levels, position.epoch)

@@ -33,7 +33,8 @@ def open_run(
     vectors: bool = True,
 ) -> Opened:
     """All of it is in the run folder; what is given besides must agree with it. Where no checkpoint has the `vectors`
-    of words, or the weights of a pretrained encoder, they are read from their file again, unless somebody else has them.
+    of words, or the weights of a pretrained encoder, they are read from their file again, unless somebody has
+    them.
 
     Raises:
         CheckpointError, DataError: something is missing, or other data was given.
