@@ -1,4 +1,4 @@
-"""`emhrnn reproduce table1 ...`: the paper's tables, each by one command."""
+"""`emhrnn reproduce table1`, `table2`: the paper's tables, each by one command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from emhrnn.products.cli.options import Json, Quiet
+from emhrnn.products.cli.reproduce_table2 import table2
 from emhrnn.products.cli.simulate import Processes, Quick, run_simulation
 
 reproduce = typer.Typer(
@@ -47,4 +48,7 @@ def table1(
     run_simulation(plan, out, work, command=command, processes=processes, json=json, quiet=quiet)
 
 
-TABLES = ((table1, "Recovering simulated phrase ends."),)
+TABLES = (
+    (table1, "Recovering simulated phrase ends."),
+    (table2, "Real data: all rows of the paper."),
+)
