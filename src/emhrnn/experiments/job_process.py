@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,11 @@ def report_progress(folder: Path, share: float, what: str) -> None:
 def main(target: str, record: Path, folder: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    with _alone(folder):
+        _run(target, record, folder)
+
+
+def _run(target: str, record: Path, folder: Path) -> None:
     known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
     began = time.perf_counter()
     outcome: dict[str, Any]
@@ -46,6 +53,19 @@ def _call(target: str, arguments: dict[str, Any], folder: Path) -> dict[str, Any
     result = getattr(importlib.import_module(module), name)(arguments, folder)
     json.dumps(result, allow_nan=False)  # raises for what cannot be kept, while there still is a way to tell
     return dict(result)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """After kill -9 of the parent, the job's last process may still be saving where it is: wait for its end."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _end_with_parent() -> None:
