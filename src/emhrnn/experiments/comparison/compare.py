@@ -6,8 +6,8 @@ out/table.md, table.json, table.html
 """
 
 import platform
+import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,8 @@ from emhrnn.experiments.comparison.markdown import render_markdown
 from emhrnn.experiments.comparison.rows import Row
 from emhrnn.experiments.comparison.run import read_right, train_row
 from emhrnn.experiments.comparison.table import Missing, Runs, Table, table_rows
-from emhrnn.experiments.jobs import Job, Outcome, cores, job_name, run_jobs, threads_of
+from emhrnn.experiments.jobs import Job, Outcome, job_name, run_jobs, threads_of
+from emhrnn.experiments.provenance import commit, machine
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.table import MODELS
 from emhrnn.training.config import Config, make_config
@@ -31,6 +32,7 @@ from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
 
 Say = Callable[[str], None]
+_FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
 
 
 @dataclass(frozen=True)
@@ -206,34 +208,15 @@ def _made_by(processes: int) -> dict[str, Any]:
     import sklearn
     import torch
 
-    threads = _threads(threads_of(processes))
+    threads = threads_of(processes)
     return {
-        "command": shlex.join(["emhrnn", *sys.argv[1:]]),
-        "commit": _commit(),
+        "command": shlex.join(["emhrnn", *(_FOLDERS.sub("", word) for word in sys.argv[1:])]),
+        "commit": commit(),
         "versions": {
             "emhrnn": __version__,
             "python": platform.python_version(),
             "torch": torch.__version__,
             "scikit-learn": sklearn.__version__,
         },
-        "machine": f"{platform.machine()}, {cores()} cores; {processes} runs at a time, {threads} each",
+        "machine": f"{machine()}; {processes} at a time, {threads} thread{'s' * (threads != 1)} each",
     }
-
-
-def _threads(count: int) -> str:
-    return "1 thread" if count == 1 else f"{count} threads"
-
-
-def _commit() -> str | None:
-    """Of the code that runs, where it is a checkout."""
-    here = Path(__file__).parent
-    try:
-        commit = _git(here, "rev-parse", "--short", "HEAD")
-        changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--", str(here.parents[1]))
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return commit + (" with changes" if changed else "")
-
-
-def _git(folder: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()

@@ -15,7 +15,12 @@ def table2(
     ] = Path("data"),
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Folder for table2.md and table2.json.", metavar="FOLDER", show_default="--work"),
+        typer.Option(
+            "--out",
+            help="Folder for table2.md and table2.json.",
+            metavar="FOLDER",
+            show_default="results; quick: the work",
+        ),
     ] = None,
     work: Annotated[
         Path | None,
@@ -72,7 +77,7 @@ def table2(
     from emhrnn.products.cli.printing import complain, print_json, say
 
     work = work or Path("runs/table2-quick" if quick else "runs/table2")
-    out = out or work
+    out = out or (work if quick else Path("results"))  # a quick table must not replace the real one
     result = reproduce_table2(
         data,
         out,
