@@ -125,7 +125,7 @@ def test_the_grid_of_the_paper(cli: Cli, data: Path, tmp_path: Path) -> None:
 def test_time_runs_out_within_a_trial(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "t"
     told = cli.ok("tune", data, "--out", out, "--minutes", "0.03", "--quiet", *TINY, *SLOW, *RATES).out
-    assert "Too few trials to call it a search: an epoch of the best took 0 s. Give more --minutes" in told
+    assert "Too few trials to call it a search: an epoch of the best took " in told
     assert trials_of(out)[-1]["state"] == "done, cut at the time limit"
     assert make_config(file=out / "best.toml").training.epochs == 500
 
