@@ -123,12 +123,12 @@ class EMHRNN(nn.Module):
         states = [
             layer.forward_projected(table, pack(batch.sentence_offsets, reverse=reverse), words)
             for layer, table, reverse in zip(
-                self._word_directions(), self._word_table or (), (False, True), strict=False
+                self.word_directions(), self._word_table or (), (False, True), strict=False
             )
         ]
         return torch.cat(states, dim=1) if len(states) > 1 else states[0]
 
-    def _word_directions(self) -> list[LSTM]:
+    def word_directions(self) -> list[LSTM]:
         layers = [*self.word_layer.children()] if isinstance(self.word_layer, Bidirectional) else [self.word_layer]
         return [layer for layer in layers if isinstance(layer, LSTM)]
 
@@ -137,7 +137,7 @@ class EMHRNN(nn.Module):
         """For inference: the word layer's input projection of the whole vocabulary, so that a word costs a look-up
         instead of a matrix product. After the weights change, call this again or `forget_words`."""
         vectors = self.embedding.vectors()
-        self._word_table = tuple(layer.project(vectors) for layer in self._word_directions())
+        self._word_table = tuple(layer.project(vectors) for layer in self.word_directions())
 
     @property
     def words_ready(self) -> bool:

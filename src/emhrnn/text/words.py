@@ -68,7 +68,8 @@ _OTHER_RULES = (
     rf"{_PICTURE}(?:[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d{_PICTURE})*",
     r"\S[\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f]*",
 )
-_TOKEN = re.compile(rf"(?=\S)(?:(?=[^\W_])(?:{'|'.join(_ALPHANUMERIC_RULES)})|{'|'.join(_OTHER_RULES)})")
+TOKEN_PATTERN = rf"(?=\S)(?:(?=[^\W_])(?:{'|'.join(_ALPHANUMERIC_RULES)})|{'|'.join(_OTHER_RULES)})"
+_TOKEN = re.compile(TOKEN_PATTERN)
 
 _PLAIN = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -17,6 +17,7 @@ from emhrnn.products.cli.compare import compare
 from emhrnn.products.cli.demo import demo
 from emhrnn.products.cli.evaluate import evaluate
 from emhrnn.products.cli.explain import explain
+from emhrnn.products.cli.export import export
 from emhrnn.products.cli.info import info
 from emhrnn.products.cli.models import models
 from emhrnn.products.cli.predict import predict
@@ -64,6 +65,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (evaluate, "Score a run on labelled data."),
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
+    (export, "Write a run as ONNX, for programs without this package."),
     (serve, "Open the viewer: paste a document, see why."),
     (info, "Describe a run, a corpus or data."),
     (compare, "Compare systems, with error bars."),
