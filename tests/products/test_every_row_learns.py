@@ -27,6 +27,7 @@ BY_HEART += ("training.batch_documents=16",)
 SOME = (*SMALL, "training.epochs=4", "training.learning_rate=0.005", "training.batch_documents=8")
 OWN = {
     "fasttext": ("model.fit_epochs=400",),
+    "sswe-svm": ("model.embedding_size=100", "model.fit_epochs=20"),
     "transformer": ("training.learning_rate=0.002", "training.warmup=0"),
 }
 

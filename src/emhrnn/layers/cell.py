@@ -4,9 +4,21 @@ c = f * c_prev + i * g        i, f, o = sigmoid(...),  g = tanh(...)
 h = o * tanh(c)
 """
 
+import math
+
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+
+
+def gate_weights(
+    gates: int, input_size: int, hidden_size: int, generator: torch.Generator
+) -> tuple[nn.Parameter, nn.Parameter, nn.Parameter]:
+    """Of the input, of the state, and the bias of all gates, as a recurrent layer begins."""
+    bound = 1 / math.sqrt(hidden_size)
+    of_input = torch.empty(gates * hidden_size, input_size).uniform_(-bound, bound, generator=generator)
+    of_state = torch.empty(gates * hidden_size, hidden_size).uniform_(-bound, bound, generator=generator)
+    return nn.Parameter(of_input), nn.Parameter(of_state), nn.Parameter(torch.zeros(gates * hidden_size))
 
 
 def tanh_(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -3,7 +3,6 @@
 r, u = sigmoid(W x + U h_prev + b)      n = tanh(W x + b + r * (U h_prev))      h = h_prev + u * (n - h_prev)
 """
 
-import math
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.cell import tanh_
+from emhrnn.layers.cell import gate_weights, tanh_
 from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.native import kernels_for
 from emhrnn.layers.native.recurrent import recurrent
@@ -23,14 +22,7 @@ class GRU(nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int, *, generator: torch.Generator) -> None:
         super().__init__()
-        bound = 1 / math.sqrt(hidden_size)
-        self.input_weight = nn.Parameter(
-            torch.empty(3 * hidden_size, input_size).uniform_(-bound, bound, generator=generator)
-        )
-        self.state_weight = nn.Parameter(
-            torch.empty(3 * hidden_size, hidden_size).uniform_(-bound, bound, generator=generator)
-        )
-        self.bias = nn.Parameter(torch.zeros(3 * hidden_size))
+        self.input_weight, self.state_weight, self.bias = gate_weights(3, input_size, hidden_size, generator)
 
     @property
     def hidden_size(self) -> int:

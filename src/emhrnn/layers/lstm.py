@@ -5,7 +5,6 @@ by step, in packed order. The backward pass is written by hand: what does not de
 rows at once, so that a backward step is one matrix product and five light operations.
 """
 
-import math
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.cell import cell_, cell_slopes
+from emhrnn.layers.cell import cell_, cell_slopes, gate_weights
 from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.linear import linear
 from emhrnn.layers.native import kernels_for
@@ -26,14 +25,7 @@ class LSTM(nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int, *, generator: torch.Generator) -> None:
         super().__init__()
-        bound = 1 / math.sqrt(hidden_size)
-        self.input_weight = nn.Parameter(
-            torch.empty(4 * hidden_size, input_size).uniform_(-bound, bound, generator=generator)
-        )
-        self.state_weight = nn.Parameter(
-            torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound, generator=generator)
-        )
-        self.bias = nn.Parameter(torch.zeros(4 * hidden_size))
+        self.input_weight, self.state_weight, self.bias = gate_weights(4, input_size, hidden_size, generator)
         with torch.no_grad():
             self.bias[hidden_size : 2 * hidden_size] = 1  # forget gates start open
 

@@ -125,83 +125,14 @@ def build_em_hrnn(
     return EMHRNNLevels(first, uppers)
 
 
-def _han(pooling: Literal["attention", "mean", "max"]) -> Builder:
-    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> HAN:
-        return HAN(
-            **_common(sizes, table, seed),
-            pooling=pooling,
-            word_size=sizes.word_size,
-            sentence_size=sizes.sentence_size,
-            attention_size=sizes.attention_size,
-        )
+def _gradient(model: type[nn.Module], *names: str, **fixed: Any) -> Builder:
+    """Of a model that learns by gradient descent and takes these sizes."""
+
+    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+        chosen = {name: getattr(sizes, name) for name in names}
+        return model(**_common(sizes, table, seed), **chosen, **fixed)
 
     return build
-
-
-def build_lstm(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> MeanLSTM:
-    return MeanLSTM(**_common(sizes, table, seed), word_size=sizes.word_size)
-
-
-def build_cnn_word(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> CNNWord:
-    return CNNWord(
-        **_common(sizes, table, seed), features=sizes.features, dense_size=sizes.dense_size, length=sizes.length
-    )
-
-
-def _grnn(sentences: Literal["convolution", "lstm"]) -> Builder:
-    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> GRNN:
-        return GRNN(
-            **_common(sizes, table, seed),
-            sentences=sentences,
-            word_size=sizes.word_size,
-            sentence_size=sizes.sentence_size,
-        )
-
-    return build
-
-
-def build_hm_rnn(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> HMRNN:
-    return HMRNN(**_common(sizes, table, seed), layers=sizes.layers, word_size=sizes.word_size)
-
-
-def _mhs_rnn(attention: bool) -> Builder:
-    def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> MHSRNN:
-        return MHSRNN(
-            **_common(sizes, table, seed),
-            attention=attention,
-            word_size=sizes.word_size,
-            sentence_size=sizes.sentence_size,
-            attention_size=sizes.attention_size,
-        )
-
-    return build
-
-
-def build_cma(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> CMA:
-    return CMA(
-        **_common(sizes, table, seed),
-        users=sizes.users,
-        products=sizes.products,
-        ids=sizes.ids,
-        id_size=sizes.id_size,
-        word_size=sizes.word_size,
-        sentence_size=sizes.sentence_size,
-        attention_size=sizes.attention_size,
-    )
-
-
-def build_basis_cust(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> BasisCust:
-    return BasisCust(
-        **_common(sizes, table, seed),
-        users=sizes.users,
-        products=sizes.products,
-        ids=sizes.ids,
-        id_size=sizes.id_size,
-        bases=sizes.bases,
-        customize=sizes.customize,
-        word_size=sizes.word_size,
-        attention_size=sizes.attention_size,
-    )
 
 
 # The rest are imported when they are built: scikit-learn and transformers take seconds to load.
@@ -259,6 +190,8 @@ def build_transformer(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], se
     return Transformer(encoder, classes=sizes.classes, generator=generator, layer_decay=sizes.layer_decay)
 
 
+LAYERS = ("word_size", "sentence_size", "attention_size")
+WITH_IDS = ("users", "products", "ids", "id_size")
 IDS = "user and product ids"
 HAN_PAPER = "Yang et al., NAACL 2016"
 ZHANG_PAPER = "Zhang et al., NIPS 2015"
@@ -272,35 +205,53 @@ MODELS: dict[str, Row] = {
         reference="Luo and Zhu, EM-HRNN",
         shows=("words", "phrases", "sentences", "boundaries"),
     ),
-    "hn-att": Row(build=_han("attention"), learns="gradient", reference=HAN_PAPER, shows=("words", "sentences")),
-    "hn-ave": Row(build=_han("mean"), learns="gradient", reference=HAN_PAPER),
-    "hn-max": Row(build=_han("max"), learns="gradient", reference=HAN_PAPER),
+    "hn-att": Row(
+        build=_gradient(HAN, *LAYERS, pooling="attention"),
+        learns="gradient",
+        reference=HAN_PAPER,
+        shows=("words", "sentences"),
+    ),
+    "hn-ave": Row(build=_gradient(HAN, *LAYERS, pooling="mean"), learns="gradient", reference=HAN_PAPER),
+    "hn-max": Row(build=_gradient(HAN, *LAYERS, pooling="max"), learns="gradient", reference=HAN_PAPER),
     "hm-rnn": Row(
-        build=build_hm_rnn,
+        build=_gradient(HMRNN, "layers", "word_size"),
         learns="gradient",
         reference="Chung, Ahn and Bengio, ICLR 2017",
         shows=("boundaries",),
     ),
-    "mhs-rnn": Row(build=_mhs_rnn(False), learns="gradient", reference=MHS_PAPER, shows=("boundaries",)),
+    "mhs-rnn": Row(
+        build=_gradient(MHSRNN, *LAYERS, attention=False),
+        learns="gradient",
+        reference=MHS_PAPER,
+        shows=("boundaries",),
+    ),
     "mhs-rnn-att": Row(
-        build=_mhs_rnn(True),
+        build=_gradient(MHSRNN, *LAYERS, attention=True),
         learns="gradient",
         reference=MHS_PAPER,
         shows=("words", "phrases", "sentences", "boundaries"),
     ),
-    "lstm": Row(build=build_lstm, learns="gradient", reference=ZHANG_PAPER),
-    "cnn-word": Row(build=build_cnn_word, learns="gradient", reference=ZHANG_PAPER),
-    "conv-grnn": Row(build=_grnn("convolution"), learns="gradient", reference=TANG_PAPER),
-    "lstm-grnn": Row(build=_grnn("lstm"), learns="gradient", reference=TANG_PAPER),
+    "lstm": Row(build=_gradient(MeanLSTM, "word_size"), learns="gradient", reference=ZHANG_PAPER),
+    "cnn-word": Row(
+        build=_gradient(CNNWord, "features", "dense_size", "length"), learns="gradient", reference=ZHANG_PAPER
+    ),
+    "conv-grnn": Row(
+        build=_gradient(GRNN, "word_size", "sentence_size", sentences="convolution"),
+        learns="gradient",
+        reference=TANG_PAPER,
+    ),
+    "lstm-grnn": Row(
+        build=_gradient(GRNN, "word_size", "sentence_size", sentences="lstm"), learns="gradient", reference=TANG_PAPER
+    ),
     "cma": Row(
-        build=build_cma,
+        build=_gradient(CMA, *LAYERS, *WITH_IDS),
         learns="gradient",
         reference="Ma et al., IJCNLP 2017",
         needs=(IDS,),
         shows=("words", "sentences"),
     ),
     "basis-cust": Row(
-        build=build_basis_cust,
+        build=_gradient(BasisCust, "word_size", "attention_size", "bases", "customize", *WITH_IDS),
         learns="gradient",
         reference="Kim et al., TACL 2019",
         needs=(IDS,),

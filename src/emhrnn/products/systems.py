@@ -1,5 +1,6 @@
 """The systems of the paper as they are with the default settings, for `emhrnn models`."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ class System:
     shows: tuple[str, ...]
     needs: tuple[str, ...]
     reference: str
+    settings: Mapping[str, Mapping[str, Any]]  # its own defaults, by section
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -28,7 +30,7 @@ def systems() -> list[System]:
     for name, row in MODELS.items():
         counted = row.learns != "fit" and "pretrained weights" not in row.needs
         parameters = _parameters(name) if counted else None
-        rows.append(System(name, parameters, row.learns, row.shows, row.needs, row.reference))
+        rows.append(System(name, parameters, row.learns, row.shows, row.needs, row.reference, row.settings))
     return rows
 
 
