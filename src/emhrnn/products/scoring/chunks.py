@@ -24,7 +24,7 @@ from emhrnn.corpus import Columns, Corpus, Record, Source
 from emhrnn.corpus.readers.files import data_files
 from emhrnn.errors import DataError
 
-ROWS, CHARACTERS = 2000, 1 << 21  # of a chunk, at most: enough to sort by length, little enough to keep in memory
+ROWS, CHARACTERS = 2000, 1 << 20  # of a chunk, at most: enough to sort by length, little enough to keep in memory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,218 @@
+"""How fast are files scored? Documents a second on two cores, against the bare model and against other people's tools.
+
+    python -m benchmarks.scoring [--quick] [--json]
+
+Every candidate gets two processes of one thread, and is timed when its model is loaded and warm. Text is film reviews
+where ../shared/data has them, else generated from a seed; labels and weights are random, which changes no time. With
+--json the last line is one JSON object:
+
+    local_docs_s, ray_docs_s       `emhrnn predict` from file to file, by worker processes and on Ray
+    local_over_bare, ray_over_bare the same over the bare forward pass on word ids in memory: must be 0.8 for local
+    local_over_tfidf               over scikit-learn: TfidfVectorizer and LogisticRegression, `predict` of strings
+    local_over_fasttext            over fastText: `predict` of strings (word pairs, 100 numbers a word)
+    local_over_minilm              at 512 tokens a document: must be 20. The transformer has MiniLM's shape (6 layers
+                                   of 384 numbers, 12 heads) and random weights, as no pretrained one is at hand; it
+                                   gets its word pieces for nothing. Ours reads 512 words from a file
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.text import REVIEWS, generated_texts, read_reviews
+from benchmarks.timing import report
+
+WORKERS = 2
+CLASSES = 5
+WARM_UP = 3 * WORKERS  # parts that come before the clock starts
+
+Work = Callable[[], object]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer documents and rounds")
+    parser.add_argument("--json", action="store_true", help="print the figures as the last line")
+    arguments = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    count, rounds = (24_000, 1) if arguments.quick else (50_000, 3)
+    texts = read_reviews(25_000) if REVIEWS.exists() else generated_texts(4_000)
+    texts = [texts[i % len(texts)] for i in range(count)]
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        folder = Path(scratch)
+        words = make_run(folder / "run", texts[:5_000])
+        data = folder / "texts.jsonl"
+        data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+        figures = measure(folder, texts, words, rounds)
+    report(figures, as_json=arguments.json)
+
+
+def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], rounds: int) -> dict[str, float]:
+    rates: dict[str, list[float]] = {}
+    for _ in range(rounds):  # side by side within a round, so that a slow patch of the machine hits all
+        rates.setdefault("bare", []).append(in_two_processes(bare, folder, texts))
+        rates.setdefault("local", []).append(engine_rate(folder, "local"))
+        rates.setdefault("ray", []).append(engine_rate(folder, "ray"))
+        rates.setdefault("tfidf", []).append(in_two_processes(tfidf, folder, texts))
+        rates.setdefault("fasttext", []).append(in_two_processes(fasttext, folder, texts))
+        rates.setdefault("minilm", []).append(in_two_processes(minilm, folder, texts[:32]))
+
+    def ratio(one: str, other: str) -> float:
+        return float(np.median([a / b for a, b in zip(rates[one], rates[other], strict=True)]))
+
+    per_document = words(texts[:1_000]) / 1_000
+    figures = {f"{name}_docs_s": float(np.median(rate)) for name, rate in rates.items()}
+    return {
+        "words_per_document": per_document,
+        **figures,
+        "local_over_bare": ratio("local", "bare"),
+        "ray_over_bare": ratio("ray", "bare"),
+        "local_over_tfidf": ratio("local", "tfidf"),
+        "local_over_fasttext": ratio("local", "fasttext"),
+        "local_over_minilm": ratio("local", "minilm") * per_document / 512,
+    }
+
+
+def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
+    """An EM-HRNN of the default sizes with random boundaries at the paper's rate; and how to count words."""
+    import torch
+
+    from emhrnn.corpus import TextSettings
+    from emhrnn.text import Encoder, Vocabulary, count_words
+    from emhrnn.training.config import make_config
+    from emhrnn.training.run import describe, new_run, save_weights
+
+    vocabulary = Vocabulary.from_counts(count_words(texts), min_count=2)
+    table = torch.randn(len(vocabulary), 100, generator=torch.Generator().manual_seed(0))
+    config = make_config(assignments=["model.segmentation=random"])
+    classes = tuple(str(star) for star in range(1, CLASSES + 1))
+    run = new_run(config, vocabulary, classes, table, multi_label=False, text=TextSettings())
+    folder.mkdir()
+    describe(folder, run)
+    save_weights(folder, run, 0)
+    encoder = Encoder(vocabulary)
+    return lambda some: len(encoder.encode_many(some).words)
+
+
+def engine_rate(folder: Path, engine: str) -> float:
+    """Rows a second from file to file, from the moment that all workers are warm."""
+    from emhrnn.products.scoring.chunks import Data, Place, read_chunks
+    from emhrnn.products.scoring.local import Scored, score_locally
+    from emhrnn.products.scoring.on_ray import score_on_ray
+    from emhrnn.products.scoring.scorer import Task
+    from emhrnn.products.scoring.unfinished import Unfinished
+
+    data, task = Data(paths=(folder / "texts.jsonl",)), Task(run=folder / "run", suffix=".jsonl")
+    parts: Iterable[Scored]
+    if engine == "ray":
+        parts = score_on_ray(data, Place(), task, WORKERS)
+    else:
+        parts = score_locally(read_chunks(data), task, WORKERS)
+    seen: list[tuple[float, int]] = []
+    with Unfinished(folder / f"{engine}.jsonl").opened({}, restart=True) as unfinished:
+        for chunk, part in parts:
+            unfinished.add(chunk.digest, part)
+            seen.append((time.perf_counter(), part.documents))
+        unfinished.finish()
+    began, after = seen[WARM_UP - 1][0], seen[WARM_UP:]
+    return sum(documents for _, documents in after) / (after[-1][0] - began)
+
+
+# ---------------------------------------------------------------------- candidates: texts -> work to be timed
+
+
+def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
+    """The forward pass alone, on batches like those of scoring."""
+    import torch
+
+    from emhrnn.evaluation.predict import predict_documents
+    from emhrnn.models.em_hrnn import EMHRNN
+    from emhrnn.products.scoring.documents import Reader
+    from emhrnn.training.run import load_run
+
+    torch.set_num_threads(1)
+    run = load_run(folder / "run")
+    assert isinstance(run.model, EMHRNN)
+    run.model.precompute_words()
+    reader = Reader(run)
+    parts = [reader.read([{"text": text} for text in texts[i : i + 1_500]]) for i in range(0, len(texts), 1_500)]
+    batches = [part for part in parts if len(part)]
+    predict_documents(run.model, batches[0], multi_label=False)
+    yield lambda: [predict_documents(run.model, part, multi_label=False) for part in batches]
+
+
+def tfidf(folder: Path, texts: list[str]) -> Iterator[Work]:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    sample = texts[:2_000]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=20, tol=1.0))
+    model.fit(sample, np.random.default_rng(0).integers(0, CLASSES, len(sample)))
+    yield lambda: model.predict(texts)
+
+
+def fasttext(folder: Path, texts: list[str]) -> Iterator[Work]:
+    import fasttext as library
+
+    file = folder / f"fasttext-{os.getpid()}.txt"
+    lines = [" ".join(text.split()) for text in texts]
+    labels = np.random.default_rng(0).integers(0, CLASSES, 2_000)
+    file.write_text("".join(f"__label__{label} {line}\n" for label, line in zip(labels, lines, strict=False)))
+    model = library.train_supervised(str(file), dim=100, wordNgrams=2, epoch=1, thread=1, verbose=0, bucket=200_000)
+    yield lambda: model.predict(lines)
+
+
+def minilm(folder: Path, texts: list[str]) -> Iterator[Work]:
+    import torch
+    from transformers import BertConfig, BertModel
+
+    torch.set_num_threads(1)
+    shape = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    model = BertModel(shape).eval()
+    batches = torch.randint(1_000, 30_000, (len(texts), 512), generator=torch.Generator().manual_seed(0)).split(8)
+
+    @torch.inference_mode()
+    def work() -> object:
+        return [model(input_ids=batch).pooler_output for batch in batches]
+
+    yield work
+
+
+# ---------------------------------------------------------------------- two processes
+
+
+def in_two_processes(candidate: Callable[[Path, list[str]], Iterator[Work]], folder: Path, texts: list[str]) -> float:
+    """Documents a second when each of two processes has half of them, from a common start to the last end."""
+    context = multiprocessing.get_context("spawn")
+    barrier, times = context.Barrier(WORKERS), context.Queue()
+    processes = [
+        context.Process(target=_timed, args=(candidate, folder, texts[i::WORKERS], barrier, times))
+        for i in range(WORKERS)
+    ]
+    for process in processes:
+        process.start()
+    spans = [times.get(timeout=600) for _ in processes]
+    for process in processes:
+        process.join()
+    return len(texts) / (max(end for _, end in spans) - min(start for start, _ in spans))
+
+
+def _timed(candidate: Any, folder: Path, texts: list[str], barrier: Any, times: Any) -> None:
+    (work,) = candidate(folder, texts)
+    barrier.wait()
+    start = time.perf_counter()
+    work()
+    times.put((start, time.perf_counter()))
+
+
+if __name__ == "__main__":
+    main()
