@@ -18,7 +18,7 @@ DETECTORS: dict[str, Callable[..., HMRNN | MHSRNN]] = {"hm-rnn": HMRNN, "mhs-rnn
 
 @dataclass(frozen=True)
 class DetectorSchedule:
-    epochs: int = 15
+    epochs: int = 8
     documents: int = 250  # of a batch
     learning_rate: float = 5e-3
     clip: float = 1.0
