@@ -55,10 +55,9 @@ Model = EMHRNN | HMRNN | MHSRNN
 
 @dataclass(frozen=True)
 class Point:
-    """Recovery of all positions without the label, after an epoch."""
+    """Recovery of all test positions without the label, after an epoch."""
 
     epoch: int
-    train: float
     test: float
 
 
@@ -80,8 +79,8 @@ def learn_and_measure(world: World, method: str, seed: int, sizes: Sizes, folder
 
     def watch(epoch: int, model: Model) -> None:
         with clock.stopped():
-            train, test = (recovered(batch, _found(model, batch), z).all for batch, z in _splits(world))
-            points.append(Point(epoch + 1, train, test))
+            test = recovered(world.test, _found(model, world.test), world.z_test).all
+            points.append(Point(epoch + 1, test))
             report_progress(folder, (epoch + 1) / sizes.epochs(world.reading, method), f"test {100 * test:.1f} %")
 
     model = _learn(world, method, seed, sizes, watch)
