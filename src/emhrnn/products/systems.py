@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from emhrnn.models.table import MODELS, Sizes
+from emhrnn.training.config import make_config
 
 CLASSES, WORDS, SIZE = 5, 1000, 100  # of the models that are built to be counted
 
@@ -36,7 +37,8 @@ def systems() -> list[System]:
 
 def _parameters(name: str) -> int:
     """With five classes and, where ids are needed, one user and one product."""
-    sizes = Sizes(classes=CLASSES, users=1, products=1)
+    defaults = make_config(assignments=[f"model.name={name}"]).model.model_dump(exclude={"name", "embedding_size"})
+    sizes = Sizes(classes=CLASSES, users=1, products=1, **defaults)
     vocabulary = [str(word) for word in range(WORDS)]
     model = MODELS[name].build(sizes, torch.zeros(WORDS, SIZE), vocabulary, 0)
     return sum(p.numel() for part, p in model.named_parameters() if not part.startswith("embedding."))

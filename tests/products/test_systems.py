@@ -1,0 +1,31 @@
+"""What `emhrnn models` tells is true of a model with the default settings."""
+
+import json
+
+import torch
+
+from emhrnn.corpus import TextSettings
+from emhrnn.models.table import MODELS
+from emhrnn.products.systems import CLASSES, SIZE, systems
+from emhrnn.text import Vocabulary
+from emhrnn.training.config import make_config
+from emhrnn.training.run import new_run
+
+
+def test_parameters_are_those_of_the_model_that_is_trained() -> None:
+    told = {system.name: system for system in systems()}
+    assert told.keys() == MODELS.keys()
+    vocabulary = Vocabulary.from_words(["good", "bad"])
+    for name in ("em-hrnn", "hn-att", "lstm"):
+        config = make_config(assignments=[f"model.name={name}"])
+        table = torch.zeros(len(vocabulary), SIZE)
+        classes = tuple(map(str, range(CLASSES)))
+        model = new_run(config, vocabulary, classes, table, multi_label=False, text=TextSettings()).model
+        counted = sum(p.numel() for part, p in model.named_parameters() if not part.startswith("embedding."))
+        assert told[name].parameters == counted
+
+
+def test_own_settings_are_told() -> None:
+    told = {system["name"]: system for system in json.loads(json.dumps([system.to_dict() for system in systems()]))}
+    assert told["transformer"]["settings"]["training"]["learning_rate"] == 2e-5
+    assert told["lstm"]["settings"] == {}
