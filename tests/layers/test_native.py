@@ -112,6 +112,18 @@ def test_forest(forest, hidden, seed) -> None:
     check(lambda: forest_lstm(lstm, x, inputs, torch.tensor(parents), level_sizes), [x, *lstm.parameters()])
 
 
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_gradients_of_the_input_alone(kind) -> None:
+    """The kernels skip those of the weights when nobody asks for them."""
+    layer, pool = kind(4, 5, generator=generator_of(0)), AttentionPool(5, 3, generator=generator_of(1))
+    for parameter in (*layer.parameters(), *pool.parameters()):
+        parameter.requires_grad_(False)
+    offsets = offsets_of([3, 7, 1])
+    x = torch.randn(11, 4, generator=generator_of(2), requires_grad=True)
+    check(lambda: layer(x, pack(offsets)), [x])
+    check(lambda: pool(layer(x, pack(offsets)), torch.from_numpy(offsets))[0], [x])
+
+
 @settings(max_examples=20, deadline=None)
 @given(n=st.integers(0, 30), sizes=st.tuples(hidden_sizes, hidden_sizes), seed=seeds)
 def test_linear(n, sizes, seed) -> None:

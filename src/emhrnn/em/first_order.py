@@ -32,8 +32,8 @@ from emhrnn.em.likelihood import BUDGET, batch_labels, bytes_per_state, phrase_v
 from emhrnn.em.plan import Chunk, chunks, make_sentence_plan
 from emhrnn.em.sentence_plan import SentencePlan
 from emhrnn.layers.attention import attend
-from emhrnn.layers.forest import forest_states
 from emhrnn.layers.packing import pack
+from emhrnn.layers.path_sums import Probe, path_sums
 from emhrnn.layers.row_dots import row_dots
 from emhrnn.layers.state_slopes import lstm_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
@@ -66,20 +66,32 @@ def first_order_likelihood(
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """log p(y | Z) and its gradients: in the sentence vectors, and in the state (h, c) behind each phrase of Z."""
+    """log p(y | Z), its gradients in the sentence vectors and in the state (h, c) behind each phrase of Z, and what the
+    phrases behind each phrase of Z add to the sums of attention."""
 
     log_p: Float[Tensor, " documents"]
-    g: Float[Tensor, "sentences phrase_size"]
-    slope_h: Float[Tensor, "phrases phrase_size"]
-    slope_c: Float[Tensor, "phrases phrase_size"]
+    probe: Probe  # of sentences; slopes of the states behind phrases
+    value: Float64[np.ndarray, " sentences"]  # < g, s(Z) >
+    tail_weight: Float64[np.ndarray, " phrases"]
+    tail_value: Float64[np.ndarray, " phrases"]
 
     def part(self, batch: Batch, z: Bool[np.ndarray, " words"], chunk: Chunk) -> "Expansion":
         """That of the documents of a chunk."""
         sentences = slice(*batch.document_offsets[[chunk.document_range.start, chunk.document_range.stop]])
         first = np.count_nonzero(z[: chunk.word_range.start])
         phrases = slice(first, first + np.count_nonzero(z[chunk.word_range]))
+        probe = Probe(
+            self.probe.g[sentences],
+            self.probe.shift[sentences],
+            self.probe.slope_h[phrases],
+            self.probe.slope_c[phrases],
+        )
         return Expansion(
-            self.log_p[chunk.document_range], self.g[sentences], self.slope_h[phrases], self.slope_c[phrases]
+            self.log_p[chunk.document_range],
+            probe,
+            self.value[sentences],
+            self.tail_weight[phrases],
+            self.tail_value[phrases],
         )
 
 
@@ -91,10 +103,15 @@ def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray,
     phrases = lstm_pass(model.phrase_layer, q, pack(offsets))
     with torch.enable_grad(), _parameters_fixed(model):
         h2 = phrases.h.detach().requires_grad_()  # (phrases, phrase_size)
-        s, _ = model.phrase_attention(h2, torch.from_numpy(offsets))
+        scores = model.phrase_attention.scores(h2)
+        s, _ = attend(h2, scores, torch.from_numpy(offsets))
         log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
         g, d_h2 = torch.autograd.grad(log_p.sum(), (s, h2))
-    return Expansion(log_p.detach(), g, *phrases.state_slopes(d_h2))
+    sentence = np.repeat(np.arange(batch.n_sentences), np.diff(offsets))
+    values = row_dots(phrases.h, torch.arange(len(h2)), g, torch.from_numpy(sentence))
+    shift, value, *tails = _tails(offsets, scores.detach().double().numpy(), values.double().numpy())
+    probe = Probe(g, torch.from_numpy(shift), *phrases.state_slopes(d_h2))
+    return Expansion(log_p.detach(), probe, value, *tails)
 
 
 @contextmanager
@@ -110,6 +127,27 @@ def _parameters_fixed(model: EMHRNN) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
+def _tails(
+    offsets: Int64[np.ndarray, " sentences_plus_1"],
+    scores: Float64[np.ndarray, " phrases"],
+    values: Float64[np.ndarray, " phrases"],
+) -> tuple[
+    Float64[np.ndarray, " sentences"],
+    Float64[np.ndarray, " sentences"],
+    Float64[np.ndarray, " phrases"],
+    Float64[np.ndarray, " phrases"],
+]:
+    """Of each sentence: log of its sum of weights, and sum of beta times value. Of the phrases behind each phrase: sum
+    of beta, and of beta times value."""
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    highest = np.maximum.reduceat(scores, starts)
+    shift = highest + np.log(np.add.reduceat(np.exp(scores - np.repeat(highest, lengths)), starts))
+    beta = np.exp(scores - np.repeat(shift, lengths))
+    sums = np.cumsum([beta, beta * values], axis=1)
+    weight, value = np.repeat(sums[:, offsets[1:] - 1], lengths, axis=1) - sums
+    return shift, np.add.reduceat(beta * values, starts), np.maximum(weight, 0), value
+
+
 def _gains(
     model: EMHRNN,
     batch: Batch,
@@ -117,62 +155,25 @@ def _gains(
     plan: SentencePlan,
     expansion: Expansion,
 ) -> Float64[np.ndarray, " variants"]:
-    """What each sentence variant adds to log p(y | Z)."""
-    trie = plan.phrases
-    inputs, nodes = torch.from_numpy(trie.inputs), torch.from_numpy(plan.path_nodes)
-    h, c = forest_states(
-        model.phrase_layer, q, inputs, torch.from_numpy(trie.parents), trie.level_sizes
-    )  # (nodes, ...)
-    scores = model.phrase_attention.scores(h)  # (nodes,)
-    offsets = plan.path_offsets[: batch.n_sentences + 1]  # of the phrases of Z
-
-    def along_slopes(node: Int64[Tensor, " n"], phrase: Int64[Tensor, " n"]) -> Float64[np.ndarray, " n"]:
-        along = row_dots(h, node, expansion.slope_h, phrase) + row_dots(c, node, expansion.slope_c, phrase)
-        return along.double().numpy()
-
-    last = nodes.index_select(0, torch.from_numpy(plan.path_offsets[1:] - 1))  # each path's last node
-    unmoved = along_slopes(nodes[: offsets[-1]], torch.arange(offsets[-1]))  # (phrases,)
-    tail_move = along_slopes(last, torch.from_numpy(plan.joins)) - unmoved[plan.joins]  # (variants,)
-    of_node = torch.empty_like(inputs)  # the sentence that each node belongs to
-    of_node[nodes] = torch.from_numpy(np.repeat(plan.sentences, np.diff(plan.path_offsets)))
-    values = row_dots(h, torch.arange(len(h)), expansion.g, of_node)  # (nodes,)
-    return _pooled_gains(plan, offsets, scores.double().numpy(), values.double().numpy(), tail_move)
-
-
-def _pooled_gains(
-    plan: SentencePlan,
-    offsets: Int64[np.ndarray, " sentences_plus_1"],
-    scores: Float64[np.ndarray, " nodes"],
-    values: Float64[np.ndarray, " nodes"],
-    tail_move: Float64[np.ndarray, " variants"],
-) -> Float64[np.ndarray, " variants"]:
-    """< g, s(Z') - s(Z) >. In double precision no sum of weights leaves the range of numbers."""
-    of_z = plan.path_nodes[: offsets[-1]]
-    highest = np.maximum.reduceat(scores[of_z], offsets[:-1])
-    shift = highest + np.log(np.add.reduceat(np.exp(scores[of_z] - np.repeat(highest, np.diff(offsets))), offsets[:-1]))
-    tail_weight, tail_value, now = _tails(
-        offsets, np.exp(scores[of_z] - np.repeat(shift, np.diff(offsets))), values[of_z]
+    """What each sentence variant adds to log p(y | Z): < g, s(Z') - s(Z) >."""
+    nodes, last = plan.path_nodes, plan.path_nodes[plan.path_offsets[1:] - 1]
+    of_z = nodes[: plan.path_offsets[batch.n_sentences]]  # the phrases of Z
+    trees = np.empty_like(plan.phrases.inputs)  # the sentence that each node belongs to
+    trees[nodes] = np.repeat(plan.sentences, np.diff(plan.path_offsets))
+    ends = np.full_like(trees, -1)  # the slopes to follow from a node
+    ends[last] = plan.joins
+    ends[of_z] = np.arange(len(of_z))
+    arrays = plan.phrases.inputs, plan.phrases.parents, trees, ends
+    inputs, parents, *rest = map(torch.from_numpy, arrays)
+    sums = path_sums(
+        model.phrase_layer, model.phrase_attention, q, inputs, parents, plan.phrases.level_sizes, *rest, expansion.probe
     )
-    path_lengths = np.diff(plan.path_offsets)
-    weights = np.exp(scores[plan.path_nodes] - np.repeat(shift[plan.sentences], path_lengths))
-    starts = plan.path_offsets[:-1]
-    total = np.add.reduceat(weights, starts) + tail_weight[plan.joins]
-    value = np.add.reduceat(weights * values[plan.path_nodes], starts) + tail_value[plan.joins] + tail_move
-    gain: np.ndarray = value / total - now[plan.sentences]
-    gain[: len(offsets) - 1] = 0
+    weights, values, along = (tensor.double().numpy() for tensor in sums)  # (nodes,)
+    tail_value = expansion.tail_value - along[of_z]
+    value = values[last] + along[last] + tail_value[plan.joins]
+    gain: np.ndarray = value / (weights[last] + expansion.tail_weight[plan.joins]) - expansion.value[plan.sentences]
+    gain[: batch.n_sentences] = 0
     return gain
-
-
-def _tails(
-    offsets: Int64[np.ndarray, " sentences_plus_1"],
-    beta: Float64[np.ndarray, " phrases"],
-    values: Float64[np.ndarray, " phrases"],
-) -> tuple[Float64[np.ndarray, " phrases"], Float64[np.ndarray, " phrases"], Float64[np.ndarray, " sentences"]]:
-    """Of the phrases behind each phrase of Z: sum of beta, sum of beta times value; the latter of whole sentences."""
-    sums = np.cumsum([beta, beta * values], axis=1)
-    ends = np.repeat(sums[:, offsets[1:] - 1], np.diff(offsets), axis=1)
-    weight, value = ends - sums
-    return np.maximum(weight, 0), value, np.add.reduceat(beta * values, offsets[:-1])
 
 
 def _add_up(

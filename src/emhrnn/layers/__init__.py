@@ -20,6 +20,7 @@ from emhrnn.layers.linear import linear
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.pairs import pair_attention
+from emhrnn.layers.path_sums import Probe, path_sums
 from emhrnn.layers.row_dots import row_dots
 from emhrnn.layers.state_slopes import LSTMPass, lstm_pass
 
@@ -31,6 +32,7 @@ __all__ = [
     "LSTMPass",
     "LearnedRows",
     "Packing",
+    "Probe",
     "attend",
     "attend_paths",
     "dropout",
@@ -40,5 +42,6 @@ __all__ = [
     "lstm_pass",
     "pack",
     "pair_attention",
+    "path_sums",
     "row_dots",
 ]

@@ -20,20 +20,19 @@ void softmax(isize n, float* scores) {
   for (isize t = 0; t < n; ++t) scores[t] /= total;
 }
 
-}  // namespace
+// scores = u . context with u = tanh(weight h + bias), for rows in a row; u is kept where there is room for it.
+class Scorer {
+ public:
+  Scorer(isize H, isize A, const float* weight, const float* bias, const float* context)
+      : H(H), A(A), weights(H, A, [=](isize k, isize j) { return weight[j * H + k]; }), start(weights.stride),
+        context(context) {
+    copy(A, bias, start.data());
+  }
 
-extern "C" {
-
-// u = tanh(h weight^T + bias) (n, A), kept where u is given; scores = u . context.
-void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const float* weight, const float* bias,
-                      const float* context, float* u, float* scores, int64_t threads) {
-  const Panels weights(H, A, [=](isize k, isize j) { return weight[j * H + k]; });
-  std::vector<float> start(weights.stride);
-  copy(A, bias, start.data());
-  parallel_rows(0, n, threads, [&](isize first, isize last) {
+  void operator()(isize n, const float* h, float* u, float* scores) const {
     std::vector<float> sums(MANY * weights.stride);
     const float* rows[MANY];
-    in_groups(first, last, [&](isize begin, isize count) {
+    in_groups(0, n, [&](isize begin, isize count) {
       for (isize r = 0; r < count; ++r) rows[r] = h + (begin + r) * H;
       multiply(count, rows, weights, start, sums.data());
       for (isize r = 0; r < count; ++r) {
@@ -47,10 +46,29 @@ void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const flo
         scores[begin + r] = sum(score);
       }
     });
+  }
+
+ private:
+  const isize H, A;
+  const Panels weights;
+  std::vector<float> start;
+  const float* const context;
+};
+
+}  // namespace
+
+extern "C" {
+
+// scores = u . context of all rows, u = tanh(h weight^T + bias) (n, A), kept where u is given.
+void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const float* weight, const float* bias,
+                      const float* context, float* u, float* scores, int64_t threads) {
+  const Scorer scorer(H, A, weight, bias, context);
+  parallel_rows(0, n, threads, [&](isize first, isize last) {
+    scorer(last - first, h + first * H, u ? u + first * A : nullptr, scores + first);
   });
 }
 
-// dh, and d_weights (A, H + 1 in whole vectors): gradients of the weight and, in column H, of the bias.
+// dh, and where it is asked for d_weights (A, H + 1 in whole vectors): gradients of the weight and, in column H, of the bias.
 void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, const float* u, const float* weight,
                                const float* context, const float* d_scores, float* d_weights, float* dh,
                                int64_t threads) {
@@ -69,7 +87,7 @@ void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, 
           const vec u_j = row.in(u + i * A + j);
           row.out(d + j, d_scores[i] * row.in(context + j) * (1.f - u_j * u_j));
         });
-        gradient.add(d, nullptr, h + i * H);
+        if (d_weights) gradient.add(d, nullptr, h + i * H);
       }
       multiply(count, from, weights, zeros, sums.data());
       for (isize r = 0; r < count; ++r) copy(H, sums.data() + r * weights.stride, dh + (begin + r) * H);

@@ -50,8 +50,9 @@ class _Scores(torch.autograd.Function):
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor | None, ...]:
         h, u, weight, context = ctx.saved_tensors
         d_scores = d_scores.contiguous()
-        dh, d_weight, d_bias = ctx.kernels.attention_scores_backward(h, u, weight, context, d_scores)
-        return None, None, dh, d_weight, d_bias, d_scores @ u
+        needed = any(ctx.needs_input_grad[3:])
+        d = ctx.kernels.attention_scores_backward(h, u, weight, context, d_scores, need_weights=needed)
+        return None, None, *d, d_scores @ u if needed else None
 
 
 class _Attend(torch.autograd.Function):

@@ -1,57 +1,128 @@
-// LSTM over trees of shared prefixes (see layers/forest.py).
+// LSTM over trees of shared prefixes (see layers/forest.py and layers/path_sums.py).
 
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
 #include <vector>
 
+#include "attention.h"
 #include "recurrent.h"
+
+namespace {
+
+// Node i reads projection row inputs[i] in the state of its parent, which is of the level before.
+struct Forest {
+  isize levels, H;
+  const isize *level_sizes, *inputs, *parents;
+  const float* projection;
+};
+
+// Nodes begin .. end - 1, and where their states are.
+struct Level {
+  isize begin, end, H;
+  float *h, *c;
+
+  float* h_of(isize node) const { return h + (node - begin) * H; }
+  float* c_of(isize node) const { return c + (node - begin) * H; }
+};
+
+// The states of nodes first .. last - 1 of a level, and their activated gates unless that is null. The parent's share
+// of the gates is computed once for siblings that are neighbours.
+void node_states(const Forest& forest, const Panels& weights, const std::vector<float>& zeros, const Level* before,
+                 const Level& now, isize first, isize last, float* gates) {
+  const isize H = forest.H;
+  const isize *inputs = forest.inputs, *parents = forest.parents;
+  std::vector<float> sums(MANY * weights.stride), total(4 * H);
+  const float* h_prev[MANY];
+  for (isize node = first; node < last;) {
+    isize after = node, families = 0;
+    for (; after < last; ++after) {
+      if (after == node || parents[after] != parents[after - 1]) {
+        if (families == MANY) break;
+        h_prev[families++] = before ? before->h_of(parents[after]) : nullptr;
+      }
+    }
+    for (isize i = node; i < after; ++i) {  // they arrive during the product
+      prefetch(4 * H, forest.projection + inputs[i] * 4 * H);
+      if (before) prefetch(H, before->c_of(parents[i]));
+    }
+    if (before) multiply(families, h_prev, weights, zeros, sums.data());
+    const float* from_parent = sums.data();
+    for (isize i = node; i < after; ++i) {
+      if (i > node && parents[i] != parents[i - 1]) from_parent += weights.stride;
+      const float *input = forest.projection + inputs[i] * 4 * H, *c_prev = before ? before->c_of(parents[i]) : nullptr;
+      if (!gates) {
+        LSTM::states(H, input, before ? from_parent : nullptr, c_prev, total.data(), now.c_of(i), now.h_of(i));
+        continue;
+      }
+      copy(4 * H, input, total.data());
+      for (isize j = 0; j < 4 * H && before; ++j) total[j] += from_parent[j];
+      LSTM::forward<true>(H, total.data(), nullptr, c_prev, gates + i * 4 * H, now.c_of(i), now.h_of(i));
+    }
+    node = after;
+  }
+}
+
+// Level by level: place(begin, end) says where its states shall be, then(level, first, last) sees some that are done.
+template <class Place, class Then>
+void run_forest(const Forest& forest, const float* state_weight, float* gates, isize threads, Place place, Then then) {
+  const Panels weights = gate_weights<LSTM>({forest.H, 0}, nullptr, state_weight);
+  const std::vector<float> zeros(weights.stride);
+  Level before{}, now{};
+  for (isize level = 0; level < forest.levels; ++level) {
+    now = place(before.end, before.end + forest.level_sizes[level]);
+    parallel_rows(now.begin, now.end, threads, [&](isize first, isize last) {
+      node_states(forest, weights, zeros, level ? &before : nullptr, now, first, last, gates);
+      then(now, first, last);
+    });
+    before = now;
+  }
+}
+
+}  // namespace
 
 extern "C" {
 
-// LSTM over trees: node i reads projection row inputs[i] in the state of its parent, which is of the level before. The
-// parent's share of the gates is computed once for siblings that are neighbours.
+// h and c of all nodes, and their gates if there is room for them.
 void forest_forward(int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
                     const int64_t* parents, const float* projection, const float* state_weight, float* gates, float* c,
                     float* h, int64_t threads) {
-  const Panels weights = gate_weights<LSTM>({H, 0}, nullptr, state_weight);
-  const std::vector<float> zeros(weights.stride);
-  isize end = 0;
-  for (isize level = 0; level < levels; ++level) {
-    const isize begin = end;
-    end += level_sizes[level];
-    parallel_rows(begin, end, threads, [&](isize first, isize last) {
-      std::vector<float> sums(MANY * weights.stride), total(4 * H);
-      const float* h_prev[MANY];
-      for (isize node = first; node < last;) {
-        isize after = node, families = 0;
-        for (; after < last; ++after) {
-          if (after == node || parents[after] != parents[after - 1]) {
-            if (families == MANY) break;
-            h_prev[families++] = h + parents[after] * H;
-          }
-        }
-        for (isize next = after; next < std::min<isize>(after + MANY, last); ++next) {
-          prefetch(4 * H, projection + inputs[next] * 4 * H);
-          if (level) prefetch(H, h + parents[next] * H), prefetch(H, c + parents[next] * H);
-        }
-        if (level) multiply(families, h_prev, weights, zeros, sums.data());
-        const float* from_parent = sums.data();
-        for (isize i = node; i < after; ++i) {
-          if (i > node && parents[i] != parents[i - 1]) from_parent += weights.stride;
-          const float *input = projection + inputs[i] * 4 * H, *c_prev = level ? c + parents[i] * H : nullptr;
-          if (!gates) {
-            LSTM::states(H, input, level ? from_parent : nullptr, c_prev, total.data(), c + i * H, h + i * H);
-            continue;
-          }
-          copy(4 * H, input, total.data());
-          for (isize j = 0; j < 4 * H && level; ++j) total[j] += from_parent[j];
-          LSTM::forward<true>(H, total.data(), nullptr, c_prev, gates + i * 4 * H, c + i * H, h + i * H);
-        }
-        node = after;
-      }
-    });
-  }
+  run_forest({levels, H, level_sizes, inputs, parents, projection}, state_weight, gates, threads,
+             [=](isize begin, isize end) { return Level{begin, end, H, h + begin * H, c + begin * H}; },
+             [](const Level&, isize, isize) {});
+}
+
+// Of every node, sums over its path from the root: of w = exp(attention score - shift), and of w < direction, h >, where
+// shift and direction are those of the node's tree; in double precision, which no sum of weights leaves. And of each
+// node with ends >= 0: < slope_h, h > + < slope_c, c > with that row of the slopes. No state outlives the next level.
+void forest_path_sums(int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
+                      const int64_t* parents, const float* projection, const float* state_weight, int64_t A,
+                      const float* weight, const float* bias, const float* context, const int64_t* trees,
+                      const float* directions, const double* shifts, const int64_t* ends, const float* slope_h,
+                      const float* slope_c, double* weight_sums, double* value_sums, float* along, int64_t threads) {
+  const Scorer scorer(H, A, weight, bias, context);
+  const isize widest = levels ? *std::max_element(level_sizes, level_sizes + levels) : 0;
+  const std::unique_ptr<float[]> room(new float[4 * widest * H]);  // h and c of two levels in turn
+  isize turn = 0;
+  const auto place = [&](isize begin, isize end) {
+    float* h = room.get() + 2 * (turn++ % 2) * widest * H;
+    return Level{begin, end, H, h, h + widest * H};
+  };
+  const auto then = [&](const Level& level, isize first, isize last) {
+    float scores[TASK];
+    scorer(last - first, level.h_of(first), nullptr, scores);
+    for (isize i = first; i < last; ++i) {
+      const isize tree = trees[i], parent = level.begin ? parents[i] : -1;
+      const double w = std::exp(scores[i - first] - shifts[tree]);
+      weight_sums[i] = w + (parent < 0 ? 0 : weight_sums[parent]);
+      value_sums[i] = w * dot(H, directions + tree * H, level.h_of(i)) + (parent < 0 ? 0 : value_sums[parent]);
+      if (ends[i] >= 0)
+        along[i] = dot(H, slope_h + ends[i] * H, level.h_of(i)) + dot(H, slope_c + ends[i] * H, level.c_of(i));
+    }
+  };
+  run_forest({levels, H, level_sizes, inputs, parents, projection}, state_weight, nullptr, threads, place, then);
 }
 
 }  // extern "C"

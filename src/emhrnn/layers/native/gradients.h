@@ -57,6 +57,7 @@ class WeightGradient {
   isize rows = 0;
 
   void flush() {
+    if (!rows) return;
     for (isize panel = 0; panel < stride; panel += PANEL)
       for (isize i = 0; i < columns; i += TILE)
         OUTERS[stride - panel >= PANEL][std::min<isize>(TILE, columns - i) - 1](
@@ -72,9 +73,9 @@ void sum_weight_gradients(isize tasks, isize columns, isize first_size, isize se
                           Body body) {
   const isize parts = std::clamp<isize>(tasks / 2, 1, 8);
   const isize size = columns * WeightGradient::padded(first_size, second_size);
-  std::vector<float> sums(parts * size);
+  std::vector<float> sums(out ? parts * size : 0);
   parallel(parts, threads, [&](isize part) {
-    WeightGradient gradient(columns, first_size, second_size, sums.data() + part * size);
+    WeightGradient gradient(columns, first_size, second_size, out ? sums.data() + part * size : nullptr);
     body(gradient, part, parts);
   });
   if (!out) return;

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.layers.packing import Packing
@@ -18,11 +18,11 @@ CELLS: dict[Cell, int] = {"lstm": 0, "gru": 1}  # as recurrent.h numbers them
 
 
 class RecurrentGradients(NamedTuple):
-    """Of four blocks of gates: for a GRU r, u, n and U_n h."""
+    """Of four blocks of gates: for a GRU r, u, n and U_n h. What was not asked for is None."""
 
-    input_weight: Float[Tensor, "four_H D"]
-    state_weight: Float[Tensor, "four_H H"]
-    bias: Float[Tensor, " four_H"]
+    input_weight: Float[Tensor, "four_H D"] | None
+    state_weight: Float[Tensor, "four_H H"] | None
+    bias: Float[Tensor, " four_H"] | None
     projection: Float[Tensor, "k four_H"] | None
     x: Float[Tensor, "n D"] | None
 
@@ -32,9 +32,9 @@ class Kernels:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
-        self._padded_columns = library.padded_columns
-        self._padded_columns.argtypes = [ctypes.c_int64]
-        self._padded_columns.restype = ctypes.c_int64
+        self.padded_columns = library.padded_columns
+        self.padded_columns.argtypes = [ctypes.c_int64]
+        self.padded_columns.restype = ctypes.c_int64
 
     def recurrent_forward(
         self,
@@ -62,8 +62,8 @@ class Kernels:
         h = state_weight.new_empty(n, H)
         gates = state_weight.new_empty(n, 4 * H) if keep else None
         c = state_weight.new_empty(n, H) if keep else None
-        self._call(
-            "recurrent_forward", CELLS[cell], *_sequences(packing), H, source.shape[1], x, projection, rows,
+        self.call(
+            "recurrent_forward", CELLS[cell], *sequences(packing), H, source.shape[1], x, projection, rows,
             input_weight, state_weight, bias, gates, c, h, torch.get_num_threads(),
         )  # fmt: skip
         return h, gates, c
@@ -82,27 +82,25 @@ class Kernels:
         *,
         projection_rows: Int64[Tensor, " k"] | None,
         need_x: bool,
+        need_weights: bool,
     ) -> RecurrentGradients:
         """The gradient of the projection is given for the rows that are named."""
         n, H, D = len(h), state_weight.shape[1], 0 if x is None else x.shape[1]
-        d_weights = h.new_empty(4 * H, self._padded_columns(D + H + 1))
+        d_weights = h.new_empty(4 * H, self.padded_columns(D + H + 1)) if need_weights else None
         d_projection = places = None
         if projection_rows is not None:
             check_index(projection_rows, n)
             d_projection = h.new_empty(len(projection_rows), 4 * H)
             places = torch.full((n,), -1).index_copy_(0, projection_rows, torch.arange(len(projection_rows)))
         dx = h.new_empty(n, D) if need_x else None
-        self._call(
-            "recurrent_backward", CELLS[cell], *_sequences(packing), H, D, x, input_weight, state_weight, gates, c, h,
+        self.call(
+            "recurrent_backward", CELLS[cell], *sequences(packing), H, D, x, input_weight, state_weight, gates, c, h,
             dh, d_weights, d_projection, places, dx, None, torch.get_num_threads(),
         )  # fmt: skip
-        return RecurrentGradients(
-            d_weights[:, :D].contiguous(),
-            d_weights[:, D : D + H].contiguous(),
-            d_weights[:, D + H].contiguous(),
-            d_projection,
-            dx,
-        )
+        if d_weights is None:
+            return RecurrentGradients(None, None, None, d_projection, dx)
+        of_x, of_h, of_bias = d_weights[:, :D], d_weights[:, D : D + H], d_weights[:, D + H]
+        return RecurrentGradients(of_x.contiguous(), of_h.contiguous(), of_bias.contiguous(), d_projection, dx)
 
     def state_slopes(
         self,
@@ -115,8 +113,8 @@ class Kernels:
     ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
         """Of an LSTM: gradients of the h and c that each row hands on to the next."""
         behind = h.new_empty(2, *h.shape)
-        self._call(
-            "recurrent_backward", CELLS["lstm"], *_sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
+        self.call(
+            "recurrent_backward", CELLS["lstm"], *sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
             c, h, dh, None, None, None, None, behind, torch.get_num_threads(),
         )  # fmt: skip
         return behind[0], behind[1]
@@ -132,25 +130,52 @@ class Kernels:
         keep: bool,
     ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"]]:
         n, H = len(inputs), state_weight.shape[1]
-        sizes = torch.tensor(level_sizes, dtype=torch.int64)
-        check_index(inputs, len(projection))
-        roots = int(sizes[0]) if len(sizes) else 0
-        if int(sizes.sum()) != n or len(parents) != n:
-            raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
-        check_index(parents[roots:], n)
+        sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
         h, c = projection.new_empty(n, H), projection.new_empty(n, H)
         gates = projection.new_empty(n, 4 * H) if keep else None
-        self._call(
+        self.call(
             "forest_forward", len(sizes), sizes, H, inputs, parents, projection, state_weight, gates, c, h,
             torch.get_num_threads(),
         )  # fmt: skip
         return h, gates, c
 
+    def forest_path_sums(
+        self,
+        level_sizes: Sequence[int],
+        inputs: Int64[Tensor, " n"],
+        parents: Int64[Tensor, " n"],
+        projection: Float[Tensor, "m four_H"],
+        state_weight: Float[Tensor, "four_H H"],
+        weight: Float[Tensor, "A H"],
+        bias: Float[Tensor, " A"],
+        context: Float[Tensor, " A"],
+        trees: Int64[Tensor, " n"],
+        directions: Float[Tensor, "trees H"],
+        shifts: Float64[Tensor, " trees"],
+        ends: Int64[Tensor, " n"],
+        slope_h: Float[Tensor, "k H"],
+        slope_c: Float[Tensor, "k H"],
+    ) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " n"], Float[Tensor, " n"]]:
+        """Sums of weights and of values along paths, and the ends' inner products: see layers/path_sums.py."""
+        n, (A, H) = len(inputs), weight.shape
+        sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
+        check_index(trees, min(len(directions), len(shifts)))
+        check_index(ends + 1, min(len(slope_h), len(slope_c)) + 1)  # -1: none
+        if len(trees) != n or len(ends) != n:
+            raise IndexError(f"{len(trees)} trees and {len(ends)} ends for {n} nodes")
+        weights, values = (projection.new_empty(n, dtype=torch.float64) for _ in range(2))
+        along = projection.new_zeros(n)
+        self.call(
+            "forest_path_sums", len(sizes), sizes, H, inputs, parents, projection, state_weight, A, weight, bias,
+            context, trees, directions, shifts, ends, slope_h, slope_c, weights, values, along, torch.get_num_threads(),
+        )  # fmt: skip
+        return weights, values, along
+
     def linear(
         self, x: Float[Tensor, "n D"], weight: Float[Tensor, "columns D"], bias: Float[Tensor, " columns"] | None
     ) -> Float[Tensor, "n columns"]:
         y = x.new_empty(len(x), len(weight))
-        self._call("linear", *x.shape, len(weight), x, weight, bias, y, torch.get_num_threads())
+        self.call("linear", *x.shape, len(weight), x, weight, bias, y, torch.get_num_threads())
         return y
 
     def attention_scores(
@@ -166,7 +191,7 @@ class Kernels:
         n, A = len(h), len(context)
         scores = h.new_empty(n)
         u = h.new_empty(n, A) if keep else None
-        self._call("attention_scores", n, h.shape[1], A, h, weight, bias, context, u, scores, torch.get_num_threads())
+        self.call("attention_scores", n, h.shape[1], A, h, weight, bias, context, u, scores, torch.get_num_threads())
         return scores, u
 
     def attention_scores_backward(
@@ -176,14 +201,19 @@ class Kernels:
         weight: Float[Tensor, "A H"],
         context: Float[Tensor, " A"],
         d_scores: Float[Tensor, " n"],
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "A H"], Float[Tensor, " A"]]:
-        """Gradients of h, the weight and the bias."""
+        *,
+        need_weights: bool,
+    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "A H"] | None, Float[Tensor, " A"] | None]:
+        """Gradients of h, and if they are needed of the weight and the bias."""
         (n, H), A = h.shape, len(context)
-        d_weights, dh = h.new_empty(A, self._padded_columns(H + 1)), torch.empty_like(h)
-        self._call(
+        d_weights = h.new_empty(A, self.padded_columns(H + 1)) if need_weights else None
+        dh = torch.empty_like(h)
+        self.call(
             "attention_scores_backward", n, H, A, h, u, weight, context, d_scores, d_weights, dh,
             torch.get_num_threads(),
         )  # fmt: skip
+        if d_weights is None:
+            return dh, None, None
         return dh, d_weights[:, :H].contiguous(), d_weights[:, H].contiguous()
 
     def attend(
@@ -202,7 +232,7 @@ class Kernels:
         m, H = len(offsets) - 1, h.shape[1]
         pooled = h.new_empty(m, H)
         weights = h.new_empty(len(h) if rows is None else len(rows)) if keep else None
-        self._call("attend", m, offsets, rows, H, h, scores, weights, pooled, torch.get_num_threads())
+        self.call("attend", m, offsets, rows, H, h, scores, weights, pooled, torch.get_num_threads())
         return pooled, weights
 
     def attend_backward(
@@ -217,7 +247,7 @@ class Kernels:
         m, H = d_pooled.shape
         dh, d_scores = torch.empty_like(h), torch.empty_like(weights)
         threads = torch.get_num_threads()
-        self._call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
+        self.call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
         return dh, d_scores
 
     def row_dots(
@@ -228,7 +258,7 @@ class Kernels:
         if len(a_rows) != len(b_rows):
             raise IndexError(f"{len(a_rows)} rows against {len(b_rows)}")
         dots = a.new_empty(len(a_rows))
-        self._call("row_dots", len(dots), a.shape[1], a, a_rows, b, b_rows, dots, torch.get_num_threads())
+        self.call("row_dots", len(dots), a.shape[1], a, a_rows, b, b_rows, dots, torch.get_num_threads())
         return dots
 
     def pair_attention(
@@ -245,13 +275,13 @@ class Kernels:
         check_index(backward_nodes, len(right))
         variants, A, C = len(offsets) - 1, len(context), left.shape[1] - len(context)
         logits = left.new_empty(variants, C)
-        self._call(
+        self.call(
             "pair_attention", variants, offsets, forward_nodes, backward_nodes, A, C, left, right, context, logits,
             torch.get_num_threads(),
         )  # fmt: skip
         return logits
 
-    def _call(self, name: str, *arguments: Tensor | int | None) -> None:
+    def call(self, name: str, *arguments: Tensor | int | None) -> None:
         for argument in arguments:
             if isinstance(argument, Tensor) and not argument.is_contiguous():
                 raise ValueError(f"{name} needs contiguous tensors")
@@ -272,10 +302,23 @@ def check_index(index: Int64[Tensor, " k"], size: int) -> None:
             raise IndexError(f"row numbers from {low} to {high} for {size} rows")
 
 
+def _checked_levels(
+    level_sizes: Sequence[int], inputs: Int64[Tensor, " n"], parents: Int64[Tensor, " n"], distinct: int
+) -> Int64[Tensor, " levels"]:
+    """Level sizes as a tensor, for a forest over `distinct` inputs."""
+    n, sizes = len(inputs), torch.tensor(level_sizes, dtype=torch.int64)
+    check_index(inputs, distinct)
+    roots = int(sizes[0]) if len(sizes) else 0
+    if int(sizes.sum()) != n or len(parents) != n:
+        raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
+    check_index(parents[roots:], n)
+    return sizes
+
+
 def check_offsets(offsets: Int64[Tensor, " m_plus_1"], rows: int) -> None:
     if int(offsets[0]) != 0 or int(offsets[-1]) != rows or bool((offsets.diff() < 0).any()):
         raise IndexError(f"offsets must rise from 0 to {rows}, the number of rows")
 
 
-def _sequences(packing: Packing) -> tuple[int, Tensor, Tensor, int]:
+def sequences(packing: Packing) -> tuple[int, Tensor, Tensor, int]:
     return len(packing.offsets) - 1, packing.offsets, packing.sequences, int(packing.reverse)

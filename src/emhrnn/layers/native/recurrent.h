@@ -102,8 +102,8 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
   });
 }
 
-// Gradients: d_weights (4H, D + H + 1 in whole vectors), of the weights of x, of those of h and of the bias; and where
-// they are asked for, d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0
+// Gradients, where they are asked for: d_weights (4H, D + H + 1 in whole vectors), of the weights of x, of those of h and
+// of the bias; d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0
 // in it, and dx (rows, D). Without x, D must be 0; a tensor without rows may be a null pointer, too. With `behind`
 // (2, rows, H) nothing else is asked for: the gradients of the state and the memory that each row hands to the next.
 template <class Cell>
@@ -142,7 +142,7 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
             prefetch(H, dh + next * H);
             if (x) prefetch(D, x + next * D);
           }
-          if (!behind) gradient.add(d, x ? x + row * D : nullptr, t ? h + before : nullptr);
+          if (d_weights) gradient.add(d, x ? x + row * D : nullptr, t ? h + before : nullptr);
           if (places && places[row] >= 0) copy(4 * H, d, d_projection + places[row] * 4 * H);
         }
         if (!t && !dx) break;

@@ -75,14 +75,15 @@ class _Recurrent(torch.autograd.Function):
         x, input_weight, state_weight, gates, c, h, learned_rows = ctx.saved_tensors
         d = ctx.kernels.recurrent_backward(
             ctx.cell, ctx.packing, x, input_weight, state_weight, gates, c, h, dh.contiguous(),
-            projection_rows=learned_rows, need_x=ctx.needs_input_grad[6],
+            projection_rows=learned_rows, need_x=ctx.needs_input_grad[6], need_weights=any(ctx.needs_input_grad[7:]),
         )  # fmt: skip
         d_input, d_state, d_bias, d_projection = d.input_weight, d.state_weight, d.bias, d.projection
         if ctx.cell == "gru":  # the input feeds the blocks r u n, the state r u and U_n h
             inputs = 3 * h.shape[1]
             states = 2 * h.shape[1]
-            d_input, d_bias = d_input[:inputs], d_bias[:inputs]
-            d_state = torch.cat([d_state[:states], d_state[inputs:]])
+            if d_input is not None and d_state is not None and d_bias is not None:
+                d_input, d_bias = d_input[:inputs], d_bias[:inputs]
+                d_state = torch.cat([d_state[:states], d_state[inputs:]])
             d_projection = None if d_projection is None else d_projection[:, :inputs]
         d_learned = None if d_projection is None else d_projection @ input_weight
         return None, None, None, None, None, d_learned, d.x, d_input, d_state, d_bias
@@ -114,7 +115,7 @@ class _Projected(torch.autograd.Function):
         everything = torch.arange(len(h)) if ctx.needs_input_grad[4] else None
         d = ctx.kernels.recurrent_backward(
             "lstm", ctx.packing, None, None, state_weight, gates, c, h, dh.contiguous(),
-            projection_rows=everything, need_x=False,
+            projection_rows=everything, need_x=False, need_weights=ctx.needs_input_grad[5],
         )  # fmt: skip
         d_projection = d.projection
         if d_projection is not None and rows is not None:

@@ -1,0 +1,68 @@
+r"""What attention adds up along every path of a forest LSTM, without keeping its states.
+
+    a -> b -> c        of node c:   weights w_a + w_b + w_c,        w = exp(score - shift of the tree)
+      -> d             values w_a < g, h_a > + w_b < g, h_b > + w_c < g, h_c >,       g: one direction per tree
+
+A node's sums are those of its parent and one term more, so a path costs no more than its last node. Sums are in double
+precision: no weight leaves the range of numbers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor
+
+from emhrnn.layers.attention import AttentionPool
+from emhrnn.layers.forest import forest_states
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.native import kernels_for
+from emhrnn.layers.row_dots import row_dots
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """What the states are read with: by each tree, and by each row of slopes that an end of a path may name."""
+
+    g: Float[Tensor, "trees H"]
+    shift: Float64[Tensor, " trees"]
+    slope_h: Float[Tensor, "k H"]
+    slope_c: Float[Tensor, "k H"]
+
+
+@torch.no_grad()
+def path_sums(
+    lstm: LSTM,
+    attention: AttentionPool,
+    x: Float[Tensor, "m D"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
+    trees: Int64[Tensor, " n"],
+    ends: Int64[Tensor, " n"],
+    probe: Probe,
+) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " n"], Float[Tensor, " n"]]:
+    """For every node, the sums of weights and of values from its root to it; and where ends >= 0, what its state (h, c)
+    is along that row of the slopes (zero elsewhere)."""
+    sizes = [int(size) for size in level_sizes]
+    if kernels := kernels_for(x, lstm.state_weight):
+        floats = (lstm.project(x), lstm.state_weight, attention.weight, attention.bias, attention.context)
+        return kernels.forest_path_sums(
+            sizes, inputs, parents, *(tensor.contiguous() for tensor in floats), trees, probe.g, probe.shift, ends,
+            probe.slope_h, probe.slope_c,
+        )  # fmt: skip
+    h, c = forest_states(lstm, x, inputs, parents, sizes)
+    weights = torch.exp(attention.scores(h).double() - probe.shift[trees])
+    values = weights * row_dots(h, torch.arange(len(h)), probe.g, trees)
+    end = sum(sizes[:1])
+    for size in sizes[1:]:
+        rows = slice(end, end + size)
+        for sums in (weights, values):
+            sums[rows] += sums[parents[rows]]
+        end += size
+    along = torch.zeros_like(h[:, 0])
+    some = torch.nonzero(ends >= 0).squeeze(1)
+    along[some] = row_dots(h, some, probe.slope_h, ends[some]) + row_dots(c, some, probe.slope_c, ends[some])
+    return weights, values, along

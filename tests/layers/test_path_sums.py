@@ -1,0 +1,71 @@
+"""Sums along the paths of a forest, on both back ends, against paths walked one by one."""
+
+import shutil
+
+import pytest
+import torch
+from hypothesis import given, settings
+
+from emhrnn.layers import LSTM, AttentionPool, Probe, path_sums
+from emhrnn.layers.native import kernels, native_kernels
+from tests.layers.shapes import generator_of, hidden_sizes, seeds
+from tests.layers.test_forest import forests
+from tests.oracles.recurrent import forest_states
+
+HAS_COMPILER = any(map(shutil.which, ("c++", "g++", "clang++")))
+
+
+def root(parents: list[int], node: int) -> int:
+    return node if parents[node] < 0 else root(parents, parents[node])
+
+
+@pytest.mark.parametrize("native", [False, pytest.param(True, marks=pytest.mark.skipif(not HAS_COMPILER, reason=""))])
+@settings(max_examples=20, deadline=None)
+@given(forest=forests(), hidden=hidden_sizes, seed=seeds)
+def test_equal_the_oracle(native, forest, hidden, seed) -> None:
+    sizes, parents = forest
+    n, generator = len(parents), generator_of(seed)
+    lstm, attention = LSTM(4, hidden, generator=generator), AttentionPool(hidden, 3, generator=generator)
+    x = torch.randn(5, 4, generator=generator)
+    inputs = torch.randint(5, (n,), generator=generator)
+    trees = torch.tensor([root(parents, node) for node in range(n)])
+    ends = torch.randint(-1, 4, (n,), generator=generator)
+    probe = Probe(
+        torch.randn(sizes[0], hidden, generator=generator),
+        torch.randn(sizes[0], generator=generator).double(),
+        torch.randn(4, hidden, generator=generator),
+        torch.zeros(4, hidden),
+    )
+    with native_kernels(native), torch.no_grad():
+        assert (kernels() is not None) == native
+        weights, values, along = path_sums(lstm, attention, x, inputs, torch.tensor(parents), sizes, trees, ends, probe)
+        h = forest_states(lstm, x, inputs.tolist(), parents)
+    for node in range(n):
+        weight = value = 0.0
+        at = node
+        while at >= 0:
+            score = torch.tanh(attention.weight @ h[at] + attention.bias) @ attention.context
+            w = (score.double() - probe.shift[trees[node]]).exp().item()
+            weight, value = weight + w, value + w * (probe.g[trees[node]] @ h[at]).item()
+            at = parents[at]
+        assert weights[node].item() == pytest.approx(weight, rel=1e-4)
+        assert values[node].item() == pytest.approx(value, rel=1e-3, abs=1e-4)
+        expected = (probe.slope_h[ends[node]] @ h[node]).item() if ends[node] >= 0 else 0.0
+        assert along[node].item() == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
+def test_the_memory_c_counts_too_and_back_ends_agree() -> None:
+    generator = generator_of(0)
+    lstm, attention = LSTM(4, 6, generator=generator), AttentionPool(6, 3, generator=generator)
+    x, inputs = torch.randn(3, 4, generator=generator), torch.tensor([0, 1, 2, 0])
+    rest = torch.tensor([-1, 0, 0, 1]), [1, 2, 1], torch.zeros(4, dtype=torch.int64), torch.tensor([0, 1, -1, 1])
+    slopes = torch.randn(3, 2, 6, generator=generator)
+    probe = Probe(slopes[0, :1], torch.zeros(1).double(), slopes[1], slopes[2])
+    results = []
+    for native in (False, True):
+        with native_kernels(native):
+            results.append(path_sums(lstm, attention, x, inputs, *rest, probe))
+    torch.testing.assert_close(results[1], results[0], atol=1e-5, rtol=1e-5)
+    with native_kernels(True), pytest.raises(IndexError):
+        path_sums(lstm, attention, x, inputs, *rest[:3], torch.tensor([0, 1, -1, 2]), probe)
