@@ -68,16 +68,15 @@ class HMRNN(nn.Module):
         h, x_z = multiscale_states(
             self.input(x), list(self.weights), list(self.biases), self.slope, pack(batch.word_offsets), self.wiring
         )
-        e = self._emit(torch.cat(h, dim=1))  # (words, word_size)
+        e = self._emit(h)  # (words, word_size)
         v, _ = attend(e, e.new_zeros(len(e)), torch.from_numpy(batch.word_offsets))  # equal scores: the mean
         v = dropout(v, self.dropout, generator)
-        z = (x_z[0] > 0).numpy() | batch.sentence_final
-        return Output(self.output(v), v, z=z, pi=hard_sigmoid(x_z[0], self.slope))
+        z = (x_z[:, 0] > 0).numpy() | batch.sentence_final
+        return Output(self.output(v), v, z=z, pi=hard_sigmoid(x_z[:, 0], self.slope))
 
-    def _emit(self, h: Float[Tensor, "words layers_H"]) -> Float[Tensor, "words H"]:
-        g = torch.sigmoid(self.gate(h))  # (words, layers)
-        gated = h.view(len(h), self.wiring.layers, self.wiring.size) * g.unsqueeze(2)
-        return torch.relu(self.emit(gated.flatten(1)))
+    def _emit(self, h: Float[Tensor, "words layers H"]) -> Float[Tensor, "words H"]:
+        g = torch.sigmoid(self.gate(h.flatten(1)))  # (words, layers)
+        return torch.relu(self.emit((h * g.unsqueeze(2)).flatten(1)))
 
 
 def _weight(wiring: Wiring, layer: int, gates: int, generator: torch.Generator) -> nn.Parameter:

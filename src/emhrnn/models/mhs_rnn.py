@@ -87,7 +87,7 @@ class MHSRNN(nn.Module):
         """A generator turns dropout on. With attention, alpha and beta are the weights of words and phrases in the
         one softmax of their sentence: together they sum to 1."""
         x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
-        (h1, h2), (x_z,) = multiscale_states(
+        h, x_z = multiscale_states(
             self.input(x),
             [self.word_weight.repeat(1, 2), self.phrase_weight],
             [self.phrase_bias],
@@ -95,7 +95,8 @@ class MHSRNN(nn.Module):
             pack(batch.sentence_offsets),
             self.wiring,
             forced=torch.from_numpy(batch.sentence_final),
-        )  # (words, word_size) each
+        )  # (words, 2, word_size)
+        (h1, h2), x_z = h.unbind(1), x_z.squeeze(1)
         z = (x_z > 0).numpy() | batch.sentence_final
         alpha = beta = gamma = None
         if self.word_phrase_attention is None:

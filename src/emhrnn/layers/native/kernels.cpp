@@ -6,7 +6,7 @@
 //
 // Rows are flat: sequence s is rows offsets[s] .. offsets[s + 1] - 1, and nothing is ever padded in memory.
 //
-//   attention.h   forest.h          what Python calls, in extern "C"; linear.h too
+//   attention.h   forest.h          what Python calls, in extern "C"; linear.h and multiscale.h too
 //       |         recurrent.h
 //       |         cells.h           one step of one row: LSTM, GRU
 //   activations.h, gradients.h      exp, sigmoid, tanh; gradients of weights
@@ -16,4 +16,5 @@
 #include "attention.h"
 #include "forest.h"
 #include "linear.h"
+#include "multiscale.h"
 #include "recurrent.h"
