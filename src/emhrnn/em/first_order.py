@@ -163,10 +163,16 @@ def _gains(
     ends = np.full_like(trees, -1)  # the slopes to follow from a node
     ends[last] = plan.joins
     ends[of_z] = np.arange(len(of_z))
-    arrays = plan.phrases.inputs, plan.phrases.parents, trees, ends
-    inputs, parents, *rest = map(torch.from_numpy, arrays)
     sums = path_sums(
-        model.phrase_layer, model.phrase_attention, q, inputs, parents, plan.phrases.level_sizes, *rest, expansion.probe
+        model.phrase_layer,
+        model.phrase_attention,
+        q,
+        torch.from_numpy(plan.phrases.inputs),
+        torch.from_numpy(plan.phrases.parents),
+        plan.phrases.level_sizes,
+        torch.from_numpy(trees),
+        torch.from_numpy(ends),
+        expansion.probe,
     )
     weights, values, along = (tensor.double().numpy() for tensor in sums)  # (nodes,)
     tail_value = expansion.tail_value - along[of_z]

@@ -48,10 +48,13 @@ def path_sums(
     is along that row of the slopes (zero elsewhere)."""
     sizes = [int(size) for size in level_sizes]
     if kernels := kernels_for(x, lstm.state_weight):
-        floats = (lstm.project(x), lstm.state_weight, attention.weight, attention.bias, attention.context)
+        projection = lstm.project(x)
+        weight, bias, context = (
+            tensor.contiguous() for tensor in (attention.weight, attention.bias, attention.context)
+        )
         return kernels.forest_path_sums(
-            sizes, inputs, parents, *(tensor.contiguous() for tensor in floats), trees, probe.g, probe.shift, ends,
-            probe.slope_h, probe.slope_c,
+            sizes, inputs, parents, projection, lstm.state_weight.contiguous(), weight, bias, context,
+            trees, probe.g, probe.shift, ends, probe.slope_h, probe.slope_c,
         )  # fmt: skip
     h, c = forest_states(lstm, x, inputs, parents, sizes)
     weights = torch.exp(attention.scores(h).double() - probe.shift[trees])
