@@ -20,6 +20,7 @@ from emhrnn.products.cli.explain import explain
 from emhrnn.products.cli.export import export
 from emhrnn.products.cli.info import info
 from emhrnn.products.cli.models import models
+from emhrnn.products.cli.plot import plot
 from emhrnn.products.cli.predict import predict
 from emhrnn.products.cli.prepare import prepare
 from emhrnn.products.cli.printing import complain
@@ -69,6 +70,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (serve, "Open the viewer: paste a document, see why."),
     (info, "Describe a run, a corpus or data."),
     (compare, "Compare systems, with error bars."),
+    (plot, "Draw the history of runs."),
     (models, "List every system that can be trained."),
     (simulate, "Recover known phrase ends from labels: the paper's simulation."),
 )
