@@ -8,15 +8,26 @@ from pathlib import Path
 
 from emhrnn.errors import DataError, TrainingError
 from emhrnn.files import write_text
-from emhrnn.training import checkpointing
+from emhrnn.training import checkpointing, tensorboard
 from emhrnn.training.job import name_of_job, restarted
 from emhrnn.training.lock import LOCK, check_unlocked, locked
-from emhrnn.training.run import CONFIG, ENCODER, HISTORY, IDS, METRICS, VOCABULARY, WEIGHTS, is_run, read_description
+from emhrnn.training.run import (
+    CARD,
+    CONFIG,
+    ENCODER,
+    HISTORY,
+    IDS,
+    METRICS,
+    VOCABULARY,
+    WEIGHTS,
+    is_run,
+    read_description,
+)
 
 BAD_BATCH = "bad-batch.safetensors"
 MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
-FILES = {CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS, BAD_BATCH, MARK, LOCK}
-NAMES = FILES | {ENCODER, checkpointing.FOLDER, "corpus"}
+FILES = {CONFIG, WEIGHTS, VOCABULARY, IDS, HISTORY, METRICS, CARD, BAD_BATCH, MARK, LOCK}
+NAMES = FILES | {ENCODER, tensorboard.FOLDER, checkpointing.FOLDER, "corpus"}
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """A run folder: a trained model with all that is needed to use it, and how it came to be.
 
 config.json          format version, settings, classes, seed, versions, checksums of the data
-model.safetensors    weights of the best epoch
+model.safetensors    weights of the best epoch, and the temperature of its probabilities
 vocabulary.txt       one word a line, line number = word id
 ids.json             names of users and products, where the model reads them
 encoder/             configuration and tokenizer of a pretrained encoder, where the model has one
 history.jsonl        one JSON object per epoch
+card.md              the model card, for people; written when training is done
 metrics.json         scores of the best epoch on the validation data; there when training is done
 checkpoint/          to go on from; not needed to use the model
 corpus/              the data as word ids, where it was not given so
@@ -36,7 +37,7 @@ from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
 
 FORMAT = 1
-CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS = (
+CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
     "config.json",
     "model.safetensors",
     "vocabulary.txt",
@@ -44,6 +45,7 @@ CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS = (
     "encoder",
     "history.jsonl",
     "metrics.json",
+    "card.md",
 )
 
 

@@ -4,6 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import numpy as np
 
 from emhrnn.corpus import Corpus, is_corpus
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.files import write_json
+from emhrnn.files import write_json, write_text
 from emhrnn.models.pretrained import check_source
 from emhrnn.models.segmentation import rule
 from emhrnn.models.table import MODELS
 from emhrnn.text import UNK, Vectors
+from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
 from emhrnn.training.config import Config
 from emhrnn.training.data import Named, check_ids, checksum, embedding_table, other_corpus, training_corpus
@@ -24,7 +26,7 @@ from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
 from emhrnn.training.job import ALONE, Job, name_of_job
 from emhrnn.training.loop import Step
-from emhrnn.training.run import METRICS, Run, describe, fixed_settings, identity, new_run
+from emhrnn.training.run import CARD, METRICS, Run, describe, fixed_settings, identity, new_run
 from emhrnn.training.state import Purpose, numpy_generator
 
 TRAIN, VALID = Path("corpus", "train"), Path("corpus", "valid")  # in the run folder
@@ -127,7 +129,17 @@ def _described(named: Named, corpus: Corpus, own: Path | None) -> dict[str, Any]
         "corpus": place,  # relative to the run; none: split off the training data
         "documents": len(corpus),
         "words": int(corpus.lengths.sum()),
+        "classes": class_counts(corpus),
     }
+
+
+def class_counts(corpus: Corpus) -> dict[str, int]:
+    """Documents of each class."""
+    if corpus.labels is None:
+        return {}
+    several = corpus.labels.ndim == 2
+    counts = (corpus.labels > 0.5).sum(axis=0) if several else np.bincount(corpus.labels, minlength=len(corpus.classes))
+    return dict(zip(corpus.classes, counts.tolist(), strict=True))
 
 
 def check_settings(config: Config, vectors: Vectors | None = None) -> None:
@@ -151,18 +163,19 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
 
 
 def write_metrics(folder: Path, fitted: Result) -> None:
-    """Scores of the best epoch, and what training took. The last file of a run: it says that training is done."""
-    write_json(
-        folder / METRICS,
-        {
-            "best_epoch": fitted.best.epoch,
-            "epochs": len(fitted.epochs),
-            "seconds": sum(epoch.seconds for epoch in fitted.epochs),
-            "words_per_second": float(np.median([epoch.words_per_second for epoch in fitted.epochs])),
-            "valid": fitted.scores.to_dict(),
-            "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
-        },
-    )
+    """Scores of the best epoch, and what training took; and the model card. The metrics are the last file of a run:
+    they say that training is done."""
+    metrics = {
+        "best_epoch": fitted.best.epoch,
+        "epochs": len(fitted.epochs),
+        "seconds": sum(epoch.seconds for epoch in fitted.epochs),
+        "words_per_second": float(np.median([epoch.words_per_second for epoch in fitted.epochs])),
+        "finished": datetime.now(UTC).date().isoformat(),
+        "valid": fitted.scores.to_dict(),
+        "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
+    }
+    write_text(folder / CARD, markdown(card_of(folder, metrics)))
+    write_json(folder / METRICS, metrics)
 
 
 def _corpora(

@@ -13,6 +13,7 @@ def info(
         Path,
         typer.Argument(help="A run folder, a prepared corpus, or data.", metavar="PATH", show_default=False),
     ],
+    card: Annotated[bool, typer.Option("--card", help="Print the model card of a run, as Markdown.")] = False,
     json: Json = False,
 ) -> None:
     """Describe a run, a prepared corpus, or data: its format, its columns and its first text.
@@ -20,6 +21,7 @@ def info(
     \b
     Examples:
       emhrnn info run
+      emhrnn info run --card > card.md
       emhrnn info reviews.csv
     """
     from emhrnn.corpus import is_corpus
@@ -30,7 +32,12 @@ def info(
     facts: dict[str, Any]
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder, a prepared corpus or data")
-    if is_corpus(path):
+    if card:
+        from emhrnn.training.card import card_of, markdown
+
+        of_run = card_of(path)
+        facts, text = {"kind": "card", **of_run.to_dict()}, markdown(of_run).rstrip()
+    elif is_corpus(path):
         from emhrnn.corpus import Corpus
 
         report = Corpus.open(path).report

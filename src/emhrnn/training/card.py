@@ -1,0 +1,260 @@
+"""The model card: what a run is, what it was made from, how good it is, and what it is not for. Data first
+(`card_of`), Markdown second (`markdown`)."""
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from emhrnn.errors import CheckpointError
+from emhrnn.training import history
+from emhrnn.training.config import Config
+from emhrnn.training.run import HISTORY, METRICS, read_description
+
+LIMITS = (
+    "It knows the classes above and no other: a text that belongs to none of them gets one all the same.",
+    "The scores hold for texts like those it was trained on. The validation data picked the best epoch and the "
+    "temperature, so they flatter the model a little: score it on data it has never seen (`emhrnn evaluate`).",
+    "It repeats what is in its training data, prejudice included. It is not to decide alone about people: about "
+    "work, credit, health, education or law.",
+    "Probabilities are calibrated on average over texts like the validation data, not for each class or each text.",
+)
+PHRASE_LIMITS = (
+    "An explanation shows the weights of the model's own attention: where it looked. It is evidence about the model, "
+    "not a reason that holds in the world, and not a cause: other words might have led to the same class.",
+    "Phrases serve the label. They need not be phrases of grammar.",
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Training or validation data."""
+
+    name: str
+    source: str
+    documents: int
+    words: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """`documents` are those of the training data; None where they were not counted."""
+
+    name: str
+    documents: int | None
+    share: float | None
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True)
+class Card:
+    name: str
+    model: str
+    parameters: int
+    multi_label: bool
+    data: list[Part]
+    classes: list[ClassRow]
+    valid: dict[str, Any]  # as in metrics.json
+    calibration: dict[str, Any] | None  # as in metrics.json
+    boundary_rate: float | None
+    settings: dict[str, Any]  # those that are not the default
+    versions: dict[str, str]
+    seed: int
+    command: str
+    best_epoch: int
+    epochs: int
+    seconds: float
+    finished: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def card_of(folder: Path, metrics: dict[str, Any] | None = None) -> Card:
+    """From the files of a run folder; its metrics may be given before they are written.
+
+    Raises:
+        CheckpointError: the folder is no run, or training has not finished.
+    """
+    description = read_description(folder)
+    if metrics is None and not (folder / METRICS).is_file():
+        raise CheckpointError(f"{folder} has no scores yet; finish training it first: --resume")
+    try:
+        if metrics is None:
+            metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+        return _card(folder, description, metrics)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{folder}: its description is corrupt ({error}); copy the run again") from None
+
+
+def _card(folder: Path, description: dict[str, Any], metrics: dict[str, Any]) -> Card:
+    config, valid = description["config"], metrics["valid"]
+    best = [epoch for epoch in history.read(folder / HISTORY) if epoch.epoch == metrics["best_epoch"]]
+    return Card(
+        name=folder.resolve().name,
+        model=config["model"]["name"],
+        parameters=description["parameters"],
+        multi_label=description["multi_label"],
+        data=[
+            Part(name, Path(part["source"]).name, part["documents"], part["words"], part["sha256"])
+            for name, part in description.get("data", {}).items()
+        ],
+        classes=_classes(description, valid),
+        valid=valid,
+        calibration=metrics.get("calibration"),
+        boundary_rate=best[0].boundaries.get("boundary_rate") if best else None,
+        settings=_changed(config),
+        versions=description["versions"],
+        seed=config["training"]["seed"],
+        command=_command(description.get("command", "")),
+        best_epoch=metrics["best_epoch"] + 1,
+        epochs=metrics["epochs"],
+        seconds=metrics["seconds"],
+        finished=metrics.get("finished", ""),
+    )
+
+
+def _classes(description: dict[str, Any], valid: dict[str, Any]) -> list[ClassRow]:
+    train = description.get("data", {}).get("train", {})
+    counts, total = train.get("classes", {}), train.get("documents", 0)
+    return [
+        ClassRow(
+            name, counts.get(name), counts[name] / total if name in counts and total else None,
+            scores["precision"], scores["recall"], scores["f1"],
+        )
+        for name, scores in valid["classes"].items()
+    ]  # fmt: skip
+
+
+def _changed(config: dict[str, Any]) -> dict[str, Any]:
+    default = Config().model_dump()
+    return {
+        f"{section}.{name}": value
+        for section, values in config.items()
+        for name, value in values.items()
+        if value != default.get(section, {}).get(name)
+    }
+
+
+def _command(command: str) -> str:
+    """Without the place of the program, which says nothing about the model."""
+    words = shlex.split(command)
+    if not words:
+        return ""
+    program = Path(words[0]).name
+    return shlex.join(["emhrnn" if program == "__main__.py" else program, *words[1:]])
+
+
+def markdown(card: Card) -> str:
+    parts = [
+        f"# Model card: {escaped(card.name)}",
+        f"A classifier of documents into {len(card.classes)} classes"
+        + (", several of which may hold at once" if card.multi_label else "")
+        + f": {escaped(card.model)}"
+        + (f" with {card.parameters:,} parameters" if card.parameters else "")  # models fitted at once count none
+        + ", made by emhrnn"
+        + (f" on {card.finished}." if card.finished else "."),
+        "## Training data",
+        _data(card),
+        "## Scores on validation data",
+        _scores(card),
+        "## Calibration",
+        _calibration(card),
+    ]
+    phrased = bool(card.valid.get("phrases"))
+    if phrased:
+        parts += ["## Phrases", _phrases(card)]
+    parts += ["## How it was made", _making(card)]
+    parts += ["## Limits", "\n".join(f"- {limit}" for limit in LIMITS + (PHRASE_LIMITS if phrased else ()))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _data(card: Card) -> str:
+    if not card.data:
+        return "Texts given in memory; nothing is known of their source."
+    rows = [[p.name, escaped(p.source), f"{p.documents:,}", f"{p.words:,}", f"`{p.sha256}`"] for p in card.data]
+    return _table(["part", "source", "documents", "words", "SHA-256 of the source"], rows)
+
+
+def _scores(card: Card) -> str:
+    valid = card.valid
+    said = (
+        f"{valid['documents']:,} documents; epoch {card.best_epoch} of {card.epochs}, picked on them: accuracy "
+        f"{valid['accuracy']:.4f}, macro-F1 {valid['macro_f1']:.4f}, loss {valid['loss']:.4f} nats per document."
+    )
+    rows = [
+        [
+            escaped(row.name),
+            "" if row.documents is None else f"{row.documents:,}",
+            "" if row.share is None else _percent(row.share),
+            *map(_percent, (row.precision, row.recall, row.f1)),
+        ]
+        for row in card.classes
+    ]
+    return f"{said}\n\n" + _table(["class", "in training", "share", "precision", "recall", "F1"], rows)
+
+
+def _calibration(card: Card) -> str:
+    fitted = card.calibration
+    if fitted is None:
+        return "Probabilities are the model's own; no temperature was fitted."
+    said = (
+        f"Temperature {fitted['temperature']:.3f}, fitted on {fitted['documents']:,} validation documents"
+        + (f" ({fitted['remark']})" if fitted["remark"] else "")
+        + f". Expected calibration error in {len(fitted['after'])} bins: {fitted['ece_before']:.4f} before, "
+        f"{fitted['ece_after']:.4f} after, on the same documents."
+    )
+    rows = [
+        [f"{b['low']:.2f} to {b['high']:.2f}", f"{b['predictions']:,}", _percent(b["confidence"]), _percent(b["right"])]
+        for b in fitted["after"]
+        if b["predictions"]
+    ]
+    return f"{said}\n\n" + _table(["confidence", "predictions", "mean confidence", "right"], rows)
+
+
+def _phrases(card: Card) -> str:
+    phrases = card.valid["phrases"]
+    rate = "" if card.boundary_rate is None else f" Boundary rate in training {card.boundary_rate:.3f}."
+    return (
+        f"{phrases['mean']:.2f} words on average, {phrases['shortest']} to {phrases['longest']}, in "
+        f"{phrases['phrases']:,} phrases of the validation data.{rate}"
+    )
+
+
+def _making(card: Card) -> str:
+    settings = "\n".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in card.settings.items())
+    lines = [
+        f"Seed {card.seed}, {card.seconds:.0f} s; "
+        + ", ".join(f"{name} {version}" for name, version in card.versions.items())
+        + ".",
+        *([_fenced(card.command)] if card.command else []),
+        "Settings that differ from the default:" if settings else "All settings are the default.",
+        *([_fenced(settings)] if settings else []),
+    ]
+    return "\n\n".join(lines)
+
+
+def escaped(text: str) -> str:
+    """As Markdown that shows the text itself, in a line and in a table's cell."""
+    plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return re.sub(r"([\\`*_\[\]<>|~&$!#])", r"\\\1", plain) or "(empty)"
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
