@@ -22,7 +22,7 @@ def epoch(number: int, accuracy: float, *, best: bool) -> Epoch:
 
 
 def step(number: int, batch: int, *, seconds: float = 2.0) -> Step:
-    return Step(number, batch, 10, 0.7, 0.001, 100, 4, seconds, 0.0, {"boundary_rate": 0.2})
+    return Step(10 * number + batch, number, batch, 10, 0.7, 0.001, 100, 4, seconds, 0.0, {"boundary_rate": 0.2})
 
 
 def terminal(width: int = 100) -> Console:

@@ -1,9 +1,10 @@
 """`emhrnn.train`: a classifier from labelled documents, in one call. The command line only parses and calls this."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from emhrnn.corpus import Columns, is_corpus
 from emhrnn.errors import ConfigError, DataError
@@ -13,11 +14,21 @@ from emhrnn.training.config import Config, make_config, validated
 from emhrnn.training.data import Named
 from emhrnn.training.fit import Result
 from emhrnn.training.folder import begun_by_this_job
+from emhrnn.training.history import Epoch
 from emhrnn.training.job import joined
+from emhrnn.training.loop import Step
 from emhrnn.training.resume import follow
 from emhrnn.training.resume import resume as resume_run
 from emhrnn.training.run import is_run
+from emhrnn.training.tensorboard import FOLDER, TensorBoard
 from emhrnn.training.train import train as train_run
+
+
+class Hooks(TypedDict, total=False):
+    """What is called as training goes on."""
+
+    on_epoch: Callable[[Epoch], None]
+    on_step: Callable[[Step], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +57,7 @@ def train(
     format: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    tensorboard: bool = False,
     progress: bool = True,
     say: Callable[[str], None] = print,
 ) -> Trained:
@@ -66,7 +78,8 @@ def train(
             `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started again
             go on with the run that they had begun in any case.
         say: takes what there is to tell about damaged checkpoints.
-        progress: a bar and a line per epoch on stderr.
+        tensorboard: write the numbers of training to RUN/tensorboard, too (needs the extra).
+        progress: a live view in a terminal, else a line per epoch, on stderr.
 
     Raises:
         EmhrnnError: the data, a setting or `out` cannot be used; the message says what to do.
@@ -93,12 +106,13 @@ def train(
         valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
     named = None if data is None else Named(path=Path(data), format=format, columns=weighted, split=split)
     chosen = config or with_settings(make_config(), settings or {})
-    with joined() as job:
+    with joined() as job, TensorBoard(Path(out) / FOLDER) if tensorboard else nullcontext() as board:
+        hooks = Hooks() if board is None else Hooks(on_epoch=board.epoch, on_step=board.step)
         if not job.first:
             trained = follow(Path(out), job)
         elif going_on or named is None:
             trained = resume_run(
-                Path(out), data=named, valid=valid_data, config=chosen, progress=progress, say=say, job=job
+                Path(out), data=named, valid=valid_data, config=chosen, progress=progress, say=say, job=job, **hooks
             )  # fmt: skip
         else:
             file = None if vectors is None or isinstance(vectors, Vectors) else Path(vectors)
@@ -112,6 +126,7 @@ def train(
                 overwrite=overwrite,
                 progress=progress,
                 job=job,
+                **hooks,
             )
     return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
 

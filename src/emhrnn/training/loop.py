@@ -26,6 +26,7 @@ from emhrnn.training.state import Position, Purpose, numpy_generator
 class Step:
     """One batch done."""
 
+    number: int  # of steps before it, since the start
     epoch: int
     batch: int
     batches: int  # in this epoch
@@ -84,6 +85,7 @@ def steps(
                 raise TrainingError(_not_finite(norm, position, batch, save_bad_batch))
             optimizer.step()
             done = Step(
+                number=position.step,
                 epoch=position.epoch,
                 batch=position.batch,
                 batches=len(order),

@@ -75,6 +75,9 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run at --out; all else may be left out, or be the same.")
     ] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write RUN/tensorboard, too; needs pip install 'emhrnn[tensorboard]'.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -115,7 +118,7 @@ def train(
             trained = train_run(
                 data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
                 text_column=text_column, label_column=label_column, weight_column=weight_column, format=format,
-                overwrite=overwrite, resume=resume, progress=not quiet, say=complain,
+                overwrite=overwrite, resume=resume, tensorboard=tensorboard, progress=not quiet, say=complain,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None
