@@ -3,8 +3,9 @@
     python -m benchmarks.scoring [--quick] [--json]
 
 Every candidate gets two processes of one thread, and is timed when its model is loaded and warm. Text is film reviews
-where ../shared/data has them, else generated from a seed; labels and weights are random, which changes no time. With
---json the last line is one JSON object:
+where ../shared/data has them, else generated from a seed; labels and weights are random, which changes no time. Needs
+both cores idle: rates are wall time, and a ratio over `bare` above 1 means that other work disturbed it. Ray hands over
+parts that it has scored ahead, which flatters it in short runs. With --json the last line is one JSON object:
 
     local_docs_s, ray_docs_s       `emhrnn predict` from file to file, by worker processes and on Ray
     local_over_bare, ray_over_bare the same over the bare forward pass on word ids in memory: must be 0.8 for local
