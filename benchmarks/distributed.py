@@ -3,9 +3,9 @@
     python -m benchmarks.distributed [--quick] [--json]
 
 starts torchrun with two processes, which take turns: the first alone while the other waits, then both on the same
-batches (strong scaling), then both on batches of twice the words (weak scaling); so a slow patch of the machine hits all
-three. An efficiency of 1 is twice the words per second. The clock is wall time: it needs two idle cores. `warm_up` is a
-step with given phrase ends, `em` one with the E-step.
+batches (strong scaling), then both on batches of twice the words (weak scaling); so a slow patch of the machine hits
+all three. An efficiency of 1 is twice the words per second. The clock is wall time: it needs two idle cores. `warm_up`
+is a step with given phrase ends, `em` one with the E-step.
 
     em_alone_words_per_second    of one process
     em_strong_efficiency         words/s of two processes / (2 * words/s of one), same batches

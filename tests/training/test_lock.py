@@ -42,7 +42,7 @@ def test_a_folder_is_locked_once(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_away(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file or directory; make it writable"), locked(tmp_path / "missing"):
+    with pytest.raises(DataError, match="No such file or directory; put that right"), locked(tmp_path / "missing"):
         pass
 
 

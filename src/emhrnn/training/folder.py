@@ -3,7 +3,7 @@
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from emhrnn.errors import DataError, TrainingError
@@ -61,6 +61,9 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
         write_text(out / MARK, "emhrnn train is at work here, or was stopped.\n")
     except OSError as error:
+        if not empty and (old is None or old.exists()):
+            with suppress(OSError):
+                _put_back(out, old, empty=False)
         raise DataError(f"cannot write to {out}: {error.strerror}; give another folder") from None
     try:
         with locked(out):

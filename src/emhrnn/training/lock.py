@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from emhrnn.errors import DataError
 
@@ -23,12 +22,15 @@ def locked(folder: Path) -> Iterator[None]:
     DataError: another process has it, or the folder cannot be written to.
     """
     path = folder / LOCK
-    file = _take(path)
+    try:
+        descriptor = _take(path)
+    except OSError as error:
+        raise DataError(f"cannot write to {folder}: {error.strerror}; put that right, or give another folder") from None
     try:
         yield
     finally:
         path.unlink(missing_ok=True)  # while we have it, so that nobody's but ours goes
-        file.close()
+        os.close(descriptor)
 
 
 def check_unlocked(folder: Path) -> None:
@@ -38,30 +40,26 @@ def check_unlocked(folder: Path) -> None:
             pass
 
 
-def _take(path: Path) -> IO[str]:
+def _take(path: Path) -> int:
     while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            file = path.open("a+", encoding="utf-8")
-        except OSError as error:
-            raise DataError(
-                f"cannot write to {path.parent}: {error.strerror}; make it writable, or give another folder"
-            ) from None
-        if not _has(file):
-            file.seek(0)
-            holder = file.read().strip() or "another process"
-            file.close()
-            raise DataError(f"{holder} is training into {path.parent}; wait for it, or give another folder")
-        if _is_at(path, file):  # else who had it has removed it since we opened it
-            file.truncate(0)
-            file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-            file.flush()
-            return file
-        file.close()
+            if not _has(descriptor):
+                holder = os.read(descriptor, 200).decode(errors="replace").strip() or "another process"
+                raise DataError(f"{holder} is training into {path.parent}; wait for it, or give another folder")
+            if _is_at(path, descriptor):  # else who had it has removed it since we opened it
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
-def _has(file: IO[str]) -> bool:
+def _has(descriptor: int) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except (OSError, AttributeError):  # a file system, or a system, without locks
@@ -69,8 +67,8 @@ def _has(file: IO[str]) -> bool:
     return True
 
 
-def _is_at(path: Path, file: IO[str]) -> bool:
+def _is_at(path: Path, descriptor: int) -> bool:
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
         return False
