@@ -22,7 +22,7 @@ lint: install
 	$(BIN)/lint-imports --no-cache
 
 bench: install
-	for name in text lstm train_step estep scoring; do $(BIN)/python -m benchmarks.$$name --quick; done
+	for name in text lstm train_step estep multiscale scoring; do $(BIN)/python -m benchmarks.$$name --quick; done
 
 clean:
 	rm -rf .venv demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
