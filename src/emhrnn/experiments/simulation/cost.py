@@ -29,7 +29,7 @@ from emhrnn.models.output import log_likelihood
 
 BLOCK_LENGTHS = tuple(range(1, 9))
 DOCUMENT_LENGTHS = tuple(range(10, 41, 5))
-LARGEST = 1 << 22  # configurations of one measurement: documents are as many as fit, at least one
+LARGEST = 1 << 20  # configurations of one measurement: documents are as many as fit, at least one
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ class Sizes:
     rounds: int = 50  # of EM where theta is known
     joint: Schedule = field(default_factory=Schedule)  # of EM where nothing is
     detector: DetectorSchedule = field(default_factory=DetectorSchedule)
-    timed: int = 200  # documents of a measurement of time
+    timed: int = 50  # documents of a measurement of time
 
     @classmethod
     def quick(cls) -> "Sizes":
