@@ -1,10 +1,11 @@
 """The whole simulation in small, as a user runs it: table, figures, resumption, and what it says to mistakes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.experiments.simulation.run import Plan, simulate
 from emhrnn.experiments.simulation.sizes import Sizes
 from emhrnn.experiments.simulation.table import Table, make_allowed, make_row
@@ -45,12 +46,20 @@ def test_a_change_of_one_kind_of_learning_leaves_the_jobs_of_others_done():
 def test_runs_writes_and_does_nothing_twice(tmp_path):
     plan = Plan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY, cost=False)
     lines = []
+    report = lambda plan: simulate(  # noqa: E731
+        replace(plan, report_only=True), tmp_path / "so-far", tmp_path / "jobs", command="emhrnn", processes=1
+    )
     run = lambda: simulate(  # noqa: E731
         plan, tmp_path, tmp_path / "jobs", command="emhrnn simulate", processes=1, progress=False, say=lines.append
     )
+    with pytest.raises(TrainingError, match="no job of the simulation came to its end"):
+        report(plan)
     first = run()
     assert len(lines) == 2  # the method and the oracle
     assert run().to_dict() == first.to_dict()
+    more = report(replace(plan, seeds=3)).to_dict()
+    assert more["unfinished"].startswith("4 of 6 jobs")
+    assert more["rows"] == first.to_dict()["rows"]
     assert len(lines) == 2
     (row,) = json.loads((tmp_path / "table1.json").read_text())["rows"]
     assert {"reading", "method", "train", "test", "test_sd", "seeds"} <= row.keys()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.experiments.jobs import Job, Outcome, run_jobs
+from emhrnn.experiments.jobs import Job, Outcome, read_record, run_jobs
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.experiments.simulation.cost import cost_job
 from emhrnn.experiments.simulation.figures import check_plots, draw_cost, draw_recovery
@@ -34,6 +34,7 @@ class Plan:
     sizes: Sizes = field(default_factory=Sizes)
     cost: bool = True
     figures: bool = True
+    report_only: bool = False  # run nothing: the table of what is done so far
 
     def __post_init__(self) -> None:
         for what, given, known in (("reading", self.readings, READINGS), ("method", self.methods, METHODS)):
@@ -57,13 +58,16 @@ def simulate(
     if plan.figures:
         check_plots()
     jobs = _jobs(plan)
-    outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
+    if plan.report_only:
+        outcomes = [_so_far(jobs_folder, job) for job in jobs]
+    else:
+        outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
     table, points = _gather(plan, jobs, outcomes, command)
     write_json(out / "table1.json", table.to_dict())
     write_text(out / "table1.md", table.to_markdown())
     if plan.figures:
         draw_recovery(table, points, out / "table1-recovery.svg")
-    if plan.cost:
+    if plan.cost and not (plan.report_only and read_record(jobs_folder / "cost", "cost") is None):
         _cost(plan, out, jobs_folder / "cost", progress=progress, say=say)
     return table
 
@@ -83,6 +87,13 @@ def _jobs(plan: Plan) -> list[Job]:
     ]
 
 
+def _so_far(folder: Path, job: Job) -> Outcome:
+    record = read_record(folder, job.name)
+    if record is None or record["state"] != "done" or record["arguments"] != job.arguments:
+        return Outcome(job.name, None)
+    return Outcome(job.name, record["result"], None, record["seconds"])
+
+
 def _gather(
     plan: Plan, jobs: Sequence[Job], outcomes: Sequence[Outcome], command: str
 ) -> tuple[Table, dict[tuple[str, str], list[Any]]]:
@@ -92,7 +103,9 @@ def _gather(
             found.setdefault((job.arguments["reading"], job.arguments["method"]), []).append(outcome.result)
     failures = [f"{outcome.name}: {outcome.error}" for outcome in outcomes if outcome.error is not None]
     if not found:
-        raise TrainingError(f"no job of the simulation came to its end; the first: {failures[0]}")
+        raise TrainingError(
+            f"no job of the simulation came to its end{'; the first: ' + failures[0] if failures else ''}"
+        )
     rows = [
         make_row(reading, method, found[reading, method])
         for reading in plan.readings
@@ -100,9 +113,11 @@ def _gather(
         if (reading, method) in found
     ]
     allowed = [make_allowed(reading, found[reading, ORACLE]) for reading in plan.readings if (reading, ORACLE) in found]
+    waiting = sum(outcome.result is None and outcome.error is None for outcome in outcomes)
     header = {
         "command": command,
         "commit": commit(),
+        **({"unfinished": f"{waiting} of {len(jobs)} jobs; rows say how many seeds they have"} if waiting else {}),
         "seeds": f"{plan.seeds} ({FIRST_SEED} to {FIRST_SEED + plan.seeds - 1})",
         "machine": machine(),
         "documents": f"{plan.sizes.train:,} to learn from, {plan.sizes.test:,} to test on",

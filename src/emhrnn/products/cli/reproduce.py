@@ -29,6 +29,9 @@ def table1(
             "--work", help="Folder for what is done so far.", metavar="FOLDER", show_default="runs/table1[-quick]"
         ),
     ] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing: write the table of what is done so far.")
+    ] = False,
     processes: Processes = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -41,10 +44,10 @@ def table1(
     from emhrnn.experiments.simulation.run import Plan
     from emhrnn.experiments.simulation.sizes import Sizes
 
-    plan = Plan(seeds=seeds, sizes=Sizes.quick() if quick else Sizes())
+    plan = Plan(seeds=seeds, sizes=Sizes.quick() if quick else Sizes(), report_only=report_only)
     work = work or Path("runs/table1-quick" if quick else "runs/table1")
     out = out or (work if quick else Path("results"))  # a quick table must not replace the real one
-    command = f"emhrnn reproduce table1 --seeds {seeds}{' --quick' * quick}"
+    command = f"emhrnn reproduce table1 --seeds {seeds}{' --quick' * quick}{' --report-only' * report_only}"
     run_simulation(plan, out, work, command=command, processes=processes, json=json, quiet=quiet)
 
 
