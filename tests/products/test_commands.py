@@ -51,7 +51,8 @@ def test_train_evaluate_predict_explain_info(cli: Cli, tmp_path: Path) -> None:
     assert trained.err == ""
     assert trained.json["run"] == str(run)
     assert {path.name for path in run.iterdir()} == {
-        "checkpoint", "config.json", "corpus", "history.jsonl", "metrics.json", "model.safetensors", "vocabulary.txt",
+        "card.md", "checkpoint", "config.json", "corpus", "history.jsonl", "metrics.json", "model.safetensors",
+        "vocabulary.txt",
     }  # fmt: skip
     scores = cli.ok("evaluate", run, data, "--json").json
     assert scores["documents"] == 24
