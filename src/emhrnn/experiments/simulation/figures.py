@@ -48,7 +48,9 @@ def draw_recovery(table: Table, points: Points, path: Path) -> None:
         axis.set_xscale("log")
     axes[0][0].set_ylabel("indicators recovered on test documents, %")
     axes[0][0].set_ylim(45, 101)
-    axes[0][-1].legend(fontsize=7, loc="lower right", title="ticks at the right: the paper", title_fontsize=7)
+    handles = {label: line for axis in axes[0] for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    title = "ticks at the far right: the paper" if "vocabulary" in readings else None
+    axes[0][0].legend(handles.values(), handles, fontsize=7, loc="best", title=title, title_fontsize=7)
     _save(figure, path)
 
 
