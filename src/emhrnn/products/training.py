@@ -106,7 +106,7 @@ def train(
         valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
     named = None if data is None else Named(path=Path(data), format=format, columns=weighted, split=split)
     chosen = config or with_settings(make_config(), settings or {})
-    with joined() as job, TensorBoard(Path(out) / FOLDER) if tensorboard else nullcontext() as board:
+    with joined() as job, TensorBoard(Path(out) / FOLDER) if tensorboard and job.first else nullcontext() as board:
         hooks = Hooks() if board is None else Hooks(on_epoch=board.epoch, on_step=board.step)
         if not job.first:
             trained = follow(Path(out), job)
