@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.products.commands import TINY, Cli, write_reviews
+from tests.products.commands import TINY, Cli, write_reviews, write_rows
 
 
 @pytest.fixture
@@ -51,7 +51,16 @@ def test_config_files(cli: Cli, data: Path, tmp_path: Path) -> None:
         assert told in result.err
     (tmp_path / "a.toml").write_text("[training]\nseed = 3\n")
     cli.ok("train", data, "--out", tmp_path / "run", "--config", tmp_path / "a.toml", "--quiet", *TINY)
-    assert "seed        3" in cli.ok("info", tmp_path / "run").out
+    assert "seed 3" in " ".join(cli.ok("info", tmp_path / "run").out.split())
+
+
+def test_exact_em_on_long_documents_is_refused_before_the_warm_up(cli: Cli, tmp_path: Path) -> None:
+    long = " ".join(["soup"] * 30)
+    data = write_rows(tmp_path / "long.csv", [(f"{long} {n}", "good") for n in range(9)] + [("Bad soup.", "bad")] * 9)
+    told = cli.train_error(data, "--estep", "exact", "--set", "em.warmup_epochs=1")
+    assert "30 free positions; at most 20" in told
+    assert "document in row" in told
+    assert "use --estep local" in told
 
 
 def test_vectors(cli: Cli, data: Path, tmp_path: Path) -> None:

@@ -159,6 +159,12 @@ class Corpus:
         lengths: np.ndarray = self._store.lengths[self._rows]
         return lengths
 
+    @property
+    def sentence_counts(self) -> Int64[np.ndarray, " documents"]:
+        """Sentences of each document."""
+        counts: np.ndarray = self._store.sentence_counts[self._rows]
+        return counts
+
     @cached_property
     def labels(self) -> Int64[np.ndarray, " documents"] | Float32[np.ndarray, "documents classes"] | None:
         """Class ids; for multi-label data 0 and 1 per class; None without labels."""

@@ -6,10 +6,12 @@ A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.em.blocks import exact_blocks
 from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.em_hrnn_levels import EMHRNNLevels
@@ -83,9 +85,17 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
     label_loss = LabelLoss(weights, config.training.label_smoothing)
     if isinstance(model, EMHRNN):
         seed = config.training.seed
+        if model.rule is None and config.em.estep == "exact":
+            _check_exact(corpus, config.em.exact_limit)
         return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job)
     if isinstance(model, EMHRNNLevels):
         if job.size > 1:
             raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
         return LevelsObjective(model, config, label_loss, corpus)
     return PlainObjective(model, label_loss, config.training.seed, job)
+
+
+def _check_exact(corpus: Corpus, limit: int) -> None:
+    """Raise a DataError for a document that cannot be enumerated now, not after the warm-up."""
+    most_free = int(np.argmax(corpus.lengths - corpus.sentence_counts))
+    exact_blocks(corpus.batch(np.array([most_free])), limit)
