@@ -110,7 +110,7 @@ def predict(probabilities: Float[np.ndarray, " classes"], classes: tuple[str, ..
     if len(probabilities) != len(classes):
         raise DataError(f"{len(probabilities)} probabilities for {len(classes)} classes; give one per class")
     if multi_label:
-        chosen = np.flatnonzero(probabilities >= MULTI_LABEL_THRESHOLD)
+        chosen = np.flatnonzero(probabilities > MULTI_LABEL_THRESHOLD)
         return tuple(classes[c] for c in chosen)
     return classes[int(np.argmax(probabilities))]
 
