@@ -70,9 +70,8 @@ def _charts(served: Served) -> list[Chart]:
     ]
     rates = [(e.epoch + 1, e.boundaries["boundary_rate"]) for e in epochs if "boundary_rate" in e.boundaries]
     if rates:
-        charts.append(
-            Chart("Boundaries", "share of words that end a phrase", _lines([Line("", rates)], "boundary rate"))
-        )
+        drawing = _lines([Line("", rates)], "boundary rate", references=[("none", 0.0)])  # the axis from zero
+        charts.append(Chart("Boundaries", "share of free positions that end a phrase", drawing))
     return charts
 
 
