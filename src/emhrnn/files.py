@@ -60,8 +60,8 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     check_free(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = _partial_name(path)
-    partial.mkdir()
     try:
+        partial.mkdir()  # in here: a signal may come as soon as it is there
         yield partial
         for file in sorted(partial.iterdir()):
             _sync_file(file)

@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -24,15 +26,16 @@ def test_drains_and_ends_well(run: Path, stop: signal.Signals) -> None:
     try:
         assert server.stdout is not None
         address = server.stdout.readline().split()[0]
-        connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
-        connection.request("GET", "/healthz")
-        assert connection.getresponse().read() == b'{"status":"ok"}'
-        body = json.dumps({"texts": [GOOD] * TEXTS})
-        connection.request("POST", "/v1/explain", body, {"content-type": "application/json"})
-        server.send_signal(stop)
-        answer = connection.getresponse()
-        assert answer.status == 200
-        assert len(json.loads(answer.read())["explanations"]) == TEXTS
+        with closing(http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)) as connection:
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read() == b'{"status":"ok"}'
+            body = json.dumps({"texts": [GOOD] * TEXTS})
+            connection.request("POST", "/v1/explain", body, {"content-type": "application/json"})
+            time.sleep(0.03)  # until it has arrived: what is not read yet is not promised an answer
+            server.send_signal(stop)
+            with connection.getresponse() as answer:
+                assert answer.status == 200
+                assert len(json.loads(answer.read())["explanations"]) == TEXTS
         _, errors = server.communicate(timeout=60)
         assert (server.returncode, errors) == (0, "")
     finally:
