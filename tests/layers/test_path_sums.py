@@ -19,7 +19,10 @@ def root(parents: list[int], node: int) -> int:
     return node if parents[node] < 0 else root(parents, parents[node])
 
 
-@pytest.mark.parametrize("native", [False, pytest.param(True, marks=pytest.mark.skipif(not HAS_COMPILER, reason=""))])
+NEEDS_COMPILER = pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
+
+
+@pytest.mark.parametrize("native", [False, pytest.param(True, marks=NEEDS_COMPILER)])
 @settings(max_examples=20, deadline=None)
 @given(forest=forests(), hidden=hidden_sizes, seed=seeds)
 def test_equal_the_oracle(native, forest, hidden, seed) -> None:
@@ -54,7 +57,7 @@ def test_equal_the_oracle(native, forest, hidden, seed) -> None:
         assert along[node].item() == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
+@NEEDS_COMPILER
 def test_the_memory_c_counts_too_and_back_ends_agree() -> None:
     generator = generator_of(0)
     lstm, attention = LSTM(4, 6, generator=generator), AttentionPool(6, 3, generator=generator)

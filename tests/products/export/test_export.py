@@ -11,10 +11,11 @@ import pytest
 
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.products.export.onnx_file import INT8, MODEL, export_onnx, onnx_inputs
+from emhrnn.products.export.onnx_file import INT8, MODEL, export_onnx, onnx_inputs, session
 from emhrnn.products.export.tokenizer import tokenizer
 from emhrnn.products.model import load
 from emhrnn.text import UNK, Vocabulary, split_sentences, tokenise
+from tests.models.examples import make_batch
 from tests.products.commands import BAD, GOOD, Cli
 
 AS_A_STRANGER = """
@@ -56,9 +57,10 @@ def test_the_command(cli: Cli, run: Path, made: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     told = cli.ok("export", run, "--onnx", out, "--int8", "--check", made / "test.jsonl", "--json").json
     assert told["documents"] == 8
-    assert told["int8_bytes"]
-    assert abs(float(str(told["accuracy"])) - float(str(told["int8_accuracy"]))) <= 1
-    assert "is taken" in cli.error("export", run, "--onnx", out) or "exists" in cli.error("export", run, "--onnx", out)
+    batch = make_batch([[5, 3], [7]], 1)
+    difference = np.abs(session(out / INT8)(batch) - session(out / MODEL)(batch)).max()
+    assert 0 < difference < 0.05
+    assert "exists and is not empty" in cli.error("export", run, "--onnx", out)
     assert "Next: python" in cli.ok("export", run, "--onnx", out, "--overwrite").out
     assert json.loads((out / "classes.json").read_text(encoding="utf-8")) == ["bad", "good"]
 
@@ -95,8 +97,6 @@ def test_the_tokenizer_on_many_reviews() -> None:
 
 
 def test_inputs_are_those_of_the_graph() -> None:
-    from tests.models.examples import make_batch
-
     given = onnx_inputs(make_batch([[2, 3], [1]]))
     assert {name: len(array) for name, array in given.items()} == {
         "words": 6, "sentence_lengths": 3, "document_lengths": 2,
