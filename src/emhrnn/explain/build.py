@@ -23,6 +23,7 @@ def explain_document(
     gamma: Float[np.ndarray, " sentences"],
     known: Bool[np.ndarray, " words"],
     pi: Float[np.ndarray, " words"] | None = None,
+    direct: Float[np.ndarray, " words"] | None = None,
     model: str = "EM-HRNN",
     label: Labels | None = None,
     multi_label: bool = False,
@@ -61,6 +62,7 @@ def explain_document(
         gamma=normalise(gamma, np.array([0, len(gamma)], dtype=np.int64)),
         known=known,
         pi=None if pi is None else pi.astype(np.float64),
+        direct=None if direct is None else direct.astype(np.float64),
     )
 
 
@@ -75,6 +77,7 @@ def explain_documents(
     gamma: Float[np.ndarray, " sentences"],
     known: Bool[np.ndarray, " words"],
     pi: Float[np.ndarray, " words"] | None = None,
+    direct: Float[np.ndarray, " words"] | None = None,
     model: str = "EM-HRNN",
     labels: Sequence[Labels | None] | None = None,
     multi_label: bool = False,
@@ -98,6 +101,7 @@ def explain_documents(
             gamma=gamma[sentence_offsets[d] : sentence_offsets[d + 1]],
             known=known[words],
             pi=None if pi is None else pi[words],
+            direct=None if direct is None else direct[words],
             model=model,
             label=None if labels is None else labels[d],
             multi_label=multi_label,

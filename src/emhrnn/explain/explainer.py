@@ -4,13 +4,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from jaxtyping import Int64
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.names import NameTable
 from emhrnn.corpus.record import clean_text
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Explanation, Labels
+from emhrnn.explain.levels import levels_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.text import Document, read_document
@@ -23,23 +26,27 @@ def explain_texts(
     labels: Sequence[Labels | None] | None = None,
     *,
     threshold: float | None = None,
+    users: Sequence[str | None] | None = None,
+    products: Sequence[str | None] | None = None,
 ) -> list[Explanation]:
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
-    the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one).
+    the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one). `users` and
+    `products` are for models that read them; a name that is not given is read as the average one.
 
     Raises:
         DataError: a text has no words.
-        ConfigError: the run's model has no phrases to show.
+        ConfigError: the run's model has no weights to show.
     """
     documents = [read(run, text, number) for number, text in enumerate(texts)]
     explanations: list[Explanation] = []
-    for start, stop in _groups([len(document) for document in documents]):
-        known = None if labels is None else labels[start:stop]
-        explanations += explain_read(run, documents[start:stop], known, threshold)
+    for start, stop in groups([len(document) for document in documents]):
+        told = None if labels is None else labels[start:stop]
+        written, about = (None if names is None else names[start:stop] for names in (users, products))
+        explanations += explain_read(run, documents[start:stop], told, threshold, users=written, products=about)
     return explanations
 
 
-def _groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Neighbours that a batch has room for; a document that is larger than a batch is one alone."""
     start = words = 0
     for stop, length in enumerate(lengths):
@@ -56,20 +63,27 @@ def explain_read(
     documents: Sequence[Document],
     labels: Sequence[Labels | None] | None = None,
     threshold: float | None = None,
+    *,
+    users: Sequence[str | None] | None = None,
+    products: Sequence[str | None] | None = None,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
-    batch = batch_of(run, documents)
+    batch = batch_of(run, documents, users=users, products=products)
     output = _output(run, batch, threshold)
-    if output.z is None or output.alpha is None or output.beta is None or output.gamma is None:
-        raise ConfigError(f"the model {run.config.model.name!r} has no phrase weights to explain with; use em-hrnn")
+    levels = levels_of(output, batch)
+    if levels is None:
+        raise ConfigError(
+            f"the model {run.config.model.name!r} has no weights of words and sentences to explain with; use em-hrnn"
+        )
     return explain_documents(
         documents,
         probabilities=run.probabilities(output.logits).numpy(),
         classes=run.classes,
-        z=output.z,
-        alpha=output.alpha.numpy(),
-        beta=output.beta.numpy(),
-        gamma=output.gamma.numpy(),
+        z=levels.z,
+        alpha=levels.alpha,
+        beta=levels.beta,
+        gamma=levels.gamma,
+        direct=levels.direct,
         pi=None if output.pi is None else output.pi.numpy(),
         known=batch.words > 0,
         model=run.config.model.name,
@@ -98,7 +112,13 @@ def read(run: Run, text: str, number: int = 0) -> Document:
     return document
 
 
-def batch_of(run: Run, documents: Sequence[Document]) -> Batch:
+def batch_of(
+    run: Run,
+    documents: Sequence[Document],
+    *,
+    users: Sequence[str | None] | None = None,
+    products: Sequence[str | None] | None = None,
+) -> Batch:
     words = run.vocabulary.encode([word for document in documents for word in document.words])
     lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
     sentences = [document.n_sentences for document in documents]
@@ -107,4 +127,16 @@ def batch_of(run: Run, documents: Sequence[Document]) -> Batch:
         sentence_offsets=np.concatenate([[0], np.cumsum(lengths)]),
         document_offsets=np.cumsum([0, *sentences], dtype=np.int64),
         rows=np.arange(len(documents), dtype=np.int64),
+        users=_ids(users, run.users, len(documents)),
+        products=_ids(products, run.products, len(documents)),
     )
+
+
+def _ids(
+    given: Sequence[str | None] | None, known: Sequence[str], documents: int
+) -> Int64[np.ndarray, " documents"] | None:
+    """None for a model that knows no names."""
+    if not known:
+        return None
+    table = NameTable(known)
+    return np.array([table.id_of(name) for name in given or [None] * documents], dtype=np.int64)

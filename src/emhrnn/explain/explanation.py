@@ -68,7 +68,8 @@ class Sentence:
 
 
 class DecisivePath(NamedTuple):
-    """The paper's descent: the heaviest sentence, its heaviest phrase, that phrase's heaviest word."""
+    """The paper's descent: the heaviest sentence, its heaviest phrase, that phrase's heaviest word. Where words and
+    phrases share one softmax (MHS-RNN), the heaviest sentence and at once its heaviest word."""
 
     sentence: Sentence
     phrase: Phrase
@@ -94,6 +95,7 @@ class Explanation:
     gamma: Float64[np.ndarray, " sentences"]
     known: Bool[np.ndarray, " words"]
     pi: Float64[np.ndarray, " words"] | None = None
+    direct: Float64[np.ndarray, " words"] | None = None  # among the words and phrases of the sentence (MHS-RNN)
 
     def __post_init__(self) -> None:
         words, phrases, sentences = len(self.starts), len(self.beta), len(self.gamma)
@@ -101,7 +103,13 @@ class Explanation:
             raise DataError("a document without words has no explanation; give a text with at least one word")
         check_offsets("phrase_offsets", self.phrase_offsets, phrases, words)
         check_offsets("sentence_offsets", self.sentence_offsets, sentences, phrases)
-        for name, column in (("ends", self.ends), ("alpha", self.alpha), ("known", self.known), ("pi", self.pi)):
+        for name, column in (
+            ("ends", self.ends),
+            ("alpha", self.alpha),
+            ("known", self.known),
+            ("pi", self.pi),
+            ("direct", self.direct),
+        ):
             if column is not None and len(column) != words:
                 raise DataError(f"{name} has {len(column)} values for {words} words; give one value per word")
         check_weights("alpha", self.alpha, self.phrase_offsets, "phrase")
@@ -109,6 +117,7 @@ class Explanation:
         check_weights("gamma", self.gamma, np.array([0, sentences]), "document")
         check_spans(self.starts, self.ends, len(self.text))
         check_unit("pi", self.pi)
+        check_unit("direct", self.direct)
         check_unit("probabilities", self.probabilities)
         if len(self.probabilities) != len(self.classes):
             raise DataError(
@@ -195,7 +204,13 @@ class Explanation:
         return [self.sentences[i] for i in largest(self.gamma, n)]
 
     def decisive_path(self) -> DecisivePath:
-        sentence = self.sentences[int(np.argmax(self.gamma))]
+        i = int(np.argmax(self.gamma))
+        sentence = self.sentences[i]
+        if self.direct is not None:
+            first, last = self.phrase_offsets[self.sentence_offsets[[i, i + 1]]].tolist()
+            t = first + int(np.argmax(self.direct[first:last]))
+            k = int(np.searchsorted(self.phrase_offsets, t, side="right")) - 1
+            return DecisivePath(sentence, self.phrases[k], self.words[t])
         phrase = max(sentence.phrases, key=lambda node: node.weight)
         return DecisivePath(sentence, phrase, max(phrase.words, key=lambda node: node.weight))
 

@@ -86,11 +86,17 @@ def class_table(rows: Iterable[tuple[str, float]], chosen: tuple[str, ...]) -> s
 
 def decisive_path(explanation: Explanation) -> str:
     sentence, phrase, word = explanation.decisive_path()
+    through, whole = "", "the sentence"
+    if len(sentence.phrases) > 1:  # else the phrase is the sentence, and models without phrases have no other
+        through, whole = f"{quoted(phrase.text)} ({share_of(phrase.weight, whole)}), in that ", "the phrase"
     return (
         f'<p class="path">Decided most by sentence {sentence.index + 1} ({share_of(sentence.weight, "the document")}), '
-        f'in it <q dir="auto">{escape(without_breaks(phrase.text))}</q> ({share_of(phrase.weight, "the sentence")}), '
-        f'in that <q dir="auto">{escape(word.text)}</q> ({share_of(word.weight, "the phrase")}).</p>'
+        f"in it {through}{quoted(word.text)} ({share_of(word.weight, whole)}).</p>"
     )
+
+
+def quoted(text: str) -> str:
+    return f'<q dir="auto">{escape(without_breaks(text))}</q>'
 
 
 def share_of(weight: float, whole: str) -> str:

@@ -11,6 +11,8 @@ FORMAT = "emhrnn.explanation/1"
 
 
 def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
+    """With `direct`, a number for each word, only where the model has such weights."""
+    direct = {} if explanation.direct is None else {"direct": explanation.direct.tolist()}
     return {
         "format": FORMAT,
         "model": explanation.model,
@@ -19,6 +21,7 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "probabilities": dict(zip(explanation.classes, explanation.probabilities.tolist(), strict=True)),
         "text": explanation.text,
         "sentences": [sentence_to_dict(sentence) for sentence in explanation.sentences],
+        **direct,
     }
 
 
@@ -76,6 +79,7 @@ def read_columns(data: dict[str, Any]) -> Explanation:
         gamma=np.array([sentence["weight"] for sentence in sentences], dtype=np.float64),
         known=np.array([word["known"] for word in words], dtype=bool),
         pi=None if None in pi else np.array(pi, dtype=np.float64),
+        direct=None if data.get("direct") is None else np.array(data["direct"], dtype=np.float64),
     )
 
 

@@ -133,8 +133,9 @@ def decisive_path(explanation: Explanation, ink: Ink) -> Text:
     sentence, phrase, word = explanation.decisive_path()
     line = Text("Decided most by ")
     line.append(f"sentence {sentence.index + 1} ({percent(sentence.weight)}), in it ")
-    line.append(f'"{ink.safe(without_breaks(phrase.text))}"', "bold")
-    line.append(f" ({percent(phrase.weight)}), in that ")
+    if len(sentence.phrases) > 1:  # else the phrase is the sentence, and models without phrases have no other
+        line.append(f'"{ink.safe(without_breaks(phrase.text))}"', "bold")
+        line.append(f" ({percent(phrase.weight)}), in that ")
     line.append(f'"{ink.safe(word.text)}"', "bold")
     return line.append(f" ({percent(word.weight)}).")
 

@@ -112,7 +112,7 @@ class MHSRNN(nn.Module):
             v, gamma = self.sentence_attention(h3, documents)
         v = dropout(v, self.dropout, generator)
         pi = hard_sigmoid(x_z, self.slope)
-        return Output(self.output(v), v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=pi)
+        return Output(self.output(v), v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=pi, joint=True)
 
 
 def _attend_both(

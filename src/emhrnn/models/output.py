@@ -24,6 +24,7 @@ class Output:
     beta: Float[Tensor, " phrases"] | None = None  # weight of each phrase in its sentence
     gamma: Float[Tensor, " sentences"] | None = None  # weight of each sentence in its document
     pi: Float[Tensor, " words"] | None = None  # probability that a word ends a phrase
+    joint: bool = False  # alpha and beta are of one softmax over the words and phrases of a sentence (MHS-RNN)
 
 
 Labels = Int64[Tensor, " documents"] | Float[Tensor, "documents classes"]

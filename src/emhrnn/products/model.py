@@ -15,6 +15,7 @@ from emhrnn.explain.explanation import Explanation
 from emhrnn.training.data import reads_ids
 from emhrnn.training.run import Run, load_run
 
+Names = Sequence[str | None] | None  # one for each text
 THRESHOLD = 0.5  # of a label among several
 
 
@@ -73,14 +74,22 @@ class Model:
         return labels_of(self.run, self.predict_proba(texts, users=users, products=products))
 
     @overload
-    def explain(self, texts: str) -> Explanation: ...  # type: ignore[overload-overlap] # a str is a sequence of str
+    def explain(  # type: ignore[overload-overlap] # a str is a sequence of str
+        self, texts: str, *, users: Names = None, products: Names = None
+    ) -> Explanation: ...
     @overload
-    def explain(self, texts: Sequence[str]) -> list[Explanation]: ...
-    def explain(self, texts: str | Sequence[str]) -> Explanation | list[Explanation]:
-        """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several."""
-        if isinstance(texts, str):
-            return explain_texts(self.run, [texts])[0]
-        return explain_texts(self.run, list(texts))
+    def explain(self, texts: Sequence[str], *, users: Names = None, products: Names = None) -> list[Explanation]: ...
+    def explain(
+        self, texts: str | Sequence[str], *, users: Names = None, products: Names = None
+    ) -> Explanation | list[Explanation]:
+        """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several. `users` and
+        `products` as in `predict_proba`, but where they are left out, the average ones are meant."""
+        many = [texts] if isinstance(texts, str) else list(texts)
+        for names in (users, products):
+            if names is not None and len(names) != len(many):
+                raise DataError(f"{len(names)} names for {len(many)} texts; give one for each, None where not known")
+        explanations = explain_texts(self.run, many, users=users, products=products)
+        return explanations[0] if isinstance(texts, str) else explanations
 
     def __repr__(self) -> str:
         return f"<emhrnn {self.run.config.model.name}: {len(self.classes)} classes, {len(self.run.vocabulary)} words>"

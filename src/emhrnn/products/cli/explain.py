@@ -21,6 +21,14 @@ def explain(
         Path | None,
         typer.Option("--html", help="Write one self-contained page.", metavar="FILE", show_default=False),
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(help="Who wrote it, for models that read that.", metavar="NAME", show_default="the average user"),
+    ] = None,
+    product: Annotated[
+        str | None,
+        typer.Option(help="What it is about, likewise.", metavar="NAME", show_default="the average product"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show why a text is classified as it is: in the terminal, as JSON, or as a page.
@@ -48,7 +56,7 @@ def explain(
     from emhrnn.explain.terminal import print_explanation
     from emhrnn.products.model import load
 
-    explanation = load(run).explain(content)
+    explanation = load(run).explain(content, users=[user], products=[product])
     if html is not None:
         write_text(html, html_page(explanation))
     if json:

@@ -73,7 +73,7 @@ class Scorer:
             chosen = [table[index] for index in scored.tolist()]
             self._predict(chosen, documents.take(scored))
             if self.task.explain:
-                self._explain(chosen, [rows[index]["text"] for index in scored.tolist()])
+                self._explain(chosen, [rows[index] for index in scored.tolist()])
         return Part(
             rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
             errors="".join(_error(row, first + index) for index, row in enumerate(rows)).encode("utf-8"),
@@ -91,9 +91,15 @@ class Scorer:
             row["label"] = label if isinstance(label, str) else "|".join(label)
             row.update(zip(self._shares, values, strict=True))
 
-    def _explain(self, table: list[Row], texts: list[str]) -> None:
+    def _explain(self, table: list[Row], rows: list[dict[str, Any]]) -> None:
         told = _nested if self.task.suffix == ".jsonl" else _flat
-        for row, explanation in zip(table, explain_texts(self.run, texts), strict=True):
+        explanations = explain_texts(
+            self.run,
+            [row["text"] for row in rows],
+            users=[row.get("user") for row in rows],
+            products=[row.get("product") for row in rows],
+        )
+        for row, explanation in zip(table, explanations, strict=True):
             row.update(told(explanation.decisive_path()))
 
 
