@@ -12,7 +12,8 @@ import pytest
 
 from emhrnn.errors import ConfigError
 from emhrnn.experiments.job_display import Display, time_left
-from emhrnn.experiments.jobs import Job, job_name, run_jobs
+from emhrnn.experiments.job_records import Job, job_name
+from emhrnn.experiments.jobs import run_jobs
 from tests.experiments.job_functions import fragile, slow_count, square
 
 
@@ -91,7 +92,8 @@ def test_names_for_files() -> None:
 SLOW = """
 import sys
 from pathlib import Path
-from emhrnn.experiments.jobs import Job, run_jobs
+from emhrnn.experiments.job_records import Job
+from emhrnn.experiments.jobs import run_jobs
 from tests.experiments.job_functions import slow_count
 jobs = [Job(name, {"to": 4, "seconds": 0.1}) for name in "abcd"]
 run_jobs(slow_count, jobs, Path(sys.argv[1]), processes=2)

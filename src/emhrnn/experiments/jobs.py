@@ -8,7 +8,6 @@ and no crash. Arguments and results are JSON; nothing is pickled.
 """
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -19,36 +18,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from emhrnn.errors import ConfigError
+from emhrnn.experiments.cores import environment_of
 from emhrnn.experiments.job_display import Display
 from emhrnn.experiments.job_process import GRACE, LOG, PROGRESS
-from emhrnn.files import write_json
+from emhrnn.experiments.job_records import (
+    Job,
+    Outcome,
+    as_json,
+    check_names,
+    check_same,
+    outcome_of,
+    read_record,
+    write_state,
+)
 
-NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=-,")
 POLL = 0.1  # seconds between looks at the processes
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 Function = Callable[[dict[str, Any], Path], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Job:
-    """`name` is the name of a file, too. `arguments` hold what JSON can."""
-
-    name: str
-    arguments: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a job: a result, or an error in one line."""
-
-    name: str
-    result: dict[str, Any] | None
-    error: str | None = None
-    seconds: float = 0.0
 
 
 def run_jobs(
@@ -79,33 +68,18 @@ def run_jobs(
     """
     if processes < 1:
         raise ConfigError(f"processes = {processes}; at least one is needed")
-    jobs = [Job(job.name, _as_json(job)) for job in jobs]
-    _check_names(jobs)
+    jobs = [Job(job.name, as_json(job)) for job in jobs]
+    check_names(jobs)
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         for job in jobs:
-            _check_same(folder, job)
-        todo = [job for job in jobs if _outcome(folder, job) is None]
+            check_same(folder, job)
+        todo = [job for job in jobs if outcome_of(folder, job) is None]
         if todo:
             _run_all(function, todo, folder, processes, progress, say)
-        outcomes = [_outcome(folder, job, failures=True) for job in jobs]
+        outcomes = [outcome_of(folder, job, failures=True) for job in jobs]
     assert all(outcome is not None for outcome in outcomes)
     return [outcome for outcome in outcomes if outcome is not None]
-
-
-def job_name(text: str) -> str:
-    """The text with every character that a file name should not hold turned into one that it may."""
-    name = "".join(c if c in NAME_CHARACTERS else "-" for c in text).strip("-.")
-    return name or "job"
-
-
-def read_record(folder: Path, name: str) -> dict[str, Any] | None:
-    """What is written of a job; None when nothing is, or nothing that can be read."""
-    try:
-        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) and "state" in record else None
 
 
 def _run_all(
@@ -117,7 +91,7 @@ def _run_all(
     say: Callable[[str], None],
 ) -> None:
     waiting, running = deque(todo), list[_Running]()
-    environment = _environment(processes)
+    environment = environment_of(processes)
     done = 0
     try:
         with Display(len(todo), show=progress) as display:
@@ -163,7 +137,7 @@ class _Running:
             shutil.rmtree(own, ignore_errors=True)
         own.mkdir(exist_ok=True)
         (own / PROGRESS).unlink(missing_ok=True)
-        _write(folder, job, "begun")
+        write_state(folder, job, "begun")
         target = f"{function.__module__}:{function.__qualname__}"
         with (own / LOG).open("ab") as log:
             process = subprocess.Popen(
@@ -187,7 +161,7 @@ class _Running:
     def end(self) -> Outcome:
         """Its outcome, also when it crashed without a word."""
         self.close()
-        outcome = _outcome(self.folder, self.job, failures=True)
+        outcome = outcome_of(self.folder, self.job, failures=True)
         if outcome is not None:
             return outcome
         code, log = self.process.returncode, self.folder / self.job.name / LOG
@@ -195,7 +169,7 @@ class _Running:
         hint = " (memory may have run out; use fewer processes)" if code == -signal.SIGKILL else ""
         error = f"its process {how}{hint}; see {log}"
         seconds = time.monotonic() - self.began
-        _write(self.folder, self.job, "died", error=error, seconds=seconds)
+        write_state(self.folder, self.job, "died", error=error, seconds=seconds)
         return Outcome(self.job.name, None, error, seconds)
 
     def close(self) -> None:
@@ -218,72 +192,6 @@ def _stop(running: list[_Running]) -> None:
         one.process.wait()
         one.close()
     running.clear()
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def threads_of(processes: int) -> int:
-    """Threads of each of so many processes; a smaller OMP_NUM_THREADS is kept."""
-    threads = max(1, cores() // processes)
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    return min(threads, int(given)) if given.isdecimal() and int(given) > 0 else threads
-
-
-def _environment(processes: int) -> dict[str, str]:
-    """Ours, with the threads of one process, and the same modules to import."""
-    modules = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    threads = str(threads_of(processes))
-    return {**os.environ, **dict.fromkeys(THREAD_VARIABLES, threads), "PYTHONPATH": modules}
-
-
-def _outcome(folder: Path, job: Job, *, failures: bool = False) -> Outcome | None:
-    record = read_record(folder, job.name)
-    if record is None or record["arguments"] != job.arguments:
-        return None
-    if record["state"] == "done":
-        return Outcome(job.name, record["result"], None, record["seconds"])
-    if record["state"] in ("failed", "died") and failures:
-        return Outcome(job.name, None, record["error"], record["seconds"])
-    return None
-
-
-def _write(folder: Path, job: Job, state: Literal["begun", "died"], **more: Any) -> None:
-    write_json(folder / f"{job.name}.json", {"name": job.name, "arguments": job.arguments, "state": state, **more})
-
-
-def _check_same(folder: Path, job: Job) -> None:
-    record = read_record(folder, job.name)
-    if record is None or record["state"] == "failed":
-        return
-    before, now = record["arguments"], job.arguments
-    for key in sorted({*before, *now}):
-        if before.get(key) != now.get(key):
-            state = "done" if record["state"] == "done" else "begun"
-            raise ConfigError(
-                f"the job {job.name} in {folder} was {state} with {key} = {before.get(key)!r}, not {now.get(key)!r}; "
-                f"give another folder, or delete {folder / job.name}.json to do it again"
-            )
-
-
-def _check_names(jobs: Sequence[Job]) -> None:
-    seen: set[str] = set()
-    for name in (job.name for job in jobs):
-        if not name or name[0] in ".-" or not NAME_CHARACTERS.issuperset(name):
-            raise ConfigError(f"{name!r} cannot be the name of a job, because it is no plain file name; see job_name")
-        if name.lower() in seen:  # some file systems do not tell them apart
-            raise ConfigError(f"two jobs have the name {name!r}; give each its own")
-        seen.add(name.lower())
-
-
-def _as_json(job: Job) -> dict[str, Any]:
-    """As they will be read: tuples are lists."""
-    try:
-        return dict(json.loads(json.dumps(job.arguments, allow_nan=False)))
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"the arguments of the job {job.name!r} cannot be written as JSON: {error}") from None
 
 
 @contextmanager

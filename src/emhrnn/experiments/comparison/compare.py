@@ -23,7 +23,9 @@ from emhrnn.experiments.comparison.markdown import render_markdown
 from emhrnn.experiments.comparison.rows import Row
 from emhrnn.experiments.comparison.run import read_right, train_row
 from emhrnn.experiments.comparison.table import Missing, Runs, Table, table_rows
-from emhrnn.experiments.jobs import Job, Outcome, job_name, run_jobs, threads_of
+from emhrnn.experiments.cores import threads_of
+from emhrnn.experiments.job_records import Job, Outcome, job_name
+from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.table import MODELS

@@ -11,7 +11,7 @@ from emhrnn.corpus import Columns, Corpus, is_corpus, prepare
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.experiments.comparison.splits import PARTS, Part, plan_split
 from emhrnn.experiments.job_process import report_progress
-from emhrnn.experiments.jobs import Job, job_name
+from emhrnn.experiments.job_records import Job, job_name
 from emhrnn.training.config import Config
 from emhrnn.training.data import checksum, text_settings
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.experiments.jobs import Job, Outcome, read_record, run_jobs
+from emhrnn.experiments.job_records import Job, Outcome, read_record
+from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.experiments.simulation.cost import cost_job
 from emhrnn.experiments.simulation.figures import check_plots, draw_cost, draw_recovery

@@ -74,7 +74,7 @@ def compare(
     from emhrnn.experiments.comparison.compare import compare as run
     from emhrnn.experiments.comparison.data import data_sets
     from emhrnn.experiments.comparison.rows import parse_rows
-    from emhrnn.experiments.jobs import cores
+    from emhrnn.experiments.cores import cores
     from emhrnn.products.cli.comparison_tables import comparison_tables
     from emhrnn.products.cli.printing import complain, print_json, say
 

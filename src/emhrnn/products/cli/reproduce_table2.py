@@ -71,7 +71,7 @@ def table2(
     says which may be compared. Stopped by Ctrl-C, the same command goes on where it was.
     """
     from emhrnn.experiments.comparison.compare import Protocol
-    from emhrnn.experiments.jobs import cores
+    from emhrnn.experiments.cores import cores
     from emhrnn.experiments.table2.run import reproduce_table2
     from emhrnn.products.cli.comparison_tables import comparison_tables
     from emhrnn.products.cli.printing import complain, print_json, say
