@@ -34,6 +34,7 @@ from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import PAPER_RATE
+from emhrnn.models.word_table import WordTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +91,17 @@ class EMHRNN(nn.Module):
         # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
         self.register_buffer("threshold", torch.zeros(()))
-        self._word_table: tuple[Tensor, ...] | None = None
+        self._word_table: WordTable | None = None
 
     # ------------------------------------------------------------------ the word layer, once
 
     def words(self, batch: Batch, generator: torch.Generator | None = None) -> WordStates:
         """h1, attention scores and indicator logits of every word. A generator turns dropout on."""
         words = torch.from_numpy(batch.words)
-        if self._word_table is not None and generator is None:
-            h1 = self._h1_from_table(words, batch)
+        table = self._word_table if generator is None else None
+        rows = None if table is None else table.rows_of(words)
+        if table is not None and rows is not None:
+            h1 = self._h1_from_table(table, rows, batch)
         else:
             h1 = self._h1(words, batch, generator)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
@@ -119,11 +122,13 @@ class EMHRNN(nn.Module):
             h1 = self.word_layer(x, pack(batch.sentence_offsets), learned)
         return h1
 
-    def _h1_from_table(self, words: Int64[Tensor, " words"], batch: Batch) -> Float[Tensor, "words word_features"]:
+    def _h1_from_table(
+        self, table: WordTable, rows: Int64[Tensor, " words"], batch: Batch
+    ) -> Float[Tensor, "words word_features"]:
         states = [
-            layer.forward_projected(table, pack(batch.sentence_offsets, reverse=reverse), words)
-            for layer, table, reverse in zip(
-                self.word_directions(), self._word_table or (), (False, True), strict=False
+            layer.forward_projected(projection, pack(batch.sentence_offsets, reverse=reverse), rows)
+            for layer, projection, reverse in zip(
+                self.word_directions(), table.projections, (False, True), strict=False
             )
         ]
         return torch.cat(states, dim=1) if len(states) > 1 else states[0]
@@ -132,12 +137,10 @@ class EMHRNN(nn.Module):
         layers = [*self.word_layer.children()] if isinstance(self.word_layer, Bidirectional) else [self.word_layer]
         return [layer for layer in layers if isinstance(layer, LSTM)]
 
-    @torch.no_grad()
-    def precompute_words(self) -> None:
-        """For inference: the word layer's input projection of the whole vocabulary, so that a word costs a look-up
-        instead of a matrix product. After the weights change, call this again or `forget_words`."""
-        vectors = self.embedding.vectors()
-        self._word_table = tuple(layer.project(vectors) for layer in self.word_directions())
+    def precompute_words(self, words: Int64[np.ndarray, " some"] | None = None) -> None:
+        """For inference: the word layer's input projection of the whole vocabulary, or of some words, so that a word
+        costs a look-up instead of a matrix product. After the weights change, call this again or `forget_words`."""
+        self._word_table = WordTable.of(self.embedding, self.word_directions(), words)
 
     @property
     def words_ready(self) -> bool:

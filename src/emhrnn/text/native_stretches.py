@@ -17,7 +17,7 @@ from emhrnn.text.vocabulary import WordIds
 from emhrnn.text.words import tokenise
 
 SOURCE = Path(__file__).with_name("stretches.cpp")
-MAX_BYTES = 64 << 20
+MAX_BYTES = 32 << 20
 _PADDING = bytes(8)  # stretches.cpp reads a text in words of eight bytes, beyond its end too
 
 

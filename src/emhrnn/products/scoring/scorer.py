@@ -19,6 +19,7 @@ from emhrnn.products.scoring.tables import Row, to_bytes
 from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
+FEW_WORDS = 20_000  # of a vocabulary whose input projections are all kept: 32 MB at most in the default sizes
 LEVELS = ("sentence", "phrase", "word")
 
 
@@ -51,7 +52,10 @@ class Scorer:
         self.run = load_run(task.run)
         self._reader = Reader(self.run)
         self._shares = [f"p_{name}" for name in self.run.classes]
-        if isinstance(self.run.model, EMHRNN):
+        # A word costs a look-up once its input projection is there: 1.6 kB. All of GloVe's would be 160 MB in every
+        # process; a chunk uses a sixth of them, ten times each and more.
+        self._all_words = len(self.run.vocabulary) <= FEW_WORDS
+        if isinstance(self.run.model, EMHRNN) and self._all_words:
             self.run.model.precompute_words()
         if task.explain:
             explain_texts(self.run, ["word"])  # a model that cannot explain says so now
@@ -84,6 +88,9 @@ class Scorer:
 
     def _predict(self, table: list[Row], documents: Documents) -> None:
         run = self.run
+        if isinstance(run.model, EMHRNN) and not self._all_words:
+            run.model.forget_words()  # before there are new ones: memory for one table is enough
+            run.model.precompute_words(np.flatnonzero(np.bincount(documents.words)))
         shares = predict_documents(
             run.model, documents, multi_label=run.multi_label, temperature=run.temperature
         ).probabilities
