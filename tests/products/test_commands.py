@@ -68,6 +68,9 @@ def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
     data, run = write_reviews(tmp_path / "reviews.jsonl", 24), tmp_path / "run"
     result = cli.ok("train", data, "--out", run, *TINY)
     assert f"emhrnn evaluate {run} TEST_DATA" in result.out
+    assert f"emhrnn explain {run}" in result.out
+    other = tmp_path / "other"
+    assert "emhrnn explain" not in cli.ok("train", data, "--out", other, "--model", "hn-max", *TINY).out
     assert "\r" not in result.err  # no bar where stderr is no terminal
     assert result.err.startswith("epoch   1/1")
 

@@ -1,5 +1,7 @@
-"""Every row of the table can learn: 64 demo reviews by heart, and from some hundreds enough to beat the majority."""
+"""Every row of the table can learn: 64 demo reviews by heart, and from some hundreds enough to beat the majority. It
+explains if the table says so."""
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.errors import ConfigError
+from emhrnn.explain.explainer import explain_texts
 from emhrnn.models.table import MODELS
 from emhrnn.training.calibrating import validate
 from emhrnn.training.config import make_config
@@ -25,7 +29,8 @@ SMALL = (
 BY_HEART = (*SMALL, "training.epochs=80", "training.patience=80", "training.learning_rate=0.01", "model.C=1000")
 BY_HEART += ("training.batch_documents=16",)
 SOME = (*SMALL, "training.epochs=4", "training.learning_rate=0.005", "training.batch_documents=8")
-OWN = {
+DEEP = (*SOME, "training.epochs=6", "training.learning_rate=0.003")  # nine layers without normalisation
+OWN = {  # settings of a row, in both tests
     "fasttext": ("model.fit_epochs=400",),
     "sswe-svm": ("model.embedding_size=100", "model.fit_epochs=20"),
     "transformer": ("training.learning_rate=0.002", "training.warmup=0"),
@@ -68,13 +73,20 @@ def test_learns_64_documents_by_heart(name: str, tmp_path: Path) -> None:
     assert validate(run, corpus).accuracy == 1
 
 
+@pytest.mark.parametrize("name", sorted(name for name, row in MODELS.items() if row.learns != "fit"))
+def test_explains_or_says_that_it_cannot(name: str, tmp_path: Path) -> None:
+    run = new(name, reviews(8, seed=0), SMALL, tmp_path)
+    with contextlib.nullcontext() if MODELS[name].explains else pytest.raises(ConfigError, match="to explain with"):
+        assert explain_texts(run, ["The room was old. We liked it."])
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(MODELS.keys() - {"cnn-word", "transformer"}))
+@pytest.mark.parametrize("name", sorted(MODELS))
 def test_beats_the_majority(name: str, tmp_path: Path) -> None:
-    """Nine layers of convolutions, and a random encoder, need more than some hundreds of documents."""
+    """The transformer begins from nothing, as the other rows do: it is random, and pretrained on no text."""
     corpus = reviews(800, seed=0)
     test = reviews(300, seed=7, like=corpus)
-    run = new(name, corpus, SOME, tmp_path)
+    run = new(name, corpus, DEEP if name == "cnn-word" else SOME, tmp_path)
     fit(run, corpus, test, progress=False)
     assert test.labels is not None
     assert validate(run, test).accuracy > np.bincount(test.labels).max() / len(test) + 0.03

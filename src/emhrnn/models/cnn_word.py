@@ -13,6 +13,10 @@ r"""CNN-word: a deep convolutional network over the first words of a document (Z
 ReLU after every convolution and dense layer. Zhang's small network has 256 features and dense layers of 1,024 (our
 defaults), his large one 1,024 and 2,048. A fixed length is part of this model: words behind it are not read. 231 words
 make five frames and hold most reviews.
+
+It starts without regard to place: the taps of a filter are equal, and so are the frames that the first dense layer
+reads. With random taps a word at another place reaches the output with another sign, its gradients do not add up, and
+the network learns its documents by heart and nothing else (Zhang had hundreds of thousands; we may have hundreds).
 """
 
 import numpy as np
@@ -55,6 +59,9 @@ class CNNWord(nn.Module):
         )
         self.first = dense(_frames(length) * features, dense_size, generator)
         self.second = dense(dense_size, dense_size, generator)
+        with torch.no_grad():
+            frames = self.first.weight.view(dense_size, features, -1)
+            frames.copy_(_without_place(frames, generator))
         self.output = dense(dense_size, classes, generator)
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
@@ -93,7 +100,16 @@ def _frames(length: int) -> int:
 def _convolution(inputs: int, outputs: int, width: int, generator: torch.Generator) -> nn.Conv1d:
     layer: nn.Conv1d = nn.utils.skip_init(nn.Conv1d, inputs, outputs, width)  # type: ignore[no-untyped-call]
     with torch.no_grad():
-        # He's variance: six layers of ReLU keep their scale (Zhang's fixed 0.02 or 0.05 fits one width only)
-        layer.weight.normal_(0, (2 / (inputs * width)) ** 0.5, generator=generator)
+        layer.weight.copy_(_without_place(layer.weight, generator))
         layer.bias.zero_()  # type: ignore[union-attr]
     return layer
+
+
+def _without_place(
+    weight: Float[Tensor, "outputs inputs width"], generator: torch.Generator
+) -> Float[Tensor, "outputs inputs width"]:
+    """First values, equal over the width. The weights of an output sum to zero: inputs behind a ReLU have a positive
+    mean, which six layers would raise until all documents looked alike."""
+    outputs, inputs, width = weight.shape
+    taps = torch.empty(outputs, inputs, 1).normal_(0, (inputs * width) ** -0.5, generator=generator)
+    return (taps - taps.mean(1, keepdim=True)).expand(-1, -1, width)

@@ -76,6 +76,11 @@ class Row:
     shows: tuple[str, ...] = ()  # weights it gives: words, phrases, sentences; boundaries
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its own defaults, by section
 
+    @property
+    def explains(self) -> bool:
+        """`emhrnn explain` needs weights of words and sentences."""
+        return "words" in self.shows
+
     def to_dict(self) -> dict[str, Any]:
         facts = asdict(self)
         del facts["build"]

@@ -96,6 +96,7 @@ def train(
     fails before the first epoch or checkpoint is done, nothing stays at --out. After Ctrl-C or a crash, --resume goes
     on as if nothing had happened; it needs only --out. With --set training.epochs=N it trains on to N epochs.
     """
+    from emhrnn.models.table import MODELS
     from emhrnn.products.cli.printing import complain, percent, print_json, say
     from emhrnn.products.training import train as train_run
     from emhrnn.training.config import make_config
@@ -141,7 +142,9 @@ def train(
     )
     if scores.phrases is not None:
         say(f"Phrases of {scores.phrases.mean:.1f} words on average, {scores.phrases.longest} at most.")
-    say(f"\nNext: emhrnn evaluate {out} TEST_DATA\n      emhrnn explain {out} 'A text of your own.'")
+    say(f"\nNext: emhrnn evaluate {out} TEST_DATA")
+    if MODELS[trained.model.run.config.model.name].explains:
+        say(f"      emhrnn explain {out} 'A text of your own.'")
 
 
 def _left(out: Path) -> str:
