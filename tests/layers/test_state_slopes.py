@@ -53,6 +53,21 @@ def test_both_back_ends_agree(lengths, hidden, seed) -> None:
             h, c = forest_states(lstm, *forest)
             done = lstm_pass(lstm, x, order)
             torch.testing.assert_close(done.h, lstm(x, order).detach())
-            results.append((*done.state_slopes(dh), row_dots(dh, rows, dh, rows.flip(0)), h, c))
+            results.append(
+                (*done.state_slopes(dh), *done.slopes(dh), done.cells, row_dots(dh, rows, dh, rows.flip(0)), h, c)
+            )
             torch.testing.assert_close(h, forest_lstm(lstm, *forest).detach())
     torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), hidden_sizes, seeds, st.booleans())
+def test_slopes_of_inputs_are_those_of_the_layer(lengths, hidden, seed, reverse) -> None:
+    generator = generator_of(seed)
+    lstm = LSTM(4, hidden, generator=generator)
+    packing = pack(offsets_of(lengths), reverse=reverse)
+    x, dh = (torch.randn(sum(lengths), n, generator=generator) for n in (4, hidden))
+    dx, *states = lstm_pass(lstm, x, packing).slopes(dh)
+    x.requires_grad_()
+    torch.testing.assert_close(dx, torch.autograd.grad((lstm(x, packing) * dh).sum(), x)[0])
+    torch.testing.assert_close(tuple(states), lstm_pass(lstm, x.detach(), packing).state_slopes(dh))

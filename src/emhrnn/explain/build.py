@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
 from emhrnn.errors import DataError
-from emhrnn.explain.explanation import Explanation, Labels
+from emhrnn.explain.effects import BatchEffects
+from emhrnn.explain.explanation import Effects, Explanation, Labels
 from emhrnn.text.document import Document
 
 MULTI_LABEL_THRESHOLD = 0.5
@@ -24,6 +25,7 @@ def explain_document(
     known: Bool[np.ndarray, " words"],
     pi: Float[np.ndarray, " words"] | None = None,
     direct: Float[np.ndarray, " words"] | None = None,
+    effects: Effects | None = None,
     model: str = "EM-HRNN",
     label: Labels | None = None,
     multi_label: bool = False,
@@ -63,6 +65,7 @@ def explain_document(
         known=known,
         pi=None if pi is None else pi.astype(np.float64),
         direct=None if direct is None else direct.astype(np.float64),
+        effects=effects,
     )
 
 
@@ -78,6 +81,7 @@ def explain_documents(
     known: Bool[np.ndarray, " words"],
     pi: Float[np.ndarray, " words"] | None = None,
     direct: Float[np.ndarray, " words"] | None = None,
+    effects: BatchEffects | None = None,
     model: str = "EM-HRNN",
     labels: Sequence[Labels | None] | None = None,
     multi_label: bool = False,
@@ -91,23 +95,34 @@ def explain_documents(
     explanations = []
     for d, document in enumerate(documents):
         words = slice(word_offsets[d], word_offsets[d + 1])
+        phrases = slice(phrase_offsets[d], phrase_offsets[d + 1])
+        sentences = slice(sentence_offsets[d], sentence_offsets[d + 1])
         explanation = explain_document(
             document,
             probabilities=probabilities[d],
             classes=classes,
             z=z[words],
             alpha=alpha[words],
-            beta=beta[phrase_offsets[d] : phrase_offsets[d + 1]],
-            gamma=gamma[sentence_offsets[d] : sentence_offsets[d + 1]],
+            beta=beta[phrases],
+            gamma=gamma[sentences],
             known=known[words],
             pi=None if pi is None else pi[words],
             direct=None if direct is None else direct[words],
+            effects=None if effects is None else effects_of(effects, d, classes, words, phrases, sentences),
             model=model,
             label=None if labels is None else labels[d],
             multi_label=multi_label,
         )
         explanations.append(explanation)
     return explanations
+
+
+def effects_of(
+    effects: BatchEffects, d: int, classes: Sequence[str], words: slice, phrases: slice, sentences: slice
+) -> Effects:
+    """Those of document d."""
+    columns = (effects.words[words], effects.phrases[phrases], effects.sentences[sentences])
+    return Effects(str(classes[int(effects.classes[d])]), *(column.numpy().astype(np.float64) for column in columns))
 
 
 def predict(probabilities: Float[np.ndarray, " classes"], classes: tuple[str, ...], multi_label: bool) -> Labels:

@@ -12,6 +12,7 @@ from emhrnn.corpus.record import clean_text
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.build import explain_documents
+from emhrnn.explain.effects import BatchEffects, encode_with_effects
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.levels import levels_of
 from emhrnn.models.em_hrnn import EMHRNN
@@ -69,7 +70,7 @@ def explain_read(
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
     batch = batch_of(run, documents, users=users, products=products)
-    output = _output(run, batch, threshold)
+    output, effects = _explained(run, batch, threshold)
     levels = levels_of(output, batch)
     if levels is None:
         raise ConfigError(
@@ -85,6 +86,7 @@ def explain_read(
         gamma=levels.gamma,
         direct=levels.direct,
         pi=None if output.pi is None else output.pi.numpy(),
+        effects=effects,
         known=batch.words > 0,
         model=run.config.model.name,
         labels=labels,
@@ -92,14 +94,18 @@ def explain_read(
     )
 
 
-@torch.inference_mode()
-def _output(run: Run, batch: Batch, threshold: float | None) -> Output:
-    if threshold is None or not isinstance(run.model, EMHRNN) or run.model.rule is not None:
-        output: Output = run.model(batch)
-        return output
-    states = run.model.words(batch)
-    z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
-    return run.model.encode(batch, states, z)
+@torch.no_grad()
+def _explained(run: Run, batch: Batch, threshold: float | None) -> tuple[Output, BatchEffects | None]:
+    model = run.model
+    if not isinstance(model, EMHRNN):
+        output: Output = model(batch)
+        return output, None
+    states = model.words(batch)
+    if threshold is None or model.rule is not None:
+        z = model.segment(batch, states)
+    else:
+        z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
+    return encode_with_effects(model, batch, states, z, multi_label=run.multi_label, temperature=run.temperature)
 
 
 def read(run: Run, text: str, number: int = 0) -> Document:

@@ -6,7 +6,8 @@
 
 A node's `weight` is its own attention among its siblings; its `share` is the product of the weights down to it, so the
 shares of all words (or of all phrases, or of all sentences) sum to 1 over the document. `lift` is the weight divided by
-chance (1 / number of siblings): weights of softmaxes over 4 and over 20 items can only be compared after that.
+chance (1 / number of siblings): weights of softmaxes over 4 and over 20 items can only be compared after that. Its
+`effect` is signed: about how far the log-odds of the predicted class would fall without it (explain/effects.py).
 
 `Explanation` keeps flat arrays plus offsets, which cost nothing to make; the tree of `Sentence`, `Phrase` and `Word` is
 built when somebody asks for it.
@@ -28,6 +29,16 @@ PRINTED_WIDTH = 100
 Labels = str | tuple[str, ...]  # one label, or the labels of a multi-label document
 
 
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """On the log-odds of one class: positive for what supports it, negative for what speaks against it."""
+
+    label: str
+    words: Float64[np.ndarray, " words"]
+    phrases: Float64[np.ndarray, " phrases"]
+    sentences: Float64[np.ndarray, " sentences"]
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """`boundary` is pi, the probability that a phrase ends here; None where the model has no latent boundaries."""
@@ -39,6 +50,7 @@ class Word:
     weight: float
     share: float
     lift: float
+    effect: float | None
     known: bool
     boundary: float | None
 
@@ -52,6 +64,7 @@ class Phrase:
     weight: float
     share: float
     lift: float
+    effect: float | None
     words: tuple[Word, ...]
 
 
@@ -64,6 +77,7 @@ class Sentence:
     weight: float
     share: float
     lift: float
+    effect: float | None
     phrases: tuple[Phrase, ...]
 
 
@@ -96,6 +110,7 @@ class Explanation:
     known: Bool[np.ndarray, " words"]
     pi: Float64[np.ndarray, " words"] | None = None
     direct: Float64[np.ndarray, " words"] | None = None  # among the words and phrases of the sentence (MHS-RNN)
+    effects: Effects | None = None  # None where the model's are not known
 
     def __post_init__(self) -> None:
         words, phrases, sentences = len(self.starts), len(self.beta), len(self.gamma)
@@ -115,6 +130,8 @@ class Explanation:
         check_weights("alpha", self.alpha, self.phrase_offsets, "phrase")
         check_weights("beta", self.beta, self.sentence_offsets, "sentence")
         check_weights("gamma", self.gamma, np.array([0, sentences]), "document")
+        if self.effects is not None:
+            check_effects(self.effects, words, phrases, sentences)
         check_spans(self.starts, self.ends, len(self.text))
         check_unit("pi", self.pi)
         check_unit("direct", self.direct)
@@ -165,21 +182,24 @@ class Explanation:
         phrases = tuple(self._phrase(k, k - first, last - first) for k in range(first, last))
         start, end = phrases[0].start, phrases[-1].end
         lift = weight * len(self.gamma)
-        return Sentence(self.text[start:end], start, end, index, weight, weight, lift, phrases)
+        effect = None if self.effects is None else float(self.effects.sentences[index])
+        return Sentence(self.text[start:end], start, end, index, weight, weight, lift, effect, phrases)
 
     def _phrase(self, k: int, index: int, siblings: int) -> Phrase:
         first, last = int(self.phrase_offsets[k]), int(self.phrase_offsets[k + 1])
         span = slice(first, last)
-        boundaries = [None] * (last - first) if self.pi is None else self.pi[span].tolist()
+        nothing = [None] * (last - first)
+        boundaries = nothing if self.pi is None else self.pi[span].tolist()
+        effects = nothing if self.effects is None else self.effects.words[span].tolist()
         columns = (self.starts, self.ends, self.alpha, self.word_shares, self.known)
-        rows = zip(*(column[span].tolist() for column in columns), boundaries, strict=True)
+        rows = zip(*(column[span].tolist() for column in columns), effects, boundaries, strict=True)
         words = tuple(
-            Word(self.text[start:end], start, end, t, weight, share, weight * (last - first), known, boundary)
-            for t, (start, end, weight, share, known, boundary) in enumerate(rows)
+            Word(self.text[start:end], start, end, t, weight, share, weight * (last - first), effect, known, boundary)
+            for t, (start, end, weight, share, known, effect, boundary) in enumerate(rows)
         )
         start, end, weight = words[0].start, words[-1].end, float(self.beta[k])
-        share = float(self.phrase_shares[k])
-        return Phrase(self.text[start:end], start, end, index, weight, share, weight * siblings, words)
+        share, effect = float(self.phrase_shares[k]), None if self.effects is None else float(self.effects.phrases[k])
+        return Phrase(self.text[start:end], start, end, index, weight, share, weight * siblings, effect, words)
 
     # ---- the questions people ask --------------------------------------------------------------------------------
 
@@ -202,6 +222,19 @@ class Explanation:
 
     def top_sentences(self, n: int = 5) -> list[Sentence]:
         return [self.sentences[i] for i in largest(self.gamma, n)]
+
+    def supporting(self, n: int = 3) -> list[Phrase]:
+        """The n phrases that speak most for the predicted class; fewer where fewer do, none where that is not known."""
+        return self._speaking(n, 1)
+
+    def opposing(self, n: int = 3) -> list[Phrase]:
+        """The n phrases that speak most against the predicted class."""
+        return self._speaking(n, -1)
+
+    def _speaking(self, n: int, sign: int) -> list[Phrase]:
+        if self.effects is None:
+            return []
+        return [self.phrases[k] for k in largest(sign * self.effects.phrases, n) if sign * self.effects.phrases[k] > 0]
 
     def decisive_path(self) -> DecisivePath:
         i = int(np.argmax(self.gamma))
@@ -272,6 +305,16 @@ def check_weights(name: str, weights: Float64[np.ndarray, " n"], offsets: Int64[
         raise DataError(
             f"{name} of {parent} {wrong[0] + 1} sums to {sums[wrong[0]]:.4g}; weights of a {parent} sum to 1"
         )
+
+
+def check_effects(effects: Effects, words: int, phrases: int, sentences: int) -> None:
+    for name, values, count in (
+        ("words", effects.words, words),
+        ("phrases", effects.phrases, phrases),
+        ("sentences", effects.sentences, sentences),
+    ):
+        if len(values) != count or not np.isfinite(values).all():
+            raise DataError(f"effects of {name}: {len(values)} values for {count} {name}; give one finite number each")
 
 
 def check_spans(starts: Int64[np.ndarray, " words"], ends: Int64[np.ndarray, " words"], length: int) -> None:

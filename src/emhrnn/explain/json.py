@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.errors import DataError
-from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word
+from emhrnn.explain.explanation import Effects, Explanation, Labels, Phrase, Sentence, Word
 
 FORMAT = "emhrnn.explanation/1"
 
@@ -19,6 +19,7 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "predicted": labels_to_json(explanation.predicted),
         "label": None if explanation.label is None else labels_to_json(explanation.label),
         "probabilities": dict(zip(explanation.classes, explanation.probabilities.tolist(), strict=True)),
+        "effects_on": None if explanation.effects is None else explanation.effects.label,
         "text": explanation.text,
         "sentences": [sentence_to_dict(sentence) for sentence in explanation.sentences],
         **direct,
@@ -45,6 +46,7 @@ def span_to_dict(node: Sentence | Phrase | Word) -> dict[str, Any]:
         "weight": node.weight,
         "share": node.share,
         "lift": node.lift,
+        "effect": node.effect,
     }
 
 
@@ -80,7 +82,14 @@ def read_columns(data: dict[str, Any]) -> Explanation:
         known=np.array([word["known"] for word in words], dtype=bool),
         pi=None if None in pi else np.array(pi, dtype=np.float64),
         direct=None if data.get("direct") is None else np.array(data["direct"], dtype=np.float64),
+        effects=read_effects(data.get("effects_on"), words, phrases, sentences),  # files from before have none
     )
+
+
+def read_effects(label: str | None, *levels: list[dict[str, Any]]) -> Effects | None:
+    if label is None:
+        return None
+    return Effects(label, *(np.array([node["effect"] for node in level], dtype=np.float64) for level in levels))
 
 
 def labels_to_json(labels: Labels) -> str | list[str]:

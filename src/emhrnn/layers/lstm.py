@@ -86,7 +86,7 @@ class _InputScan(torch.autograd.Function):
         x, input_weight, state_weight, gates, c, h, learned_rows = ctx.saved_tensors
         packing: Packing = ctx.packing
         dh = dh.index_select(0, packing.order)
-        d_gates, d_state_weight = _scan_backward(dh, state_weight, gates, c, h, packing)
+        d_gates, d_state_weight = scan_backward(dh, state_weight, gates, c, h, packing)
         dx = (d_gates @ input_weight).index_select(0, packing.inverse) if ctx.needs_input_grad[0] else None
         d_learned = None
         if learned_rows is not None:
@@ -108,7 +108,7 @@ class _Scan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
         state_weight, gates, c, h = ctx.saved_tensors
-        return *_scan_backward(dh, state_weight, gates, c, h, ctx.packing), None
+        return *scan_backward(dh, state_weight, gates, c, h, ctx.packing), None
 
 
 def scan(
@@ -129,7 +129,7 @@ def scan(
     return h, c
 
 
-def _scan_backward(
+def scan_backward(
     dh: Float[Tensor, "n H"],
     state_weight: Float[Tensor, "four_H H"],
     gates: Float[Tensor, "n four_H"],

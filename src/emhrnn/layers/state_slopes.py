@@ -1,4 +1,5 @@
-"""How much a sum over later outputs of an LSTM changes with the state that it goes on from, for every row at once.
+"""How much a sum over outputs of an LSTM changes with its inputs, and with the state that it goes on from, for every
+row at once.
 
     h_1  ->  h_2  ->  h_3         the state behind row 1 is (h_1, c_1); its slope counts what it does to h_2, h_3, ...
      |        |        |          but not what h_1 itself does, which is dh_1
@@ -14,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from emhrnn.layers.cell import cell_slopes
-from emhrnn.layers.lstm import LSTM, scan
+from emhrnn.layers.lstm import LSTM, scan, scan_backward
 from emhrnn.layers.native import Kernels, kernels_for
 from emhrnn.layers.packing import Packing
 
@@ -25,10 +26,31 @@ class LSTMPass:
 
     lstm: LSTM
     packing: Packing
+    x: Float[Tensor, "n D"]
     h: Float[Tensor, "n H"]
     gates: Float[Tensor, "n four_H"]
     c: Float[Tensor, "n H"]
     kernels: Kernels | None
+
+    @property
+    def cells(self) -> Float[Tensor, "n H"]:
+        """c in the order of the rows."""
+        return self.c if self.kernels else self.c.index_select(0, self.packing.inverse)
+
+    @torch.no_grad()
+    def slopes(
+        self, dh: Float[Tensor, "n H"]
+    ) -> tuple[Float[Tensor, "n D"], Float[Tensor, "n H"], Float[Tensor, "n H"]]:
+        """Gradients of the inputs, and those of `state_slopes`."""
+        of_input, of_state = self.lstm.input_weight, self.lstm.state_weight
+        if self.kernels:
+            return self.kernels.slopes(
+                self.packing, self.x, of_input.contiguous(), of_state.contiguous(), self.gates, self.c, self.h,
+                dh.contiguous(),
+            )  # fmt: skip
+        h, d = (rows.index_select(0, self.packing.order) for rows in (self.h, dh))
+        d_gates, _ = scan_backward(d, of_state, self.gates, self.c, h, self.packing)
+        return (d_gates @ of_input).index_select(0, self.packing.inverse), *self.state_slopes(dh)
 
     @torch.no_grad()
     def state_slopes(self, dh: Float[Tensor, "n H"]) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
@@ -47,13 +69,14 @@ def lstm_pass(lstm: LSTM, x: Float[Tensor, "n D"], packing: Packing) -> LSTMPass
     """One run of the layer, without gradients of its own."""
     if kernels := kernels_for(x, lstm.state_weight):
         weights = (tensor.contiguous() for tensor in (lstm.input_weight, lstm.state_weight, lstm.bias))
-        h, gates, c = kernels.recurrent_forward("lstm", packing, x.contiguous(), None, None, *weights, keep=True)
+        x = x.contiguous()
+        h, gates, c = kernels.recurrent_forward("lstm", packing, x, None, None, *weights, keep=True)
         assert gates is not None
         assert c is not None
-        return LSTMPass(lstm, packing, h, gates, c, kernels)
+        return LSTMPass(lstm, packing, x, h, gates, c, kernels)
     gates = lstm.project(x).index_select(0, packing.order)
     h, c = scan(gates, lstm.state_weight, packing)
-    return LSTMPass(lstm, packing, h.index_select(0, packing.inverse), gates, c, None)
+    return LSTMPass(lstm, packing, x, h.index_select(0, packing.inverse), gates, c, None)
 
 
 def _slopes(

@@ -119,6 +119,25 @@ class Kernels:
         )  # fmt: skip
         return behind[0], behind[1]
 
+    def slopes(
+        self,
+        packing: Packing,
+        x: Float[Tensor, "n D"],
+        input_weight: Float[Tensor, "four_H D"],
+        state_weight: Float[Tensor, "four_H H"],
+        gates: Float[Tensor, "n four_H"],
+        c: Float[Tensor, "n H"],
+        h: Float[Tensor, "n H"],
+        dh: Float[Tensor, "n H"],
+    ) -> tuple[Float[Tensor, "n D"], Float[Tensor, "n H"], Float[Tensor, "n H"]]:
+        """Of an LSTM: gradients of the inputs, and `state_slopes`, in one scan."""
+        dx, behind = torch.empty_like(x), h.new_empty(2, *h.shape)
+        self.call(
+            "recurrent_backward", CELLS["lstm"], *sequences(packing), h.shape[1], x.shape[1], x, input_weight,
+            state_weight, gates, c, h, dh, None, None, None, dx, behind, torch.get_num_threads(),
+        )  # fmt: skip
+        return dx, behind[0], behind[1]
+
     def forest_forward(
         self,
         level_sizes: Sequence[int],

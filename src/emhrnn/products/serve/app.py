@@ -14,8 +14,9 @@ from emhrnn.products.serve.api import api
 from emhrnn.products.serve.guard import FAULT, App, Guard
 from emhrnn.products.serve.jobs import Jobs
 from emhrnn.products.serve.limits import RefusedError
-from emhrnn.products.serve.pages import pages, refused
+from emhrnn.products.serve.pages import pages
 from emhrnn.products.serve.reference import reference
+from emhrnn.products.serve.rendering import refused
 from emhrnn.products.serve.state import State
 from emhrnn.version import __version__
 

@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from emhrnn.products.serve.pages import rendered
+from emhrnn.products.serve.rendering import rendered
 
 reference = APIRouter(include_in_schema=False)
 

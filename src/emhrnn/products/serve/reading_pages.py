@@ -1,0 +1,99 @@
+"""The pages that read one text: Read, What if and Compare."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from emhrnn.errors import EmhrnnError
+from emhrnn.products.serve.corpus_pages import jobs_of, row_of
+from emhrnn.products.serve.limits import RefusedError, check_texts
+from emhrnn.products.serve.rendering import form_of, rendered
+from emhrnn.products.serve.state import Served, state_of
+from emhrnn.products.serve.whatif import View, view
+
+pages = APIRouter(include_in_schema=False)
+SAMPLES = (
+    "The room was not what we had hoped for. It was small, and it looked over the car park. But the staff could not "
+    "have been kinder, and breakfast alone was worth the trip.",
+    "A slow first hour, a plot that forgets itself twice, and yet I would see it again tomorrow. Wonderful music.",
+    "I wanted to like it. The battery lasts a day at most, the screen scratches, and support never wrote back.",
+)
+
+
+@pages.get("/")
+async def read_page(request: Request, job: str = "", row: int = 0) -> Response:
+    text, label = "", None
+    if job:
+        found = row_of(jobs_of(request).get(job), row)
+        text, label = found.text, found.label
+    return await _reading(request, "read.html", {"text": text}, label=label)
+
+
+@pages.post("/")
+async def read_text(request: Request) -> Response:
+    return await _reading(request, "read.html", await form_of(request))
+
+
+@pages.post("/part/read")
+async def read_part(request: Request) -> Response:
+    return await _reading(request, "reading.html", await form_of(request))
+
+
+@pages.get("/compare")
+async def compare_page(request: Request) -> Response:
+    return await _reading(request, "compare.html", {}, both=True)
+
+
+@pages.post("/compare")
+async def compare_texts(request: Request) -> Response:
+    return await _reading(request, "compare.html", await form_of(request), both=True)
+
+
+async def _reading(
+    request: Request, name: str, form: dict[str, str], *, both: bool = False, label: str | None = None
+) -> Response:
+    """The page with the text read, or without one, or with what is wrong with it."""
+    state = state_of(request)
+    text, trouble, views = form.get("text", ""), "", []
+    threshold, dropped = _number(form.get("threshold", "")), _numbers(form.get("dropped", ""))
+    status = 200
+    if text or request.method == "POST":
+        try:
+            check_texts([text], state.limits)
+            models = state.served if both else state.served[:1]
+            views = [await _view(served, text, None if both else threshold, dropped) for served in models]
+        except RefusedError as refusal:
+            trouble, status = refusal.reason, refusal.status
+    return rendered(
+        request, name, status=status, text=text, trouble=trouble, views=views, samples=SAMPLES, label=label,
+        differing=_differing(views),
+    )  # fmt: skip
+
+
+async def _view(served: Served, text: str, threshold: float | None, dropped: frozenset[int]) -> View:
+    if not served.explains:
+        raise RefusedError(422, f"{served.name} is a {served.model.run.config.model.name} and has no phrases to show")
+    run = served.model.run
+    try:
+        return await served.engine.run(lambda: view(run, text, threshold, dropped))
+    except EmhrnnError as error:
+        raise RefusedError(422, str(error)) from None
+
+
+def _differing(views: Sequence[View]) -> list[set[int]]:
+    """For each view the places (characters) where it alone ends a phrase."""
+    ends = [{phrase.end for phrase in view.explanation.phrases} for view in views]
+    return [own - set().union(*(other for other in ends if other is not own)) for own in ends]
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 <= value <= 1 else None
+
+
+def _numbers(text: str) -> frozenset[int]:
+    return frozenset(int(part) for part in text.split(",") if part.isascii() and part.isdigit() and len(part) < 9)

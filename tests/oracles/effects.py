@@ -1,0 +1,115 @@
+"""Effects as they are defined, one document at a time: every first-order term is the derivative of the log-odds as the
+change is turned on by eps, by running the whole document again."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from emhrnn.models.em_hrnn import EMHRNN
+from tests.oracles.em_hrnn import cell, phrases, pool, word_states
+
+
+@dataclass
+class Change:
+    """What is turned on by eps: phrase vectors and sentence vectors move, states are skipped."""
+
+    eps: Tensor
+    q: tuple[int, int, Tensor] | None = None  # sentence, phrase, direction
+    s: tuple[int, Tensor] | None = None
+    phrase: tuple[int, int] | None = None  # whose state is not handed on
+    sentence: int | None = None
+
+
+def lstm(layer, inputs: list[Tensor], skipped: int | None, eps: Tensor) -> list[Tensor]:
+    """What row `skipped` hands on goes over to what it was handed, as eps goes to 1."""
+    h = c = inputs[0].new_zeros(layer.state_weight.shape[1])
+    states = []
+    for t, x in enumerate(inputs):
+        before = h, c
+        h, c = cell(layer, x, h, c)
+        states.append(h)
+        if t == skipped:
+            h, c = h + eps * (before[0] - h), c + eps * (before[1] - c)
+    return states
+
+
+def weights(attention, states: list[Tensor]) -> Tensor:
+    scores = torch.stack([torch.tanh(attention.weight @ h + attention.bias) @ attention.context for h in states])
+    return torch.softmax(scores, dim=0)
+
+
+def log_odds(logits: Tensor, chosen: int, temperature: float) -> Tensor:
+    log_p = torch.log_softmax(logits / temperature, dim=0)
+    rest = torch.cat([log_p[:chosen], log_p[chosen + 1 :]])
+    return log_p[chosen] - torch.logsumexp(rest, dim=0)
+
+
+class Document:
+    """One document's states, to be run again with changes."""
+
+    def __init__(self, model: EMHRNN, sentences: list[list[int]], z: list[list[bool]], temperature: float) -> None:
+        self.model, self.temperature = model, temperature
+        self.h1 = [phrases(word_states(model, words), ends) for words, ends in zip(sentences, z, strict=True)]
+        self.q = [[pool(model.word_attention, words) for words in sentence] for sentence in self.h1]
+        none = Change(torch.zeros((), dtype=torch.float64))
+        self.h2 = [self.phrase_states(i, none) for i in range(len(self.q))]
+        self.s = [pool(model.phrase_attention, states) for states in self.h2]
+        self.h3 = self.sentence_states(none)
+        v = pool(model.sentence_attention, self.h3)
+        self.chosen = int((model.output.weight @ v + model.output.bias).argmax())
+
+    def phrase_states(self, i: int, change: Change) -> list[Tensor]:
+        q = list(self.q[i])
+        if change.q is not None and change.q[0] == i:
+            q[change.q[1]] = q[change.q[1]] + change.eps * change.q[2]
+        skipped = change.phrase[1] if change.phrase is not None and change.phrase[0] == i else None
+        return lstm(self.model.phrase_layer, q, skipped, change.eps)
+
+    def sentence_states(self, change: Change) -> list[Tensor]:
+        s = [pool(self.model.phrase_attention, self.phrase_states(i, change)) for i in range(len(self.q))]
+        if change.s is not None:
+            s[change.s[0]] = s[change.s[0]] + change.eps * change.s[1]
+        i, n = change.sentence, len(s)
+        forward = lstm(self.model.sentence_forward, s, i, change.eps)
+        backward = lstm(self.model.sentence_backward, s[::-1], None if i is None else n - 1 - i, change.eps)[::-1]
+        return [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
+
+    def f(self, v: Tensor) -> Tensor:
+        return log_odds(self.model.output.weight @ v + self.model.output.bias, self.chosen, self.temperature)
+
+    def fall(self, **change) -> Tensor:
+        """- d f / d eps"""
+        eps = torch.zeros((), dtype=torch.float64, requires_grad=True)
+        f = self.f(pool(self.model.sentence_attention, self.sentence_states(Change(eps, **change))))
+        return -torch.autograd.grad(f, eps, allow_unused=True, materialize_grads=True)[0]
+
+
+def without(attention, states: list[Tensor], k: int) -> Tensor:
+    """The pool of the others; zero where there are none."""
+    others = states[:k] + states[k + 1 :]
+    return pool(attention, others) if others else torch.zeros_like(states[0])
+
+
+def effects(
+    model: EMHRNN, sentences: list[list[int]], z: list[list[bool]], temperature: float
+) -> tuple[int, list[float], list[float], list[float]]:
+    """The class, and the effects of its words, phrases and sentences."""
+    document = Document(model, sentences, z, temperature)
+    v = pool(model.sentence_attention, document.h3)
+    of_words, of_phrases, of_sentences = [], [], []
+    for i, h2 in enumerate(document.h2):
+        rest = without(model.sentence_attention, document.h3, i)
+        of_sentences.append(document.f(v) - document.f(rest) + document.fall(sentence=i))
+        for k, q in enumerate(document.q[i]):
+            rest = without(model.phrase_attention, h2, k)
+            skipped = document.fall(s=(i, rest - document.s[i])) + document.fall(phrase=(i, k))
+            if len(h2) == 1:
+                skipped = of_sentences[i]
+            of_phrases.append((skipped + document.fall(q=(i, k, -q))) / 2)
+            alpha = weights(model.word_attention, document.h1[i][k])
+            of_words += [
+                weight * (of_phrases[-1] - document.fall(q=(i, k, h - q)))
+                for weight, h in zip(alpha, document.h1[i][k], strict=True)
+            ]
+    return document.chosen, *([float(x.detach()) for x in level] for level in (of_words, of_phrases, of_sentences))
