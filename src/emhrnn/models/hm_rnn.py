@@ -26,7 +26,8 @@ from emhrnn.layers.packing import pack
 from emhrnn.models.boundary import annealed_slope, hard_sigmoid
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
-from emhrnn.models.multiscale_lstm import Wiring, multiscale_states
+from emhrnn.models.multiscale_lstm import multiscale_states
+from emhrnn.models.multiscale_wiring import Wiring
 from emhrnn.models.output import Output
 
 
