@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,3 +22,10 @@ def chromium() -> Iterator[Any]:
         )
         yield browser
         browser.close()
+
+
+def screenshots() -> Path:
+    """Where CI keeps them: build/screenshots."""
+    folder = Path(__file__).parents[2] / "build" / "screenshots"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

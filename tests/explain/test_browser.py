@@ -1,13 +1,12 @@
 """The page in a real browser: it fits a phone, both colour schemes show, it opens and asks for nothing."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from emhrnn.explain.html import html_page
 
-from .browser import chromium
+from .browser import chromium, screenshots
 from .documents import HOSTILE, REVIEW, explained
 
 
@@ -28,9 +27,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200])
-def test_fits_the_screen_with_everything_open(
-    browser: Any, address: str, tmp_path: Path, width: int, scheme: str
-) -> None:
+def test_fits_the_screen_with_everything_open(browser: Any, address: str, width: int, scheme: str) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text))
@@ -42,7 +39,7 @@ def test_fits_the_screen_with_everything_open(
     assert page.locator("table.words:visible").count() > 5
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert (complaints, requests) == ([], [address])
-    picture = tmp_path / f"{scheme}-{width}.png"
+    picture = screenshots() / f"explanation-{scheme}-{width}.png"
     page.screenshot(path=picture, full_page=True)
     assert picture.stat().st_size > 10_000
     page.close()

@@ -65,8 +65,12 @@ class Gathered:
         for explanation in explanations:
             chances = explanation.probabilities
             self.total = chances.copy() if self.total is None else self.total + chances
-            for k, (phrase, share) in enumerate(zip(explanation.phrases, explanation.phrase_shares, strict=True)):
-                name = normal_form(phrase.text)
+            text, bounds = explanation.text, explanation.phrase_offsets
+            spans = zip(
+                explanation.starts[bounds[:-1]].tolist(), explanation.ends[bounds[1:] - 1].tolist(), strict=True
+            )
+            for k, ((start, end), share) in enumerate(zip(spans, explanation.phrase_shares, strict=True)):
+                name = normal_form(text[start:end])
                 if not name:
                     continue
                 self.count[name] += 1

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 
 from emhrnn.errors import EmhrnnError, PeerError
+from emhrnn.products.cli.analyse import analyse
 from emhrnn.products.cli.compare import compare
 from emhrnn.products.cli.demo import demo
 from emhrnn.products.cli.evaluate import evaluate
@@ -66,6 +67,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (evaluate, "Score a run on labelled data."),
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
+    (analyse, "See how one run or two read: phrases, attention, decisive words."),
     (export, "Write a run as ONNX, for programs without this package."),
     (serve, "Open the viewer: paste a document, see why."),
     (info, "Describe a run, a corpus or data."),

@@ -1,4 +1,4 @@
-"""`emhrnn reproduce table1`, `table2`: the paper's tables, each by one command."""
+"""`emhrnn reproduce table1`, `table2`, `table3`, `figures`: what the paper shows, each by one command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from emhrnn.products.cli.options import Json, Quiet
 from emhrnn.products.cli.reproduce_table2 import table2
+from emhrnn.products.cli.reproduce_table3 import figures, table3
 from emhrnn.products.cli.simulate import Processes, Quick, run_simulation
 
 reproduce = typer.Typer(
@@ -54,4 +55,6 @@ def table1(
 TABLES = (
     (table1, "Recovering simulated phrase ends."),
     (table2, "Real data: all rows of the paper."),
+    (table3, "Phrase lengths, attention and decisive words."),
+    (figures, "One document under two models: Figures 4 and 5."),
 )

@@ -1,0 +1,45 @@
+"""`reproduce_table3`: two runs, one analysis, table3.md and table3.json."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from emhrnn.errors import ConfigError
+from emhrnn.experiments.analysis.analyse import Question, analyse
+from emhrnn.experiments.analysis.pair import EM, MHS, Pair
+from emhrnn.experiments.analysis.table3 import NAMES, Table3, describe_training, render_table3
+from emhrnn.experiments.analysis.votes import count_votes
+from emhrnn.experiments.analysis.writing import write_analysis
+from emhrnn.experiments.cores import cores
+from emhrnn.files import write_json, write_text
+from emhrnn.training.data import Named
+from emhrnn.training.run import read_description
+
+
+def reproduce_table3(
+    pair: Pair,
+    data: Named,
+    out: Path,
+    work: Path,
+    *,
+    words: tuple[str, ...] | None,
+    documents: int,
+    seed: int,
+    command: str,
+    votes: Path | None = None,
+    processes: int | None = None,
+    progress: bool = True,
+    say: Callable[[str], None] = print,
+) -> Table3:
+    folders = pair.folders(work, processes=processes or cores(), progress=progress, say=say)
+    for folder, wanted in zip(folders, (EM, MHS), strict=True):
+        found = read_description(folder)["config"]["model"]["name"]
+        if found != wanted:
+            raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; `emhrnn analyse` compares any two")
+    question = Question(words=words, documents=documents, seed=seed)
+    analysis = analyse(folders, data, question, command=command, names=NAMES, progress=progress)
+    write_analysis(analysis, work / "analysis")
+    verdict = None if votes is None else count_votes(votes, work / "analysis")
+    table = Table3(analysis, [describe_training(folder) for folder in folders], verdict)
+    write_json(out / "table3.json", table.to_dict())
+    write_text(out / "table3.md", render_table3(table))
+    return table

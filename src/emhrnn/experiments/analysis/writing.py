@@ -1,0 +1,20 @@
+"""All files of an analysis."""
+
+from pathlib import Path
+
+from emhrnn.experiments.analysis.analysis import Analysis
+from emhrnn.experiments.analysis.judging import KEY, PAGE, Judging, judging_page
+from emhrnn.experiments.analysis.markdown import render_markdown
+from emhrnn.experiments.analysis.page import render_html
+from emhrnn.files import write_json, write_text
+
+
+def write_analysis(analysis: Analysis, folder: Path) -> None:
+    """report.md, report.json and report.html; with two runs that differ somewhere, judge.html and its key."""
+    write_json(folder / "report.json", analysis.to_dict())
+    write_text(folder / "report.md", render_markdown(analysis))
+    write_text(folder / "report.html", render_html(analysis))
+    if len(analysis.models) == 2 and analysis.disagreements:
+        judging = Judging.of(analysis)
+        write_json(folder / KEY, judging.key())
+        write_text(folder / PAGE, judging_page(judging))
