@@ -10,7 +10,9 @@ r"""CNN-word: a deep convolutional network over the first words of a document (Z
     dense - dropout - dense - dropout
     softmax(W_c v + b_c)
 
-ReLU after every convolution and dense layer. Zhang's small network has 256 features and dense layers of 1,024 (our
+    convolution:  h_t = ReLU(sum over j < width of W_j x_(t+j) + b)      pooling: the maximum of three neighbours
+
+ReLU after every dense layer, too. Zhang's small network has 256 features and dense layers of 1,024 (our
 defaults), his large one 1,024 and 2,048. A fixed length is part of this model: words behind it are not read. 231 words
 make five frames and hold most reviews.
 

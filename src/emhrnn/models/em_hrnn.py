@@ -13,6 +13,8 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
                  v
           softmax(W_c v + b_c)         p(y | Z, w)
 
+    u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
+
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
 

@@ -1,11 +1,16 @@
 r"""LSTM: one long LSTM over the document, and the mean of its states (Zhang et al., NIPS 2015; SPEC 5).
 
-x   x   x   x   x   x   x     word vectors
-|   |   |   |   |   |   |
-h---h---h---h---h---h---h     LSTM over the whole document, sentences unseen
-\_______________________/     mean
-            v
-   softmax(W_c v + b_c)
+    x   x   x   x   x   x   x     word vectors
+    |   |   |   |   |   |   |
+    h---h---h---h---h---h---h     LSTM over the whole document, sentences unseen
+    \_______________________/     mean
+                v
+       softmax(W_c v + b_c)
+
+    i, f, o = sigmoid(W x_t + U h_(t-1) + b)      g = tanh(W_g x_t + U_g h_(t-1) + b_g)
+    c_t = f c_(t-1) + i g      h_t = o tanh(c_t)      v = 1/T sum_t h_t
+
+The plainest recurrent model: words far back reach v by the mean, not through many steps.
 """
 
 import torch
