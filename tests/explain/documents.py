@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from emhrnn.explain.build import explain_document
-from emhrnn.explain.explanation import Explanation, Labels
+from emhrnn.explain.explanation import Effects, Explanation, Labels
 from emhrnn.text.document import Document
 
 CLASSES = ("bad", "so-so", "good")
@@ -64,9 +64,17 @@ def explained(
     document = split(text)
     scores = np.random.default_rng(seed + 1).normal(size=len(classes))
     probabilities = softmaxes(scores, np.array([0, len(classes)]))
+    columns = attention(document, seed)
+    chosen = classes[int(np.argmax(probabilities))]
     return explain_document(
-        document, probabilities=probabilities, classes=classes, label=label, **attention(document, seed)
-    )
+        document, probabilities=probabilities, classes=classes, label=label,
+        effects=made_up_effects(chosen, columns, seed), **columns,
+    )  # fmt: skip
+
+
+def made_up_effects(label: str, columns: dict[str, np.ndarray], seed: int) -> Effects:
+    generator = np.random.default_rng(seed + 2)
+    return Effects(label, *(generator.normal(size=len(columns[name])) for name in ("alpha", "beta", "gamma")))
 
 
 @st.composite

@@ -91,9 +91,33 @@ def test_the_earlier_of_equal_words_wins() -> None:
         sentence_offsets=np.array([0, 1]),
         alpha=np.full(3, 1 / 3),
         beta=np.ones(1),
+        effects=None,
     )
     assert [word.text for word in even.top_words(2)] == ["a", "b"]
     assert even.decisive_path().word.text == "a"
+
+
+def test_effects_say_which_way() -> None:
+    explanation = explained()
+    assert explanation.effects is not None
+    order = np.argsort(-explanation.effects.phrases)
+    best, worst = explanation.supporting(2), explanation.opposing(2)
+    assert best == [explanation.phrases[k] for k in order[:2]]
+    assert worst == [explanation.phrases[k] for k in order[::-1][:2]]
+    assert all((phrase.effect or 0) > 0 for phrase in best)
+    again = Explanation.from_dict(json.loads(json.dumps(explanation.to_dict())))
+    assert again.sentences == explanation.sentences
+    without = dataclasses.replace(explanation, effects=None)
+    assert without.supporting() == without.opposing() == []
+    assert Explanation.from_dict(without.to_dict()).effects is None
+
+
+def test_effects_must_fit() -> None:
+    explanation = explained()
+    assert explanation.effects is not None
+    wrong = dataclasses.replace(explanation.effects, words=explanation.effects.words[1:])
+    with pytest.raises(DataError, match="effects of words"):
+        dataclasses.replace(explanation, effects=wrong)
 
 
 def test_correct_compares_sets_of_labels() -> None:

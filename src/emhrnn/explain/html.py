@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
 from emhrnn.explain.inert import escape, without_breaks
-from emhrnn.explain.page import page, percent, stylesheet
+from emhrnn.explain.page import page, percent, signed, stylesheet
 from emhrnn.explain.svg import bar, level
 
 TINTS, UNDERLINES = 5, 4
@@ -31,7 +31,8 @@ def html_fragment(explanation: Explanation) -> str:
 
 LEGEND = """<p class="muted">Bar: weight of the sentence. Tint: share of the phrase. Underline: share of the word.
 <span class="break">//</span> ends a phrase. Italic: a word that the model does not know.
-Open a sentence for its phrases, a phrase for its words.</p>
+Open a sentence for its phrases, a phrase for its words.
++ speaks for the prediction, \u2212 against it: about how far its log-odds would fall without this part.</p>
 <p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
 <label><input type="checkbox" class="plain"> without colour</label></p>"""
 
@@ -47,6 +48,7 @@ def html_section(explanation: Explanation) -> str:
 {prediction(explanation)}
 {class_tables(explanation)}
 {decisive_path(explanation)}
+{speaking(explanation)}
 </header>
 <ol class="sentences">
 {rows}
@@ -99,6 +101,19 @@ def quoted(text: str) -> str:
     return f'<q dir="auto">{escape(without_breaks(text))}</q>'
 
 
+def speaking(explanation: Explanation) -> str:
+    """The phrases that pushed most, each way."""
+    lines = []
+    for way, phrases in (("For it", explanation.supporting()), ("Against it", explanation.opposing())):
+        quoted = ", ".join(
+            f'<q dir="auto">{escape(without_breaks(phrase.text))}</q> '
+            f'(<span class="number">{escape(signed(phrase.effect or 0))}</span>)'
+            for phrase in phrases
+        )
+        lines += [f'<p class="path">{way}: {quoted}.</p>'] if phrases else []
+    return "\n".join(lines)
+
+
 def share_of(weight: float, whole: str) -> str:
     return f'<span class="number">{escape(percent(weight))}</span> of {whole}'
 
@@ -116,7 +131,7 @@ class Painter:
         phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
         return (
             f"<li{attribute('heaviest' if heaviest else '')}><details><summary>"
-            f"{row(sentence.weight, self.prose(sentence.phrases), 'sentence')}</summary>"
+            f"{row(sentence, self.prose(sentence.phrases), 'sentence')}</summary>"
             f'<ol class="phrases inside">{phrases}</ol></details></li>'
         )
 
@@ -124,7 +139,7 @@ class Painter:
         largest = max(word.weight for word in phrase.words)
         words = "".join(word_row(word, word.weight == largest, word is sentence_end) for word in phrase.words)
         return (
-            f"<li><details><summary>{row(phrase.weight, self.prose([phrase]), 'phrase')}</summary>"
+            f"<li><details><summary>{row(phrase, self.prose([phrase]), 'phrase')}</summary>"
             f'<table class="words">{WORDS_HEAD}<tbody>{words}</tbody></table></details></li>'
         )
 
@@ -152,21 +167,30 @@ class Painter:
         return "".join(pieces)
 
 
-def row(weight: float, prose: str, kind: str) -> str:
+def row(node: Sentence | Phrase, prose: str, kind: str) -> str:
     return (
-        f'<span class="row"><span class="gauge">{bar(weight)}<span class="number" title="weight of this {kind}">'
-        f"{escape(percent(weight))}</span></span>{prose}</span>"
+        f'<span class="row"><span class="gauge">{bar(node.weight)}<span class="number" title="weight of this {kind}">'
+        f"{escape(percent(node.weight))}</span></span>{prose}{effect(node)}</span>"
     )
+
+
+def effect(node: Sentence | Phrase) -> str:
+    if node.effect is None:
+        return ""
+    way = "for" if node.effect > 0 else "against"
+    return f'<span class="effect number" title="speaks {way} the prediction">{escape(signed(node.effect))}</span>'
 
 
 WORDS_HEAD = (
     '<thead><tr><th scope="col">word</th><th scope="col">of the phrase</th><th scope="col">of the document</th>'
-    '<th scope="col">against chance</th><th scope="col">ends a phrase</th></tr></thead>'
+    '<th scope="col">against chance</th><th scope="col">for or against</th>'
+    '<th scope="col">ends a phrase</th></tr></thead>'
 )
 
 
 def word_row(word: Word, heaviest: bool, sentence_end: bool) -> str:
     unknown = "" if word.known else ' <span class="tag">unknown</span>'
+    pushed = "\u2013" if word.effect is None else signed(word.effect)
     if sentence_end:
         ends = "given"  # phrases end where sentences end, whatever the model says
     else:
@@ -175,7 +199,7 @@ def word_row(word: Word, heaviest: bool, sentence_end: bool) -> str:
         f"<tr{attribute('heaviest' if heaviest else '')}>"
         f'<th scope="row" dir="auto">{escape(word.text)}{unknown}</th>'
         f"<td>{bar(word.weight)}{escape(percent(word.weight))}</td><td>{escape(percent(word.share))}</td>"
-        f"<td>\u00d7{word.lift:.1f}</td><td>{escape(ends)}</td></tr>"
+        f"<td>\u00d7{word.lift:.1f}</td><td>{escape(pushed)}</td><td>{escape(ends)}</td></tr>"
     )
 
 

@@ -55,3 +55,8 @@ def percent(fraction: float | int) -> str:
     if 0.995 <= fraction < 1:
         return ">99%"
     return f"{fraction:.0%}"
+
+
+def signed(effect: float) -> str:
+    """An effect on the log-odds for people: the sign says which way, also without colour."""
+    return f"{effect:+.2f}".replace("-", "\u2212") if abs(effect) >= 0.005 else "0"

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.ragged import offsets_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.training.run import Run
@@ -48,17 +49,15 @@ def without(
 
 
 def repeated(batch: Batch, times: int) -> Batch:
-    """A batch of one document, again and again: to take out something else in each copy."""
-    sentences = batch.n_sentences
-    lengths = np.tile(batch.sentence_lengths, times)
+    """The documents of a batch, all of them again and again: to take out something else in each copy."""
     return Batch(
         words=np.tile(batch.words, times),
-        sentence_offsets=np.concatenate([[0], np.cumsum(lengths)]),
-        document_offsets=np.arange(times + 1, dtype=np.int64) * sentences,
-        rows=np.repeat(batch.rows, times),
-        labels=None if batch.labels is None else np.repeat(batch.labels, times, axis=0),
-        users=None if batch.users is None else np.repeat(batch.users, times),
-        products=None if batch.products is None else np.repeat(batch.products, times),
+        sentence_offsets=offsets_of(np.tile(batch.sentence_lengths, times)),
+        document_offsets=offsets_of(np.tile(np.diff(batch.document_offsets), times)),
+        rows=np.tile(batch.rows, times),
+        labels=None if batch.labels is None else np.concatenate([batch.labels] * times),
+        users=None if batch.users is None else np.tile(batch.users, times),
+        products=None if batch.products is None else np.tile(batch.products, times),
     )
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, as_tuple
 from emhrnn.explain.inert import visible, without_breaks
-from emhrnn.explain.page import percent
+from emhrnn.explain.page import percent, signed
 from emhrnn.explain.svg import level
 
 # We cannot know whether the terminal is dark or light, and a ramp of backgrounds would run backwards on one of them. So
@@ -57,6 +57,8 @@ class TerminalView:
         yield sentences(self.explanation, ink)
         yield Text()
         yield decisive_path(self.explanation, ink)
+        if (told := speaking(self.explanation, ink)) is not None:
+            yield told
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(min(20, options.max_width), options.max_width)
@@ -73,6 +75,9 @@ class Ink:
     def safe(self, text: str) -> str:
         shown = visible(text)
         return shown.encode("ascii", "backslashreplace").decode() if self.ascii_only else shown
+
+    def signed(self, effect: float) -> str:
+        return signed(effect).replace("\u2212", "-") if self.ascii_only else signed(effect)
 
     def bar(self, fraction: float, width: int) -> str:
         """Filled to an eighth of a column, where the console has the signs for it."""
@@ -120,12 +125,15 @@ def sentences(explanation: Explanation, ink: Ink) -> Table:
         table.add_column(width=8, no_wrap=True)
     table.add_column(width=4, justify="right", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
+    if pushed := ink.wide and explanation.effects is not None:
+        table.add_column(width=6, justify="right", no_wrap=True)
     painter = Painter(explanation, ink)
     heaviest = explanation.decisive_path().sentence.index
     for sentence in explanation.sentences:
         bar = [Text(ink.bar(sentence.weight, 8), AMBER)] if ink.wide else []
         number = Text(percent(sentence.weight), "bold" if sentence.index == heaviest else "")
-        table.add_row(*bar, number, painter.sentence(sentence))
+        effect = [Text(ink.signed(sentence.effect or 0), "dim")] if pushed else []
+        table.add_row(*bar, number, painter.sentence(sentence), *effect)
     return table
 
 
@@ -138,6 +146,19 @@ def decisive_path(explanation: Explanation, ink: Ink) -> Text:
         line.append(f" ({percent(phrase.weight)}), in that ")
     line.append(f'"{ink.safe(word.text)}"', "bold")
     return line.append(f" ({percent(word.weight)}).")
+
+
+def speaking(explanation: Explanation, ink: Ink) -> Text | None:
+    """The phrases that pushed most, each way."""
+    line = Text()
+    for way, phrases in (("For it: ", explanation.supporting()), ("Against it: ", explanation.opposing())):
+        if phrases:
+            line.append("\n" if line else "").append(way)
+        for number, phrase in enumerate(phrases):
+            line.append(", " if number else "")
+            line.append(f'"{ink.safe(without_breaks(phrase.text))}"', "bold")
+            line.append(f" {ink.signed(phrase.effect or 0)}")
+    return line or None
 
 
 class Painter:

@@ -1,30 +1,20 @@
 """The two figures of the simulation, as SVG: recovery against epochs, and seconds against lengths."""
 
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from emhrnn.errors import ConfigError
+from emhrnn.experiments.drawing import pyplot, save
 from emhrnn.experiments.simulation.table import CHANCE, NAMES, PAPER, Table
-from emhrnn.files import write_bytes
 
 Points = Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, Any]]]]  # (reading, method) -> seeds -> epochs
 
 
-def check_plots() -> None:
-    """Before the work begins: is the extra there?"""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise ConfigError("figures need matplotlib; install emhrnn[plots], or pass --no-figures") from None
-
-
 def draw_recovery(table: Table, points: Points, path: Path) -> None:
     """One panel per reading: mean over seeds and range of each method; chance, oracle and the paper's values."""
-    plt = _pyplot()
+    plt = pyplot()
     readings = [allowed.reading for allowed in table.allowed]
     figure, axes = plt.subplots(1, len(readings), figsize=(5.2 * len(readings), 4.4), squeeze=False, sharey=True)
     for axis, allowed in zip(axes[0], table.allowed, strict=True):
@@ -51,18 +41,18 @@ def draw_recovery(table: Table, points: Points, path: Path) -> None:
     handles = {label: line for axis in axes[0] for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     title = "ticks at the far right: the paper" if "vocabulary" in readings else None
     axes[0][0].legend(handles.values(), handles, fontsize=7, loc="best", title=title, title_fontsize=7)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_cost(cost: Mapping[str, Any], path: Path) -> None:
     """Left: block length; right: document length; both with enumeration by full passes."""
-    plt = _pyplot()
+    plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
     _draw_curves(left, cost["by_block_length"], "block_length")
     left.set(xlabel="words of a block (documents of 40 words)", ylabel="CPU seconds of an E-step per document")
     _draw_curves(right, cost["by_document_length"], "words")
     right.set(xlabel="words of a document (sentences of 5)", ylabel="CPU seconds of an E-step per document")
-    _save(figure, path)
+    save(figure, path)
 
 
 def _draw_curves(axis: Any, costs: Sequence[Mapping[str, Any]], along: str) -> None:
@@ -74,21 +64,3 @@ def _draw_curves(axis: Any, costs: Sequence[Mapping[str, Any]], along: str) -> N
     axis.set_yscale("log")
     axis.grid(visible=True, which="major", alpha=0.3)
     axis.legend(fontsize=7)
-
-
-def _pyplot() -> Any:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "emhrnn"  # the same data, the same file
-    from matplotlib import pyplot
-
-    return pyplot
-
-
-def _save(figure: Any, path: Path) -> None:
-    buffer = BytesIO()
-    figure.tight_layout()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    _pyplot().close(figure)
-    write_bytes(path, buffer.getvalue())

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.experiments.drawing import check_plots
 from emhrnn.experiments.job_records import Job, Outcome, read_record
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.experiments.simulation.cost import cost_job
-from emhrnn.experiments.simulation.figures import check_plots, draw_cost, draw_recovery
+from emhrnn.experiments.simulation.figures import draw_cost, draw_recovery
 from emhrnn.experiments.simulation.generator import READINGS
 from emhrnn.experiments.simulation.methods import METHODS, ORACLE, run_job
 from emhrnn.experiments.simulation.sizes import Sizes

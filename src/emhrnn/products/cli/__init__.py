@@ -19,6 +19,7 @@ from emhrnn.products.cli.demo import demo
 from emhrnn.products.cli.evaluate import evaluate
 from emhrnn.products.cli.explain import explain
 from emhrnn.products.cli.export import export
+from emhrnn.products.cli.faithfulness import faithfulness
 from emhrnn.products.cli.info import info
 from emhrnn.products.cli.models import models
 from emhrnn.products.cli.plot import plot
@@ -68,6 +69,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
     (analyse, "See how one run or two read: phrases, attention, decisive words."),
+    (faithfulness, "Measure whether explanations are true of the model."),
     (export, "Write a run as ONNX, for programs without this package."),
     (serve, "Open the viewer: paste a document, see why."),
     (info, "Describe a run, a corpus or data."),

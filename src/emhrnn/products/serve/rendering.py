@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from emhrnn.explain import svg
 from emhrnn.explain.inert import escape, without_breaks
-from emhrnn.explain.page import percent
+from emhrnn.explain.page import percent, signed
 from emhrnn.products.serve.limits import RefusedError
 from emhrnn.products.serve.state import state_of
 
@@ -25,6 +25,7 @@ def templates() -> Environment:
     environment.filters.update(
         shown=lambda text: Markup(escape(without_breaks(str(text)))),
         percent=percent,
+        signed=signed,
         bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
         level=svg.level,
     )

@@ -1,0 +1,34 @@
+"""Figures by matplotlib, as SVG: the same data gives the same file."""
+
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from emhrnn.errors import ConfigError
+from emhrnn.files import write_bytes
+
+
+def check_plots() -> None:
+    """Before the work begins: is the extra there?"""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ConfigError("figures need matplotlib; install emhrnn[plots], or pass --no-figures") from None
+
+
+def pyplot() -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "emhrnn"  # the same data, the same file
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save(figure: Any, path: Path) -> None:
+    buffer = BytesIO()
+    figure.tight_layout()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    pyplot().close(figure)
+    write_bytes(path, buffer.getvalue())
