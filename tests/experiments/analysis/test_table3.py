@@ -16,6 +16,7 @@ from tests.products.commands import TINY, write_reviews
 
 TRAINED = {
     "model": "em-hrnn", "data": "d.jsonl", "documents": 5, "epochs": 1, "seed": 0, "vectors": None, "estep": "local",
+    "settings": {"training.epochs": 1},
 }  # fmt: skip
 
 
@@ -24,6 +25,7 @@ def test_the_papers_numbers_stand_beside_ours() -> None:
     assert "| EM-HRNN | 4.10 | 1 | 9 | 4.31 | 1 | 11 |" in text
     assert "| MHS-RNN | 4.10 | 1 | 9 | 4.72 | 1 | 17 |" in text
     assert "| good | 0.50 | 0.69 | 0.50 | 0.62 |" in text
+    assert "EM-HRNN was trained with training.epochs=1 set" in text
     assert "176 of 200" in text
     assert "not been judged by people" in text
     assert "`emhrnn analyse`" in text
@@ -63,4 +65,6 @@ def test_training_a_run_of_the_pair(tmp_path: Path) -> None:
     assert is_run(run)
     assert describe_training(run)["data"] == "reviews.csv"
     assert describe_training(run)["model"] == "mhs-rnn-att"
+    assert describe_training(run)["settings"]["model.word_size"] == 3
+    assert "training.seed" not in describe_training(run)["settings"]
     assert train_job(job.arguments, tmp_path / "job") == result  # what is done is not done again

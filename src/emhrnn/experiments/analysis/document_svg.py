@@ -16,7 +16,7 @@ from emhrnn.explain.svg import level
 
 COLUMNS = 84  # letters in a line
 LETTER, LINE = 8.4, 26.0  # px
-LEFT, TOP, RIGHT, FOOT, GAP = 112.0, 64.0, 16.0, 12.0, 8.0
+LEFT, TOP, RIGHT, FOOT, GAP = 112.0, 84.0, 16.0, 4.0, 8.0
 BAR = 56.0
 
 STYLE = """
@@ -57,7 +57,8 @@ def document_svg(explanation: Explanation, title: str) -> str:
         y += LINE * (pieces[-1].line + 1) + GAP
     width, height = LEFT + COLUMNS * LETTER + RIGHT, y + FOOT
     verdict = f"{joined(explanation.predicted)} ({percent(float(explanation.probabilities.max()))})"
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" role="img">
+    size = f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}"'
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">
 <title>{escape(title)}</title><style>{STYLE}</style>
 <rect class="page" width="100%" height="100%" rx="8"/>
 <text class="title" x="16" y="28">{escape(title)}</text>
