@@ -129,6 +129,28 @@ def test_what_cannot_be_analysed(cli: Cli, run: Path, made: Path, tmp_path: Path
     assert not out.exists()
 
 
+def test_table3_by_command(cli: Cli, run: Path, other: Path, made: Path, tmp_path: Path) -> None:
+    given = ["--em", run, "--mhs", other, "--data", made / "test.jsonl", "--out", tmp_path, "--work", tmp_path / "w"]
+    shown = cli.ok("reproduce", "table3", *given, "--documents", "4", "--quiet").out
+    assert "EM-HRNN" in shown
+    table = (tmp_path / "table3.md").read_text()
+    assert "command: `emhrnn reproduce table3 --em run --mhs mhs --data test.jsonl --words" in table
+    assert str(tmp_path) not in table + (tmp_path / "table3.json").read_text()
+    assert (tmp_path / "w" / "analysis" / "report.html").is_file()
+    swapped = ["--em", other, "--mhs", run, "--data", made / "test.jsonl", "--out", tmp_path]
+    assert "is a run of mhs-rnn-att, not of em-hrnn" in cli.error("reproduce", "table3", *swapped)
+
+
+def test_figures_by_command(cli: Cli, run: Path, other: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figures"
+    shown = cli.ok("reproduce", "figures", "--em", run, "--mhs", other, "--out", out, "--quiet").out
+    assert shown.count("Decided most by") == 2
+    for name in ("figure4.svg", "figure5.svg", "figures.html", "figures.txt", "figures.json"):
+        assert "emhrnn reproduce figures --em run --mhs mhs" in (out / name).read_text(encoding="utf-8")
+    assert "is no file" in cli.error("reproduce", "figures", "--em", run, "--mhs", other, "--text", tmp_path)
+    assert "one run was given" in cli.error("reproduce", "figures", "--em", run, "--out", out)
+
+
 def votes(path: Path, identity: str, given: dict[str, str]) -> Path:
     path.write_text(json.dumps({"format": "emhrnn.votes/1", "id": identity, "votes": given}))
     return path

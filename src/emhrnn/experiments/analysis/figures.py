@@ -16,8 +16,9 @@ from emhrnn.experiments.analysis.document_svg import document_svg
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import html_page
+from emhrnn.explain.html import LEGEND, html_section
 from emhrnn.explain.inert import escape
+from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
 from emhrnn.training.run import load_run
 
@@ -57,7 +58,12 @@ def write_figures(figures: Figures, out: Path) -> None:
     for number, name, explanation in ((4, "MHS-RNN with attention", figures.mhs), (5, "EM-HRNN", figures.em)):
         drawing = document_svg(explanation, f"Figure {number}: {name}")
         write_text(out / f"figure{number}.svg", drawing.replace("<title>", f"<desc>{escape(told)}</desc>\n<title>", 1))
-    page = html_page([figures.mhs, figures.em], title="Figures 4 and 5: one document under two models")
-    write_text(out / "figures.html", page)
+    write_text(out / "figures.html", _page(figures, told))
     write_text(out / "figures.txt", f"{figures.mhs}\n\n{figures.em}\n\n{told}\n")
     write_json(out / "figures.json", figures.to_dict())
+
+
+def _page(figures: Figures, told: str) -> str:
+    title = "Figures 4 and 5: one document under two models"
+    sections = "\n".join(html_section(explanation) for explanation in (figures.mhs, figures.em))
+    return page(title, f"<h1>{title}</h1>\n{LEGEND}\n{sections}\n<footer>{escape(told)}</footer>")
