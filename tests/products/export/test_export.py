@@ -11,7 +11,8 @@ import pytest
 
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.products.export.onnx_file import INT8, MODEL, export_onnx, onnx_inputs, session
+from emhrnn.products.export.checking import arrays
+from emhrnn.products.export.onnx_file import INT8, MODEL, export_onnx, session
 from emhrnn.products.export.tokenizer import tokenizer
 from emhrnn.products.model import load
 from emhrnn.text import UNK, Vocabulary, split_sentences, tokenise
@@ -97,7 +98,7 @@ def test_the_tokenizer_on_many_reviews() -> None:
 
 
 def test_inputs_are_those_of_the_graph() -> None:
-    given = onnx_inputs(make_batch([[2, 3], [1]]))
+    given = arrays(make_batch([[2, 3], [1]]))
     assert {name: len(array) for name, array in given.items()} == {
         "words": 6, "sentence_lengths": 3, "document_lengths": 2,
     }  # fmt: skip

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 
 from emhrnn.corpus import TextSettings
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.products.export.checking import arrays
 from emhrnn.products.export.network import network
-from emhrnn.products.export.onnx_file import onnx_inputs
 from emhrnn.text import UNK, Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run, new_run
@@ -47,7 +47,7 @@ def test_equals_the_model(bidirectional: bool, multi_label: bool) -> None:
         batch = make_batch(lengths, seed)
         with torch.inference_mode():
             output = run.model(batch)
-        given = dict(zip([o.name for o in session.get_outputs()], session.run(None, onnx_inputs(batch)), strict=True))
+        given = dict(zip([o.name for o in session.get_outputs()], session.run(None, arrays(batch)), strict=True))
         assert (given["z"] == output.z).all()
         expected = {
             "probabilities": run.probabilities(output.logits), "pi": output.pi, "alpha": output.alpha,
@@ -71,5 +71,5 @@ def test_one_long_sentence_and_extreme_scores() -> None:
     batch = make_batch([[2000, 1], [1]], 5)
     with torch.inference_mode():
         expected = run.probabilities(run.model(batch).logits).numpy()
-    (given,) = session.run(["probabilities"], onnx_inputs(batch))
+    (given,) = session.run(["probabilities"], arrays(batch))
     np.testing.assert_allclose(given, expected, atol=1e-4)

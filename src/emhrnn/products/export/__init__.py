@@ -1,5 +1,1 @@
-"""`emhrnn export`: a trained model as ONNX, for programs that do not have this package."""
-
-from emhrnn.products.export.onnx_file import Exported, export_onnx
-
-__all__ = ["Exported", "export_onnx"]
+"""`emhrnn export`: a trained model as ONNX or as a program of torch, for programs that do not have this package."""

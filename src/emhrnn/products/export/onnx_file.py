@@ -1,7 +1,6 @@
 """`export_onnx`: a folder that runs without us: model.onnx, tokenizer.json, classes.json and an example."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -9,20 +8,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float32
 
 from emhrnn.corpus import BatchPlan, Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.files import atomic_folder, write_bytes, write_text
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.products.export.checking import Predict, arrays, checked_difference, exportable
 from emhrnn.products.export.network import network
 from emhrnn.products.export.tokenizer import tokenizer
 from emhrnn.training.run import Run
 
 MODEL, INT8 = "model.onnx", "model.int8.onnx"
-CLOSE = 1e-4
-TRIED = 20  # random documents on which the file is compared with the model
 BATCH_WORDS = 8000
 
 
@@ -42,9 +37,6 @@ class Exported:
         return asdict(self) | {"folder": str(self.folder)}
 
 
-Session = Callable[[Batch], Float32[np.ndarray, "documents classes"]]
-
-
 def export_onnx(
     run: Run, out: Path, *, int8: bool = False, check: Corpus | None = None, overwrite: bool = False
 ) -> Exported:
@@ -54,17 +46,10 @@ def export_onnx(
         ConfigError: the model is no em-hrnn with learned boundaries, or an extra is missing.
         DataError: `out` is taken.
     """
-    model = run.model
-    if not isinstance(model, EMHRNN) or model.rule is not None:
-        what = (
-            run.config.model.name if not isinstance(model, EMHRNN) else f"segmentation {run.config.model.segmentation}"
-        )
-        raise ConfigError(f"this run is {what}; only em-hrnn with learned boundaries can be exported, train one")
+    model = exportable(run)
     with atomic_folder(out, overwrite=overwrite) as folder:
         write_bytes(folder / MODEL, network(run, model).SerializeToString())
-        difference = _difference(run, model, session(folder / MODEL))
-        if not difference < CLOSE:
-            raise TrainingError(f"the exported model differs by {difference:.1e} on random documents; please report it")
+        difference = checked_difference(run, session(folder / MODEL))
         if int8:
             quantise(folder / MODEL, folder / INT8)
         tokenizer(run.vocabulary, run.text).save(str(folder / "tokenizer.json"))
@@ -81,7 +66,7 @@ def export_onnx(
         )
 
 
-def session(path: Path) -> Session:
+def session(path: Path) -> Predict:
     """The file as a function from batches to probabilities."""
     import onnxruntime
 
@@ -90,18 +75,10 @@ def session(path: Path) -> Session:
     opened = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def run_batch(batch: Batch) -> np.ndarray:
-        (probabilities,) = opened.run(["probabilities"], onnx_inputs(batch))
+        (probabilities,) = opened.run(["probabilities"], arrays(batch))
         return np.asarray(probabilities)
 
     return run_batch
-
-
-def onnx_inputs(batch: Batch) -> dict[str, np.ndarray]:
-    return {
-        "words": batch.words,
-        "sentence_lengths": batch.sentence_lengths,
-        "document_lengths": np.diff(batch.document_offsets),
-    }
 
 
 def quantise(path: Path, out: Path) -> None:
@@ -113,7 +90,7 @@ def quantise(path: Path, out: Path) -> None:
     )
 
 
-def accuracy(predict: Session, corpus: Corpus) -> float:
+def accuracy(predict: Predict, corpus: Corpus) -> float:
     """Share of documents whose class is right; for several labels, of documents whose labels are all right."""
     right = 0
     for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():
@@ -125,18 +102,6 @@ def accuracy(predict: Session, corpus: Corpus) -> float:
         else:
             right += int((table.argmax(axis=1) == labels).sum())
     return right / len(corpus)
-
-
-def _difference(run: Run, model: EMHRNN, predict: Session) -> float:
-    rng = np.random.default_rng(0)
-    documents = [
-        [rng.integers(0, len(run.vocabulary), rng.integers(1, 30)).tolist() for _ in range(rng.integers(1, 8))]
-        for _ in range(TRIED)
-    ]
-    batch = Batch.from_lists(documents)
-    with torch.inference_mode():
-        expected = run.probabilities(model(batch).logits).numpy()
-    return float(np.abs(predict(batch) - expected).max())
 
 
 def _example(model: str) -> str:
