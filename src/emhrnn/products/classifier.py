@@ -21,6 +21,7 @@ from emhrnn.products.increments import Increments
 from emhrnn.products.model import Model
 from emhrnn.products.packing import packed, unpacked
 from emhrnn.products.targets import Targets
+from emhrnn.products.texts import Texts, checked_texts
 from emhrnn.products.training import with_settings
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training import history
@@ -32,7 +33,6 @@ from emhrnn.training.run import HISTORY, Run, describe, new_run, save_weights
 from emhrnn.training.state import Position, Purpose, numpy_generator
 from emhrnn.training.train import check_settings, write_metrics
 
-Texts = Iterable[Any]  # of strings: a list, an array, a column of a table (pandas, polars)
 NOT_FITTED = (
     "This %(name)s is not fitted yet: call fit(texts, labels) first. A classifier that was saved is loaded with "
     "emhrnn.load(folder)."
@@ -281,16 +281,3 @@ class EMHRNNClassifier(DocumentClassifier):
             validation_fraction=validation_fraction, n_iter_no_change=n_iter_no_change, settings=settings,
             random_state=random_state, verbose=verbose,
         )  # fmt: skip
-
-
-def checked_texts(texts: Any) -> list[str]:
-    """Strings, from any sequence of them: a list, an array, a column of a table."""
-    if isinstance(texts, str):
-        raise DataError("one string was given; give a list of texts, for example [text]")
-    if hasattr(texts, "columns"):
-        raise DataError("a table was given; give its column of texts, for example table['text']")
-    listed = texts.tolist() if hasattr(texts, "tolist") else list(texts)
-    for number, text in enumerate(listed, start=1):
-        if not isinstance(text, str):
-            raise DataError(f"text {number} is a {type(text).__name__}; give one string per document")
-    return listed

@@ -2,18 +2,20 @@
 
 from pathlib import Path
 
+from emhrnn.corpus.readers.datasets import is_dataset
 from emhrnn.corpus.readers.formats import SUFFIXES, suffix_of
 from emhrnn.errors import DataError
 
 
 def data_files(name: Path) -> list[Path]:
-    """The files in the order of their names. A folder per class stays one path, as `Source` reads it.
+    """The files in the order of their names. A folder per class, or a saved data set, stays one path, as `Source` reads
+    it.
 
     Raises:
         DataError: nothing is there.
     """
     if name.is_dir():
-        return _in_folder(name)
+        return [name] if is_dataset(name) else _in_folder(name)
     if name.exists():
         return [name]
     if not any(letter in str(name) for letter in "*?["):

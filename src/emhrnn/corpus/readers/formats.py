@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from emhrnn.corpus.columns import USUAL_NAMES
-from emhrnn.corpus.readers.class_folders import read_class_folders
+from emhrnn.corpus.readers.class_folders import class_files, read_class_folders
+from emhrnn.corpus.readers.datasets import dataset_files, is_dataset, read_dataset
 from emhrnn.corpus.readers.delimited import read_csv, read_tsv
 from emhrnn.corpus.readers.jsonl import read_jsonl
 from emhrnn.corpus.readers.parquet import read_parquet
@@ -25,7 +26,9 @@ READERS: dict[str, Callable[[Reading], Iterator[Record]]] = {
     "folder": read_class_folders,
     "tang": read_tang,
     "zhang": read_zhang,
+    "datasets": read_dataset,
 }
+FOLDERS = {"folder": class_files, "datasets": dataset_files}  # formats that are folders, and which files are read
 _COMPRESSION = {".gz", ".xz", ".zst", ".zstd", ".bz2"}
 SUFFIXES = {
     ".csv": "csv",
@@ -87,6 +90,8 @@ def suffix_of(path: Path) -> str:
 def _format_of_folder(path: Path) -> str:
     if (path / "corpus.json").exists():
         raise DataError(f"{path} is a prepared corpus already; open it instead of preparing it again")
+    if is_dataset(path):
+        return "datasets"
     if any(child.is_dir() and not child.name.startswith(".") for child in path.iterdir()):
         return "folder"
     raise DataError(f"{path} has no folders; give a file, or a folder with one folder of .txt files per class")

@@ -22,13 +22,13 @@ def read_parquet(reading: Reading) -> Iterator[Record]:
         with meter.file(size, lambda: size * number // rows):
             names = list(dict.fromkeys(columns.values()))
             for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
-                values = {role: _values(batch.column(name)) for role, name in columns.items()}
+                values = {role: python_values(batch.column(name)) for role, name in columns.items()}
                 for index in range(batch.num_rows):
                     number += 1
                     yield reading.record(number, {role: column[index] for role, column in values.items()})
 
 
-def _values(column: Any) -> list[Any]:
+def python_values(column: Any) -> list[Any]:
     """Python values; strings come as bytes and are decoded here, because a writer may have put broken UTF-8 there."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

@@ -5,8 +5,7 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from emhrnn.corpus.columns import Columns
-from emhrnn.corpus.readers.class_folders import class_files
-from emhrnn.corpus.readers.formats import READERS, check_format, format_of
+from emhrnn.corpus.readers.formats import FOLDERS, READERS, check_format, format_of
 from emhrnn.corpus.readers.reading import Reading
 from emhrnn.corpus.readers.streams import Meter
 from emhrnn.corpus.record import Record
@@ -72,7 +71,7 @@ class Source:
 
     def _format_of(self, path: Path, given: str | None) -> str:
         name = check_format(given) if given else format_of(path)
-        if (name == "folder") != path.is_dir():
+        if (name in FOLDERS) != path.is_dir():
             raise DataError(f"{path} cannot be read as {name}; give a file, or a folder with one folder per class")
         if name == "zhang" and not given and (self.columns.text or self.columns.label or self.columns.weight):
             return "csv"  # who names columns has a header
@@ -83,6 +82,6 @@ class Source:
 
 
 def _size(path: Path, format_name: str) -> int:
-    if format_name == "folder":
-        return sum(file.stat().st_size for file in class_files(path))
+    if format_name in FOLDERS:
+        return sum(file.stat().st_size for file in FOLDERS[format_name](path) if file.is_file())
     return path.stat().st_size

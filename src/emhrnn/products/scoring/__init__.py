@@ -18,6 +18,7 @@ from typing import Any, Literal
 from tqdm import tqdm
 
 from emhrnn.corpus import Columns
+from emhrnn.corpus.readers.datasets import is_dataset
 from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
 from emhrnn.files import sha256
@@ -91,8 +92,8 @@ def _parts(engine: Engine, data: Data, task: Task, unfinished: Unfinished, worke
 
 def check_out(out: Path, data: Data) -> None:
     """Raise a DataError for a file that cannot take the predictions, before any work is done."""
-    check_suffix(out)
-    if out.is_dir():
+    suffix = check_suffix(out)
+    if out.is_dir() and (suffix != ".dataset" or (any(out.iterdir()) and not is_dataset(out))):
         raise DataError(f"{out} is a folder, the predictions go to one file; give the name of a file")
     if out.exists() and any(path.exists() and out.samefile(path) for path in data.paths):
         raise DataError(f"{out} is the data itself, which would be replaced by its predictions; give another file")

@@ -1,5 +1,5 @@
 """Rows as bytes of a file, so that parts written by several processes make one file when put together: .jsonl and .csv
-are their lines; .parquet is written at the end, from parts that are Arrow streams."""
+are their lines; .parquet, and .dataset for Hugging Face, are written at the end, from parts that are Arrow streams."""
 
 import csv
 import io
@@ -11,10 +11,13 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
+from emhrnn.corpus.readers.datasets import STATE
 from emhrnn.errors import DataError
+from emhrnn.files import sha256, write_json
 
 Row = dict[str, Any]
-SUFFIXES = (".parquet", ".csv", ".jsonl")
+SUFFIXES = (".parquet", ".csv", ".jsonl", ".dataset")
+ARROW = "data-00000-of-00001.arrow"
 _TEXT = {"id", "label", "sentence", "phrase", "word"}
 
 
@@ -52,6 +55,22 @@ def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
         writer.write_table(table)
     if writer is not None:
         writer.close()
+
+
+def write_dataset(folder: Path, parts: Iterable[bytes]) -> None:
+    """The same as a folder for `datasets.load_from_disk`."""
+    with (folder / ARROW).open("wb") as file:
+        writer = None
+        for part in parts:
+            table = pa.ipc.open_stream(part).read_all()
+            writer = writer or pa.ipc.new_stream(file, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
+    state: Row = {"_data_files": [{"filename": ARROW}], "_fingerprint": sha256(folder / ARROW)[:16], "_split": None}
+    state |= {"_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False}
+    write_json(folder / STATE, state)
+    write_json(folder / "dataset_info.json", {"description": "Predictions of emhrnn"})
 
 
 def _schema(columns: list[str]) -> Any:

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from emhrnn.errors import DataError
-from emhrnn.files import atomic_file, write_json
+from emhrnn.files import atomic_file, atomic_folder, write_json
 from emhrnn.products.scoring.chunks import Place
 from emhrnn.products.scoring.scorer import Part
-from emhrnn.products.scoring.tables import write_parquet
+from emhrnn.products.scoring.tables import write_dataset, write_parquet
 
 
 @dataclass
@@ -105,9 +105,13 @@ class Unfinished:
             (self.folder / "errors").replace(self.errors)
         else:
             self.errors.unlink(missing_ok=True)  # of another time
-        if self.out.suffix.lower() == ".parquet":
+        suffix = self.out.suffix.lower()
+        if suffix == ".parquet":
             with atomic_file(self.out) as table, (self.folder / "rows").open("rb") as rows:
                 write_parquet(table, (rows.read(size) for size in self.sizes))
+        elif suffix == ".dataset":
+            with atomic_folder(self.out, overwrite=True) as made, (self.folder / "rows").open("rb") as rows:
+                write_dataset(made, (rows.read(size) for size in self.sizes))
         else:
             (self.folder / "rows").replace(self.out)
         shutil.rmtree(self.folder)

@@ -1,0 +1,21 @@
+"""Texts as the estimators take them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from emhrnn.errors import DataError
+
+Texts = Iterable[Any]  # of strings: a list, an array, a column of a table (pandas, polars, datasets)
+
+
+def checked_texts(texts: Any) -> list[str]:
+    """Strings, from any sequence of them: a list, an array, a column of a table."""
+    if isinstance(texts, str):
+        raise DataError("one string was given; give a list of texts, for example [text]")
+    if hasattr(texts, "columns") or hasattr(texts, "column_names"):
+        raise DataError("a table was given; give its column of texts, for example table['text']")
+    listed = texts.tolist() if hasattr(texts, "tolist") else list(texts)
+    for number, text in enumerate(listed, start=1):
+        if not isinstance(text, str):
+            raise DataError(f"text {number} is a {type(text).__name__}; give one string per document")
+    return listed
