@@ -153,6 +153,10 @@ def test_explanations(run: Path, tmp_path: Path) -> None:
         assert told["weight"] == pytest.approx(node.weight, abs=1e-5)
         assert told["share"] == pytest.approx(node.share, abs=1e-5)
     assert rows[2]["decided"] is None
+    scored(run, data, out=tmp_path / "plain.jsonl")
+    plain = read(tmp_path / "plain.jsonl")
+    assert [row["label"] for row in plain] == [row["label"] for row in rows]
+    assert plain[0]["p_good"] == pytest.approx(rows[0]["p_good"], abs=1e-6)
     scored(run, data, out=tmp_path / "p.csv", explain=True)
     with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))

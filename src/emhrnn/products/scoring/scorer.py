@@ -11,11 +11,12 @@ from jaxtyping import Float32
 
 from emhrnn.evaluation.predict import predict_documents
 from emhrnn.explain.explainer import explain_texts
-from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
+from emhrnn.explain.explanation import DecisivePath, Explanation, Phrase, Sentence, Word
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.products.model import labels_of
 from emhrnn.products.scoring.documents import Documents, Reader
 from emhrnn.products.scoring.tables import Row, to_bytes
+from emhrnn.text import Limits
 from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
@@ -74,10 +75,7 @@ class Scorer:
         scored = np.flatnonzero(documents.lengths)
         table = [{**dict.fromkeys(self.columns), "id": row["id"]} for row in rows]  # each row of the data has its row
         if len(scored):
-            chosen = [table[index] for index in scored.tolist()]
-            self._predict(chosen, documents.take(scored))
-            if self.task.explain:
-                self._explain(chosen, [rows[index] for index in scored.tolist()])
+            self._fill([table[i] for i in scored.tolist()], [rows[i] for i in scored.tolist()], documents.take(scored))
         return Part(
             rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
             errors="".join(_error(row, first + index) for index, row in enumerate(rows)).encode("utf-8"),
@@ -86,28 +84,34 @@ class Scorer:
             unscored=len(rows) - len(scored),
         )
 
-    def _predict(self, table: list[Row], documents: Documents) -> None:
+    def _fill(self, table: list[Row], rows: list[dict[str, Any]], documents: Documents) -> None:
+        """Label, probabilities and, if asked for, what decided. An explanation has the probabilities, too, unless it
+        reads a text otherwise: all of it where the run has limits, or in sentences of its own where they are given."""
         run = self.run
         if isinstance(run.model, EMHRNN) and not self._all_words:
             run.model.forget_words()  # before there are new ones: memory for one table is enough
             run.model.precompute_words(np.flatnonzero(np.bincount(documents.words)))
-        shares = predict_documents(
-            run.model, documents, multi_label=run.multi_label, temperature=run.temperature
-        ).probabilities
+        explanations = self._explained(rows) if self.task.explain else []
+        if explanations and run.text.limits == Limits() and not any("sentences" in row for row in rows):
+            shares = np.stack([explanation.probabilities for explanation in explanations]).astype(np.float32)
+        else:
+            shares = predict_documents(
+                run.model, documents, multi_label=run.multi_label, temperature=run.temperature
+            ).probabilities
         for row, label, values in zip(table, labels_of(run, shares), _in_digits(shares), strict=True):
             row["label"] = label if isinstance(label, str) else "|".join(label)
             row.update(zip(self._shares, values, strict=True))
-
-    def _explain(self, table: list[Row], rows: list[dict[str, Any]]) -> None:
         told = _nested if self.task.suffix == ".jsonl" else _flat
-        explanations = explain_texts(
+        for row, explanation in zip(table, explanations, strict=False):
+            row.update(told(explanation.decisive_path()))
+
+    def _explained(self, rows: list[dict[str, Any]]) -> list[Explanation]:
+        return explain_texts(
             self.run,
             [row["text"] for row in rows],
             users=[row.get("user") for row in rows],
             products=[row.get("product") for row in rows],
         )
-        for row, explanation in zip(table, explanations, strict=True):
-            row.update(told(explanation.decisive_path()))
 
 
 def _nodes(path: DecisivePath) -> list[tuple[str, Sentence | Phrase | Word]]:
