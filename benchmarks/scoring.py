@@ -2,18 +2,21 @@
 
     python -m benchmarks.scoring [--quick] [--json]
 
-Every candidate gets two processes of one thread, and is timed when its model is loaded and warm. Text is film reviews
-where ../shared/data has them, else generated from a seed; labels and weights are random, which changes no time. Needs
-both cores idle: rates are wall time, and a ratio over `bare` above 1 means that other work disturbed it. Ray hands over
-parts that it has scored ahead, which flatters it in short runs. With --json the last line is one JSON object:
+Every candidate gets two processes of one thread. `emhrnn predict` is timed as a whole, from file to file, on many
+documents and on few: documents more over seconds more, so that what is counted is what each further document costs
+(reading, scoring, writing, Ray's own work), and starting processes, or Ray, is not. The others are timed on texts or
+word ids in memory, when their models are loaded and warm. Text is film reviews where ../shared/data has them, else
+generated from a seed; labels and weights are random, which changes no time. Needs both cores idle: rates are wall time.
+With --json the last line is one JSON object:
 
     local_docs_s, ray_docs_s       `emhrnn predict` from file to file, by worker processes and on Ray
     local_over_bare, ray_over_bare the same over the bare forward pass on word ids in memory: must be 0.8 for local
     local_over_tfidf               over scikit-learn: TfidfVectorizer and LogisticRegression, `predict` of strings
     local_over_fasttext            over fastText: `predict` of strings (word pairs, 100 numbers a word)
     local_over_minilm              at 512 tokens a document: must be 20. The transformer has MiniLM's shape (6 layers
-                                   of 384 numbers, 12 heads) and random weights, as no pretrained one is at hand; it
-                                   gets its word pieces for nothing. Ours reads 512 words from a file
+                                   of 384 numbers, 12 heads) and random weights; it gets its word pieces for nothing.
+                                   Ours reads 512 words from a file
+    local_start_s, ray_start_s     what the first document costs: the time of a call less that of its documents
 """
 
 import argparse
@@ -22,9 +25,9 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -33,9 +36,11 @@ from benchmarks.timing import report
 
 WORKERS = 2
 CLASSES = 5
-WARM_UP = 3 * WORKERS  # parts that come before the clock starts
+FEW = 5_000  # documents of a call that is mostly starting; enough that all workers get some
 
 Work = Callable[[], object]
+Engine = Literal["local", "ray"]
+ENGINES: tuple[Engine, ...] = ("local", "ray")
 
 
 def main() -> None:
@@ -50,18 +55,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
         folder = Path(scratch)
         words = make_run(folder / "run", texts[:5_000])
-        data = folder / "texts.jsonl"
-        data.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+        for name, some in (("many", texts), ("few", texts[:FEW])):
+            lines = (json.dumps({"text": text}) + "\n" for text in some)
+            (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
         figures = measure(folder, texts, words, rounds)
     report(figures, as_json=arguments.json)
 
 
 def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], rounds: int) -> dict[str, float]:
     rates: dict[str, list[float]] = {}
+    starts: dict[str, list[float]] = {}
     for _ in range(rounds):  # side by side within a round, so that a slow patch of the machine hits all
         rates.setdefault("bare", []).append(in_two_processes(bare, folder, texts))
-        rates.setdefault("local", []).append(engine_rate(folder, "local"))
-        rates.setdefault("ray", []).append(engine_rate(folder, "ray"))
+        for engine in ENGINES:
+            rate, start = engine_rate(folder, engine, len(texts))
+            rates.setdefault(engine, []).append(rate)
+            starts.setdefault(engine, []).append(start)
         rates.setdefault("tfidf", []).append(in_two_processes(tfidf, folder, texts))
         rates.setdefault("fasttext", []).append(in_two_processes(fasttext, folder, texts))
         rates.setdefault("minilm", []).append(in_two_processes(minilm, folder, texts[:32]))
@@ -74,6 +83,7 @@ def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], r
     return {
         "words_per_document": per_document,
         **figures,
+        **{f"{engine}_start_s": float(np.median(times)) for engine, times in starts.items()},
         "local_over_bare": ratio("local", "bare"),
         "ray_over_bare": ratio("ray", "bare"),
         "local_over_tfidf": ratio("local", "tfidf"),
@@ -103,28 +113,19 @@ def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
     return lambda some: len(encoder.encode_many(some).words)
 
 
-def engine_rate(folder: Path, engine: str) -> float:
-    """Rows a second from file to file, from the moment that all workers are warm."""
-    from emhrnn.products.scoring.chunks import Data, Place, read_chunks
-    from emhrnn.products.scoring.local import Scored, score_locally
-    from emhrnn.products.scoring.on_ray import score_on_ray
-    from emhrnn.products.scoring.scorer import Task
-    from emhrnn.products.scoring.unfinished import Unfinished
+def engine_rate(folder: Path, engine: Engine, documents: int) -> tuple[float, float]:
+    """Documents a second from file to file, and the seconds that go by before them."""
+    from emhrnn.products.scoring import score
+    from emhrnn.products.scoring.chunks import Data
 
-    data, task = Data(paths=(folder / "texts.jsonl",)), Task(run=folder / "run", suffix=".jsonl")
-    parts: Iterable[Scored]
-    if engine == "ray":
-        parts = score_on_ray(data, Place(), task, WORKERS)
-    else:
-        parts = score_locally(read_chunks(data), task, WORKERS)
-    seen: list[tuple[float, int]] = []
-    with Unfinished(folder / f"{engine}.jsonl").opened({}, restart=True) as unfinished:
-        for chunk, part in parts:
-            unfinished.add(chunk.digest, part)
-            seen.append((time.perf_counter(), part.documents))
-        unfinished.finish()
-    began, after = seen[WARM_UP - 1][0], seen[WARM_UP:]
-    return sum(documents for _, documents in after) / (after[-1][0] - began)
+    seconds = {}
+    for name in ("few", "many"):
+        began = time.perf_counter()
+        data = Data(paths=(folder / f"{name}.jsonl",))
+        score(folder / "run", data, folder / "out.jsonl", engine=engine, workers=WORKERS, progress=False)
+        seconds[name] = time.perf_counter() - began
+    rate = (documents - FEW) / (seconds["many"] - seconds["few"])
+    return rate, seconds["few"] - FEW / rate
 
 
 # ---------------------------------------------------------------------- candidates: texts -> work to be timed

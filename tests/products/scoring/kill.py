@@ -3,10 +3,11 @@
     python -m tests.products.scoring.kill --bytes 2e9 --kills 3 --limit 500e6
 
 is the long form of `tests/products/scoring/test_kill.py`. The file is written from a seed, with the 100,000 words of a
-run with GloVe, by Zipf's law, and in every document a number and a misspelling that no other has. The model has the
-default sizes and random weights, which change no time and no memory. Each process, the one that reads and the workers,
-gets the limit from the system (RLIMIT_DATA: private memory; what exceeds it fails), and is watched: the peak of its
-resident memory (VmHWM), libraries and all, must be under the limit, too. Kills fall at moments drawn from the seed.
+run with GloVe, by Zipf's law, and in every document a number and a misspelling that no other has. A quarter of the file
+is text; the rest is the page that it came from, a column that is read but not scored. The model has the default sizes
+and random weights, which change no time and no memory. Each process, the one that reads and the workers, gets the limit
+from the system (RLIMIT_DATA: private memory; what exceeds it fails), and is watched: the peak of its resident memory
+(VmHWM), libraries and all, must be under the limit, too. Kills fall at moments drawn from the seed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,7 @@ from emhrnn.corpus import TextSettings
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.segmentation import PAPER_RATE
+from emhrnn.products.scoring.chunks import CHARACTERS
 from emhrnn.text import UNK, Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import describe, new_run, save_weights
@@ -80,14 +83,16 @@ def make_documents(words: list[str], rng: np.random.Generator) -> Iterator[str]:
             yield " ".join([f"Number {number} mis{number:x}pelt.", *(sentences[i] for i in some.tolist())])
 
 
-def write_documents(path: Path, size: int, documents: Iterator[str]) -> int:
-    """jsonl of `size` bytes or a little more; how many documents."""
-    written = rows = 0
+def write_documents(path: Path, size: int, documents: Iterator[str]) -> tuple[int, int]:
+    """jsonl of `size` bytes or a little more; how many documents, and characters of text."""
+    written = rows = characters = 0
     with path.open("wb") as file:
         while written < size:
-            written += file.write(json.dumps({"id": f"r{rows}", "text": next(documents)}).encode() + b"\n")
-            rows += 1
-    return rows
+            page = "".join(f"<p>{paragraph}</p>" for paragraph in islice(documents, 3))
+            row = {"id": f"r{rows}", "page": page, "text": next(documents)}
+            written += file.write(json.dumps(row).encode() + b"\n")
+            rows, characters = rows + 1, characters + len(row["text"])
+    return rows, characters
 
 
 class Watched:
@@ -165,7 +170,7 @@ def main() -> None:
         run, data, whole, out = (folder / name for name in ("run", "data.jsonl", "whole.csv", "out.csv"))
         words = make_words(options.words, rng)
         make_run(run, words)
-        rows = write_documents(data, int(options.bytes), make_documents(words, rng))
+        rows, characters = write_documents(data, int(options.bytes), make_documents(words, rng))
         print(f"{rows:,} documents, {data.stat().st_size:,} bytes, {len(words):,} words known", flush=True)
 
         watched = Watched(int(options.limit), options.workers)
@@ -173,8 +178,8 @@ def main() -> None:
         watched.predict(run, data, whole)
         seconds = time.monotonic() - began
         print(f"uninterrupted: {seconds:,.0f} s, {rows / seconds:,.0f} documents/s, start-up included", flush=True)
-        chunks = int(options.bytes) >> 20
-        for moment in np.sort(rng.integers(1, max(2, chunks - 8), options.kills)).tolist():
+        chunks = characters // CHARACTERS
+        for moment in np.sort(rng.integers(1, max(2, chunks - 9), options.kills)).tolist():
             if watched.predict(run, data, out, kill_after=moment):
                 raise AssertionError("it was done before it was killed; give more --bytes")
             print(f"killed after {moment:,} of about {chunks:,} chunks", flush=True)
