@@ -13,7 +13,7 @@ class Group:
     """The bars of one word, one for each model; None where it does not occur."""
 
     name: str
-    values: Sequence[float | None]
+    values: list[float | None]
 
 
 def lift_chart(groups: Sequence[Group], names: Sequence[str]) -> str:
@@ -27,10 +27,10 @@ def lift_chart(groups: Sequence[Group], names: Sequence[str]) -> str:
         x = LEFT + tick * scale
         parts.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{foot}"/>')
         parts.append(text(x, foot + 16, f"{tick:g}"))
-    for row, group in enumerate(groups):
-        parts.append(_group(group, TOP + row * height + GAP / 2, scale))
     chance = LEFT + scale
     parts.append(f'<line class="reference" x1="{chance:.1f}" x2="{chance:.1f}" y1="{TOP - 4}" y2="{foot}"/>')
+    for row, group in enumerate(groups):
+        parts.append(_group(group, TOP + row * height + GAP / 2, scale))
     told = "; ".join(
         f"{group.name} " + ", ".join("none" if value is None else f"{value:.2f}" for value in group.values)
         for group in groups
@@ -57,6 +57,6 @@ def _group(group: Group, y: float, scale: float) -> str:
             f'<rect class="lift {kind}" x="{LEFT}" y="{y + 1:.1f}" width="{wide:.1f}" height="{BAR - 2}" rx="2"/>'
         )
         shown = "does not occur" if value is None else f"\u00d7{value:.1f}"
-        parts.append(text(LEFT + wide + 5, y + BAR - 3, shown, anchor="start"))
+        parts.append(text(LEFT + wide + 5, y + BAR - 3, shown, anchor="start", kind="halo"))
         y += BAR
     return "".join(parts)

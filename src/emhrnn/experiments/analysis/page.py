@@ -77,22 +77,27 @@ def _length_chart(model: ModelFacts) -> str:
 
 
 def attention(analysis: Analysis) -> str:
-    groups = [
-        Group(word.word, [model.attention[k].lift for model in analysis.models])
-        for k, word in enumerate(analysis.models[0].attention)
-    ]
     names = [model.name for model in analysis.models]
-    chart = figure(
-        "Attention against chance",
+    own, through = ([Group(word.word, []) for word in analysis.models[0].attention] for _ in range(2))
+    for model in analysis.models:
+        for k, word in enumerate(model.attention):
+            own[k].values.append(word.lift)
+            through[k].values.append(word.in_sentence)
+    charts = figure(
+        "In its softmax",
         "Mean weight of a word, divided by what an indifferent softmax over the same items would give (dashed: 1)",
-        lift_chart(groups, names),
+        lift_chart(own, names),
+    ) + figure(
+        "In its sentence",
+        "Its share of the sentence, through its phrase, divided by an indifferent word's: one scale for all models",
+        lift_chart(through, names),
     )
     tied = ""
     if analysis.tied is not None:
         told = "; ".join(f"{name}: {', '.join(words)}" for name, words in analysis.tied.items())
         tied = f"<p>The words most tied to each class. {escape(told)}.</p>"
     tables = "".join(_attention_table(model) for model in analysis.models)
-    return f"""<section><h2>Attention of words</h2>{tied}<div class="lone">{chart}</div>
+    return f"""<section><h2>Attention of words, against chance</h2>{tied}<div class="charts">{charts}</div>
 <details class="more"><summary>All numbers</summary>{tables}
 <p class="muted">Weight: mean attention in the softmax that the word is in: over the words of its phrase, for MHS-RNN
 over all words and phrases of its sentence. Chance: mean of 1 / items in that softmax. In the sentence: share of the

@@ -39,17 +39,15 @@ def _runs(analysis: Analysis) -> str:
 
 
 def _attention(analysis: Analysis) -> str:
-    rows = [["attention", *(head for model in analysis.models for head in (model.name, "x chance"))]]
+    rows = [["attention", *(head for model in analysis.models for head in (model.name, "x chance", "x sentence"))]]
     for k, word in enumerate(analysis.models[0].attention):
         rows.append([word.word, *(cell for model in analysis.models for cell in _cells(model.attention[k]))])
     rows.append(["(all words)", *(cell for model in analysis.models for cell in _cells(model.average))])
     return aligned(rows)
 
 
-def _cells(word: Attention) -> tuple[str, str]:
-    if word.weight is None or word.lift is None:
-        return "-", "-"
-    return f"{word.weight:.2f}", f"{word.lift:.2f}"
+def _cells(word: Attention) -> list[str]:
+    return ["-" if value is None else f"{value:.2f}" for value in (word.weight, word.lift, word.in_sentence)]
 
 
 def _agreed(agreement: Agreement) -> str:
