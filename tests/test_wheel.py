@@ -1,0 +1,90 @@
+"""The wheel is built, and installed into an environment of its own, where the package works as people get it: away from
+the sources. Only what it depends on is taken from the environment of the tests, so that nothing is downloaded."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.products.commands import GOOD, TINY, write_reviews
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "emhrnn"
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("hatchling", reason="needs the build backend, which the extra dev has")
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of programs of a new environment with the wheel in it."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    if not python.exists():
+        pytest.skip("knows the layout of environments on Unix only")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    # A path in a .pth file is searched, and the .pth files in it are not: ours, of the sources, stays out.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "bin"
+
+
+def test_all_files_of_the_package_are_in_it(wheel: Path) -> None:
+    there = {str(path.relative_to(PACKAGE.parent)) for path in PACKAGE.rglob("*") if path.is_file()}
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    assert {name for name in there if "__pycache__" not in name} <= packed
+    suffixes = {Path(name).suffix for name in packed}
+    assert suffixes >= {".py", ".typed", ".cpp", ".h", ".css", ".js"}
+    assert not [name for name in packed if not name.startswith("emhrnn")], "nothing but the package"
+
+
+def test_it_is_imported_from_there(clean: Path, tmp_path: Path) -> None:
+    code = """
+import json, torch, emhrnn
+from emhrnn.layers.native import kernels_for
+from pathlib import Path
+home = Path(emhrnn.__file__).parent
+x = torch.zeros(2, 2)
+print(json.dumps([str(home), (home / "py.typed").exists(), kernels_for(x, x) is not None]))
+"""
+    home, typed, compiled = json.loads(run(clean / "python", "-c", code, cwd=tmp_path))
+    assert Path(home).is_relative_to(clean.parent)
+    assert typed
+    from emhrnn.layers.native import kernels_for
+
+    torch = pytest.importorskip("torch")
+    assert compiled == (kernels_for(torch.zeros(2, 2), torch.zeros(2, 2)) is not None), "its C++ compiles as ours does"
+
+
+@pytest.mark.slow
+def test_its_command_works(clean: Path, tmp_path: Path) -> None:
+    write_reviews(tmp_path / "reviews.csv", 24)
+    emhrnn = clean / "emhrnn"
+    run(emhrnn, "train", "reviews.csv", "--out", "run", "--quiet", *TINY, cwd=tmp_path)
+    run(emhrnn, "explain", "run", GOOD, "--html", "why.html", cwd=tmp_path)
+    assert "<style>" in (tmp_path / "why.html").read_text(encoding="utf-8")
+    run(emhrnn, "predict", "run", "reviews.csv", "--out", "labels.csv", "--quiet", cwd=tmp_path)
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 25
