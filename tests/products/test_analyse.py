@@ -105,6 +105,21 @@ def test_one_run_and_words_tied_to_classes(cli: Cli, run: Path, tmp_path: Path) 
     assert "Give two runs" in (tmp_path / "out" / "report.md").read_text()
 
 
+def test_a_model_without_phrases_twice(cli: Cli, made: Path, tmp_path: Path) -> None:
+    """The same run beside itself agrees everywhere, and what was judged before is gone."""
+    out, hn = tmp_path / "out", tmp_path / "hn"
+    cli.ok("train", made / "reviews.csv", "--out", hn, "--model", "hn-att", "--quiet", *TINY)
+    out.mkdir()
+    (out / "judge.html").write_text("of another day")
+    told = cli.ok("analyse", hn, hn, made / "test.jsonl", "--out", out, "--quiet", "--json").json
+    assert [model["name"] for model in told["models"]] == ["hn (hn-att) 1", "hn (hn-att) 2"]  # type: ignore[attr-defined]
+    assert [model["phrases"] for model in told["models"]] == [None, None]  # type: ignore[attr-defined]
+    assert told["agreement"]["same_place"] == told["agreement"]["documents"] == 8  # type: ignore[index]
+    assert "has no phrases" in (out / "report.md").read_text()
+    assert "Phrase lengths" not in (out / "report.html").read_text(encoding="utf-8")
+    assert not (out / "judge.html").exists()
+
+
 def test_data_without_labels(cli: Cli, run: Path, tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps({"text": text}) + "\n" for text, _ in rows(6)))

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from emhrnn.errors import DataError
 from emhrnn.experiments.analysis.judging import KEY, KEY_FORMAT
 
-FORMAT = "emhrnn.votes/1"
+FORMAT, VERDICT = "emhrnn.votes/1", "verdict.json"
 CHOICES = ("left", "right", "same")
 
 

@@ -6,11 +6,15 @@ from emhrnn.experiments.analysis.analysis import Analysis
 from emhrnn.experiments.analysis.judging import KEY, PAGE, Judging, judging_page
 from emhrnn.experiments.analysis.markdown import render_markdown
 from emhrnn.experiments.analysis.page import render_html
+from emhrnn.experiments.analysis.votes import VERDICT
 from emhrnn.files import write_json, write_text
 
 
 def write_analysis(analysis: Analysis, folder: Path) -> None:
-    """report.md, report.json and report.html; with two runs that differ somewhere, judge.html and its key."""
+    """report.md, report.json and report.html; with two runs that differ somewhere, judge.html and its key. What an
+    analysis before left of judging goes: it is of other documents."""
+    for stale in (PAGE, KEY, VERDICT):
+        (folder / stale).unlink(missing_ok=True)
     write_json(folder / "report.json", analysis.to_dict())
     write_text(folder / "report.md", render_markdown(analysis))
     write_text(folder / "report.html", render_html(analysis))

@@ -55,13 +55,13 @@ def analyse(
     if out is None:
         raise ConfigError("no folder to write to; give one with --out FOLDER")
     if votes is not None:
-        from emhrnn.experiments.analysis.votes import count_votes
+        from emhrnn.experiments.analysis.votes import VERDICT, count_votes
         from emhrnn.files import write_json
 
         if paths:
             raise ConfigError("votes are counted without runs and data; give --votes FILE --out FOLDER alone")
         verdict = count_votes(votes, out)
-        write_json(out / "verdict.json", verdict.to_dict())
+        write_json(out / VERDICT, verdict.to_dict())
         print_json(verdict.to_dict()) if json else say(str(verdict))
         return
     if paths is None or not 2 <= len(paths) <= 3:
