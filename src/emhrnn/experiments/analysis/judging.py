@@ -92,7 +92,7 @@ def _case(number: int, case: Case, total: int) -> str:
         for value, shown in (("left", "\u2190 left"), ("same", "cannot say"), ("right", "right \u2192"))
     )
     return f"""<fieldset class="card case"><legend>Document {number + 1} of {total}{label}</legend>
-<div class="sides"><div>{left}</div><div>{right}</div></div>
+<div class="sides"><div><p class="muted">left</p>{left}</div><div><p class="muted">right</p>{right}</div></div>
 <p class="votes">{options}</p>
 <details class="more"><summary>The whole document</summary>
 <p class="prose" dir="auto">{escape(without_breaks(example.text))}</p></details>
