@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.explain.effects import encode_with_effects, log_odds
+from emhrnn.explain.effects import encode_with_effects, log_odds, with_context
 from emhrnn.explain.removal import without
+from emhrnn.explain.thorough import thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
 from tests.models.examples import CLASSES, enlarged, generator_of, make_batch, make_table, seeds, shapes
 from tests.oracles import effects as oracle
@@ -22,16 +23,21 @@ def make_model(seed: int, **sizes: object) -> EMHRNN:
 
 
 @settings(max_examples=5, deadline=None)
-@given(shapes, seeds, st.booleans())
-def test_effects_are_what_the_definition_says(lengths: list[list[int]], seed: int, both_ways: bool) -> None:
+@given(shapes, seeds, st.booleans(), st.booleans())
+def test_effects_are_what_the_definition_says(
+    lengths: list[list[int]], seed: int, both_ways: bool, context: bool
+) -> None:
     model = enlarged(make_model(seed, bidirectional_words=both_ways), 1.5)
     batch, rng = make_batch(lengths, seed), np.random.default_rng(seed)
     z = (rng.random(batch.n_words) < 0.4) | batch.sentence_final
     with torch.no_grad():
         states = model.words(batch)
     output, effects = encode_with_effects(model, batch, states, z, temperature=1.3)
+    if context:
+        effects = with_context(model, batch, z, temperature=1.3)
     expected = [
-        oracle.effects(model, nested(batch, batch.words, d), nested(batch, z, d), 1.3) for d in range(batch.n_documents)
+        oracle.effects(model, nested(batch, batch.words, d), nested(batch, z, d), 1.3, context)
+        for d in range(batch.n_documents)
     ]
     classes, words, phrases, sentences = zip(*expected, strict=True)
     assert effects.classes.tolist() == list(classes)
@@ -96,3 +102,18 @@ def test_log_odds_are_those_of_the_probability(multi_label: bool) -> None:
     p = (torch.sigmoid(logits / 2) if multi_label else torch.softmax(logits / 2, 1)).gather(1, chosen[:, None])[:, 0]
     odds = log_odds(logits, chosen, multi_label=multi_label, temperature=2.0)
     torch.testing.assert_close(odds, torch.log(p / (1 - p)))
+
+
+def test_the_second_look_is_at_the_document_without_its_strongest_words() -> None:
+    model, batch = make_model(4), make_batch([[5, 4], [1]], 4)
+    z = batch.sentence_final
+    first, both = with_context(model, batch, z), thorough_effects(model, batch, z)
+    strongest = int(first.words[:9].argmax())
+    keep = np.arange(batch.n_words) != strongest
+    again = with_context(model, *without(batch, z, keep), chosen=first.classes)
+    scale = min(1.0, float(first.words[strongest] / again.words[:8].max()))
+    torch.testing.assert_close(
+        both.words[torch.from_numpy(keep)][:8], torch.where(again.words > 0, again.words * scale, again.words)[:8]
+    )
+    assert both.words[strongest] == first.words[strongest]
+    torch.testing.assert_close(both.phrases, first.phrases)

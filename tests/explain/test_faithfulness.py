@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from emhrnn.corpus import TextSettings
 from emhrnn.explain import attributions
-from emhrnn.explain.faithfulness import LEVELS, SHARES, Subject, Units, measure, units_of
+from emhrnn.explain.faithfulness import SHARES, Subject, measure
+from emhrnn.explain.units import LEVELS, Units, units_of
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run
@@ -80,6 +81,7 @@ def test_every_explanation_scores_every_unit() -> None:
     found = {
         "attention": attributions.attention(subject),
         "effect": attributions.effect(subject),
+        "thorough": attributions.thorough(subject),
         "random": attributions.random(subject, np.random.default_rng(0)),
         "gradients": attributions.integrated_gradients(subject, steps=4),
     }

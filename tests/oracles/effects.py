@@ -17,6 +17,7 @@ class Change:
     eps: Tensor
     q: tuple[int, int, Tensor] | None = None  # sentence, phrase, direction
     s: tuple[int, Tensor] | None = None
+    words: tuple[int, int, int] | None = None  # sentence, first and last word whose states are not handed on
     phrase: tuple[int, int] | None = None  # whose state is not handed on
     sentence: int | None = None
 
@@ -30,6 +31,20 @@ def lstm(layer, inputs: list[Tensor], skipped: int | None, eps: Tensor) -> list[
         h, c = cell(layer, x, h, c)
         states.append(h)
         if t == skipped:
+            h, c = h + eps * (before[0] - h), c + eps * (before[1] - c)
+    return states
+
+
+def skipping(layer, inputs: list[Tensor], first: int, last: int, eps: Tensor) -> list[Tensor]:
+    """What row `last` hands on goes over to what row `first` was handed, as eps goes to 1."""
+    h = c = inputs[0].new_zeros(layer.state_weight.shape[1])
+    states = []
+    for t, x in enumerate(inputs):
+        if t == first:
+            before = h, c
+        h, c = cell(layer, x, h, c)
+        states.append(h)
+        if t == last:
             h, c = h + eps * (before[0] - h), c + eps * (before[1] - c)
     return states
 
@@ -50,6 +65,7 @@ class Document:
 
     def __init__(self, model: EMHRNN, sentences: list[list[int]], z: list[list[bool]], temperature: float) -> None:
         self.model, self.temperature = model, temperature
+        self.words, self.z = sentences, z
         self.h1 = [phrases(word_states(model, words), ends) for words, ends in zip(sentences, z, strict=True)]
         self.q = [[pool(model.word_attention, words) for words in sentence] for sentence in self.h1]
         none = Change(torch.zeros((), dtype=torch.float64))
@@ -60,11 +76,22 @@ class Document:
         self.chosen = int((model.output.weight @ v + model.output.bias).argmax())
 
     def phrase_states(self, i: int, change: Change) -> list[Tensor]:
-        q = list(self.q[i])
+        q = self.moved_phrases(change) if change.words is not None and change.words[0] == i else list(self.q[i])
         if change.q is not None and change.q[0] == i:
             q[change.q[1]] = q[change.q[1]] + change.eps * change.q[2]
         skipped = change.phrase[1] if change.phrase is not None and change.phrase[0] == i else None
         return lstm(self.model.phrase_layer, q, skipped, change.eps)
+
+    def moved_phrases(self, change: Change) -> list[Tensor]:
+        """Phrase vectors when the words from `first` to `last` hand on what they were handed."""
+        i, first, last = change.words
+        x = list(self.model.embedding.vectors()[self.words[i]])
+        layers, n = self.model.word_directions(), len(x)
+        states = [skipping(layers[0], x, first, last, change.eps)]
+        if len(layers) > 1:
+            states.append(skipping(layers[1], x[::-1], n - 1 - last, n - 1 - first, change.eps)[::-1])
+        h1 = [torch.cat(pair) for pair in zip(*states, strict=True)]
+        return [pool(self.model.word_attention, words) for words in phrases(h1, self.z[i])]
 
     def sentence_states(self, change: Change) -> list[Tensor]:
         s = [pool(self.model.phrase_attention, self.phrase_states(i, change)) for i in range(len(self.q))]
@@ -92,13 +119,14 @@ def without(attention, states: list[Tensor], k: int) -> Tensor:
 
 
 def effects(
-    model: EMHRNN, sentences: list[list[int]], z: list[list[bool]], temperature: float
+    model: EMHRNN, sentences: list[list[int]], z: list[list[bool]], temperature: float, context: bool
 ) -> tuple[int, list[float], list[float], list[float]]:
-    """The class, and the effects of its words, phrases and sentences."""
+    """The class, and the effects of its words, phrases and sentences; with context, of word states, too."""
     document = Document(model, sentences, z, temperature)
     v = pool(model.sentence_attention, document.h3)
     of_words, of_phrases, of_sentences = [], [], []
     for i, h2 in enumerate(document.h2):
+        place = 0
         rest = without(model.sentence_attention, document.h3, i)
         of_sentences.append(document.f(v) - document.f(rest) + document.fall(sentence=i))
         for k, q in enumerate(document.q[i]):
@@ -106,10 +134,14 @@ def effects(
             skipped = document.fall(s=(i, rest - document.s[i])) + document.fall(phrase=(i, k))
             if len(h2) == 1:
                 skipped = of_sentences[i]
-            of_phrases.append((skipped + document.fall(q=(i, k, -q))) / 2)
+            of_phrases.append(skipped)
             alpha = weights(model.word_attention, document.h1[i][k])
             of_words += [
                 weight * (of_phrases[-1] - document.fall(q=(i, k, h - q)))
-                for weight, h in zip(alpha, document.h1[i][k], strict=True)
+                + context * document.fall(words=(i, place + t, place + t))
+                for t, (weight, h) in enumerate(zip(alpha, document.h1[i][k], strict=True))
             ]
+            if context and len(h2) > 1:
+                of_phrases[-1] = of_phrases[-1] + document.fall(words=(i, place, place + len(alpha) - 1))
+            place += len(alpha)
     return document.chosen, *([float(x.detach()) for x in level] for level in (of_words, of_phrases, of_sentences))

@@ -9,6 +9,7 @@ import pytest
 
 from emhrnn.experiments.faithfulness import run as running
 from emhrnn.experiments.faithfulness.documents import drawn_texts
+from emhrnn.experiments.faithfulness.job import METHODS
 from emhrnn.experiments.job_records import Job, Outcome
 from emhrnn.training.data import Named
 from tests.products.commands import Cli, write_rows
@@ -26,8 +27,8 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_table_has_every_explanation_at_every_level(cli: Cli, made: Path, tmp_path: Path) -> None:
     told = cli.ok("faithfulness", made / "run", made / "test.jsonl", "--out", tmp_path, "--documents", "5").out
     table = json.loads((tmp_path / "faithfulness.json").read_text())
-    assert len(table["rows"]) == 15
-    assert {row["method"] for row in table["rows"]} == {"random", "attention", "effect", "gradients", "occlusion"}
+    assert len(table["rows"]) == 18
+    assert {row["method"] for row in table["rows"]} == set(METHODS)
     for row in table["rows"]:
         for what in ("comprehensiveness", "sufficiency"):
             mean = row[what]

@@ -16,9 +16,11 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from emhrnn.errors import ConfigError
-from emhrnn.explain.effects import encode_with_effects, log_odds
-from emhrnn.explain.faithfulness import CHUNK_WORDS, LEVELS, Subject, units_of
+from emhrnn.explain.effects import BatchEffects, encode_with_effects, log_odds
+from emhrnn.explain.faithfulness import CHUNK_WORDS, Subject
 from emhrnn.explain.removal import repeated
+from emhrnn.explain.thorough import thorough_effects
+from emhrnn.explain.units import LEVELS, units_of
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.packing import pack
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
@@ -55,9 +57,20 @@ def effect(subject: Subject) -> Attribution:
     _, effects = encode_with_effects(
         model, subject.batch, states, subject.z, multi_label=run.multi_label, temperature=run.temperature
     )
+    return _priced(subject, _by_level(effects), forward=1, backward=1)
+
+
+def thorough(subject: Subject) -> Attribution:
+    run = subject.run
+    effects = thorough_effects(
+        _model(subject), subject.batch, subject.z, multi_label=run.multi_label, temperature=run.temperature
+    )
+    return _priced(subject, _by_level(effects), forward=2, backward=2)
+
+
+def _by_level(effects: BatchEffects) -> Scores:
     levels = zip(LEVELS, (effects.words, effects.phrases, effects.sentences), strict=True)
-    scores = {level: values.numpy().astype(np.float64) for level, values in levels}
-    return _priced(subject, scores, forward=1, backward=1)
+    return {level: values.numpy().astype(np.float64) for level, values in levels}
 
 
 def random(subject: Subject, generator: np.random.Generator) -> Attribution:

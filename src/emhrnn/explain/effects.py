@@ -5,19 +5,21 @@ Attention says where the model looked. An effect says what came of it: by how mu
 would fall without this part of the text. It is positive for what supports the prediction, negative for what speaks
 against it. With g the slopes of f:
 
-    sentence i   f(v) - f(v without i)  +  what its state hands on
-    phrase k     the mean of  g_s . (s - s without k)  +  what its state hands on    as if it were not there
-                         and  g_q . q_k                                              as if it said nothing
-    word t       alpha_t (effect of its phrase + g_q . (h1_t - q))                   so that they sum to it
+    sentence i   f(v) - f(v without i)      +  what its state hands on
+    phrase k     g_s . (s - s without k)    +  what its state hands on
+    word t       alpha_t (effect of its phrase + g_q . (h1_t - q))          so that they sum to it
 
     v without i = (v - gamma_i h3_i) / (1 - gamma_i)
 
 An attention pool without one of its rows has this closed form because a softmax over the others is the same weights
 over 1 - gamma_i. What a state hands on: the next row would have started from the state before this one, so to first
-order slope . (state - state before), and the slopes come from the backward pass. The words hear their neighbours, too;
-that is left out, since a backward pass through the word layer would cost as much as the prediction itself.
+order slope . (state - state before), and the slopes come from the backward pass.
+
+The words hear their neighbours, too. A backward pass through the word layer would cost as much as the prediction, so
+that is left to `with_context`: words and phrases also count what their word states hand on, in both directions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,8 +68,10 @@ def encode_with_effects(
     *,
     multi_label: bool = False,
     temperature: float = 1.0,
+    chosen: Int64[Tensor, " documents"] | None = None,
+    context: Sequence[LSTMPass] = (),
 ) -> tuple[Output, BatchEffects]:
-    """As `model.encode`, and the effects."""
+    """As `model.encode`, and the effects, on the log-odds of the chosen classes or else of the predicted ones."""
     words_of, phrases_of = _offsets(batch, z)
     documents = torch.from_numpy(batch.document_offsets)
     # forward, as in EMHRNN.encode; attention is differentiated by autograd, each LSTM keeps what its slopes need
@@ -82,7 +86,7 @@ def encode_with_effects(
     with torch.enable_grad():
         v, gamma = model.sentence_attention(h3, documents)
     logits = model.output(v)
-    chosen = logits.argmax(dim=1)
+    chosen = logits.argmax(dim=1) if chosen is None else chosen
 
     def f(v: Float[Tensor, "n features"], of_class: Int64[Tensor, " n"]) -> Float[Tensor, " n"]:
         return log_odds(model.output(v), of_class, multi_label=multi_label, temperature=temperature)
@@ -101,19 +105,62 @@ def encode_with_effects(
     document, sentence, phrase = (_segments(offsets) for offsets in (documents, phrases_of, words_of))
     of_sentences = f_v.detach()[document] - f(_without(h3.detach(), gamma, v, document), chosen[document])
     of_sentences += _handed_on(forward, *ahead) + _handed_on(backward, *behind)
-
-    skipped = beta / (1 - beta).clamp_min(LEAST) * _difference(h2.detach(), s.detach(), g_s, sentence)
-    skipped += _handed_on(phrases, *onward)
+    of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(h2.detach(), s.detach(), g_s, sentence)
+    of_phrases += _handed_on(phrases, *onward)
     alone = (phrases_of.diff() == 1)[sentence]  # then the sentence goes with it
-    skipped = torch.where(alone, of_sentences[sentence], skipped)
-    rows = torch.arange(len(q))
-    of_phrases = (skipped + row_dots(q, rows, g_q, rows)) / 2
-
+    of_phrases = torch.where(alone, of_sentences[sentence], of_phrases)
     of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q, g_q, phrase))
+    if context:
+        by_words, by_phrases = _heard(model, states, words_of, g_q, context)
+        of_words += by_words
+        of_phrases += torch.where(alone, 0, by_phrases)
     output = Output(
         logits, v.detach(), z=z, alpha=alpha, beta=beta.detach(), gamma=gamma.detach(), pi=torch.sigmoid(states.a)
     )
     return output, BatchEffects(chosen, of_words, of_phrases, of_sentences)
+
+
+@torch.no_grad()
+def with_context(
+    model: EMHRNN,
+    batch: Batch,
+    z: Bool[np.ndarray, " words"],
+    *,
+    multi_label: bool = False,
+    temperature: float = 1.0,
+    chosen: Int64[Tensor, " documents"] | None = None,
+) -> BatchEffects:
+    """With what words do to their neighbours. Costs about two predictions more."""
+    x = model.embedding(torch.from_numpy(batch.words))
+    passes = [
+        lstm_pass(layer, x, pack(batch.sentence_offsets, reverse=reverse))
+        for layer, reverse in zip(model.word_directions(), (False, True), strict=False)
+    ]
+    h1 = torch.cat([done.h for done in passes], dim=1)
+    states = WordStates(h1, model.word_attention.scores(h1), model.indicator(h1).squeeze(1))
+    return encode_with_effects(
+        model, batch, states, z, multi_label=multi_label, temperature=temperature, chosen=chosen, context=passes
+    )[1]
+
+
+def _heard(
+    model: EMHRNN,
+    states: WordStates,
+    words_of: Int64[Tensor, " phrases_plus_1"],
+    g_q: Float[Tensor, "phrases word_features"],
+    context: Sequence[LSTMPass],
+) -> tuple[Float[Tensor, " words"], Float[Tensor, " phrases"]]:
+    """What the word states of each word, and of each phrase as a whole, hand on."""
+    h1 = states.h1.detach().requires_grad_()
+    with torch.enable_grad():
+        q, _ = attend(h1, model.word_attention.scores(h1), words_of)
+    (g_h1,) = torch.autograd.grad(q, h1, g_q)
+    by_words, by_phrases = h1.new_zeros(len(h1)), h1.new_zeros(len(g_q))
+    for done, g in zip(context, g_h1.chunk(len(context), dim=1), strict=True):
+        slopes = done.state_slopes(g)
+        by_words += _handed_on(done, *slopes)
+        by_phrases += _handed_on(done, *slopes, words_of)
+    return by_words, by_phrases
 
 
 def _offsets(
@@ -145,20 +192,25 @@ def _difference(
     return row_dots(h, torch.arange(len(h)), g, segment) - of_pool[segment]
 
 
-def _handed_on(done: LSTMPass, slope_h: Float[Tensor, "n H"], slope_c: Float[Tensor, "n H"]) -> Float[Tensor, " n"]:
-    """What changes in the rows behind each row when they go on from the state before it."""
-    change = (slope_h * _step(done.h.detach(), done)).sum(1)
-    return change.add_((slope_c * _step(done.cells, done)).sum(1))
-
-
-def _step(states: Float[Tensor, "n H"], done: LSTMPass) -> Float[Tensor, "n H"]:
-    """Each state less the one before it in the order of reading, zero at the start of a sequence."""
-    offsets, step = done.packing.offsets, states.clone()
+def _handed_on(
+    done: LSTMPass,
+    slope_h: Float[Tensor, "n H"],
+    slope_c: Float[Tensor, "n H"],
+    offsets: Int64[Tensor, " m_plus_1"] | None = None,
+) -> Float[Tensor, " m"]:
+    """What changes in the rows behind each row when they go on from the state before it; or behind each segment of
+    rows, when they go on from the state before the segment. At the start of a sequence that state is zero."""
+    n = len(slope_h)
+    offsets = torch.arange(n + 1) if offsets is None else offsets
     if done.packing.reverse:
-        step[:-1] -= states[1:]
-        first = offsets[1:] - 1
+        last, before, starts = offsets[:-1], offsets[1:], done.packing.offsets[1:]
     else:
-        step[1:] -= states[:-1]
-        first = offsets[:-1]
-    step[first] = states[first]
-    return step
+        last, before, starts = offsets[1:] - 1, offsets[:-1] - 1, done.packing.offsets[:-1] - 1
+    goes_on = torch.ones(n + 2, dtype=slope_h.dtype)
+    goes_on[starts + 1] = 0
+    goes_on = goes_on[before + 1]
+    before = before.clamp(0, n - 1)
+    total = torch.zeros(len(last), dtype=slope_h.dtype)
+    for slope, states in ((slope_h, done.h.detach()), (slope_c, done.cells)):
+        total += row_dots(slope, last, states, last) - goes_on * row_dots(slope, last, states, before)
+    return total

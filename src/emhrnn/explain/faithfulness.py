@@ -20,42 +20,13 @@ from emhrnn.errors import ConfigError
 from emhrnn.explain.effects import log_odds
 from emhrnn.explain.explainer import batch_of
 from emhrnn.explain.removal import encode, repeated, without
+from emhrnn.explain.units import units_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.text import Document
 from emhrnn.training.run import Run
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
-LEVELS = ("word", "phrase", "sentence")
 CHUNK_WORDS = 40_000  # of copies that go through the model at once
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """What is taken out as a whole: words, phrases or sentences."""
-
-    of_word: Int64[np.ndarray, " words"]
-    offsets: Int64[np.ndarray, " documents_plus_1"]
-
-    @property
-    def counts(self) -> Int64[np.ndarray, " documents"]:
-        return np.diff(self.offsets)
-
-    def top(self, scores: Float[np.ndarray, " units"], share: float) -> Bool[np.ndarray, " units"]:
-        """The best share of each document's units, at least one; the earlier unit wins a tie."""
-        document = np.repeat(np.arange(len(self.counts)), self.counts)
-        order = np.lexsort((-scores, document))  # by document, then the best first; stable
-        rank = np.empty(len(scores), dtype=np.int64)
-        rank[order] = np.arange(len(scores)) - self.offsets[document]
-        best: np.ndarray = rank < np.ceil(share * self.counts)[document]
-        return best
-
-
-def units_of(batch: Batch, z: Bool[np.ndarray, " words"], level: str) -> Units:
-    if level == "word":
-        return Units(np.arange(batch.n_words), batch.word_offsets)
-    if level == "phrase":
-        return Units(np.cumsum(z) - z, np.concatenate([[0], np.cumsum(z)])[batch.word_offsets])
-    return Units(batch.sentence_of_word, batch.document_offsets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,10 +5,18 @@ from pathlib import Path
 from emhrnn.experiments.drawing import pyplot, save
 from emhrnn.experiments.faithfulness.job import METHODS
 from emhrnn.experiments.faithfulness.table import OURS, Table
-from emhrnn.explain.faithfulness import LEVELS, SHARES
+from emhrnn.explain.faithfulness import SHARES
+from emhrnn.explain.units import LEVELS
 
-STYLES = {"random": ":", "attention": "--", "effect": "-", "gradients": "-.", "occlusion": (0, (5, 1, 1, 1, 1, 1))}
-MARKERS = {"random": "x", "attention": "s", "effect": "o", "gradients": "^", "occlusion": "D"}
+STYLES = {
+    "random": ":",
+    "attention": "--",
+    "effect": "-",
+    "thorough": (0, (8, 2)),
+    "gradients": "-.",
+    "occlusion": (0, (5, 1, 1, 1, 1, 1)),
+}
+MARKERS = {"random": "x", "attention": "s", "effect": "o", "thorough": "v", "gradients": "^", "occlusion": "D"}
 TITLES = {
     "comprehensiveness": "fall of p when these are taken out",
     "sufficiency": "fall of p when only these are kept",
@@ -23,7 +31,7 @@ def draw(table: Table, path: Path) -> None:
         for axis_row, what in zip(axes, TITLES, strict=True):
             axis_row[LEVELS.index(row.level)].plot(
                 places, row.curve[what], linestyle=STYLES[row.method], marker=MARKERS[row.method], markersize=4,
-                linewidth=2.2 if row.method == OURS else 1.2, label=METHODS[row.method],
+                linewidth=2.2 if row.method in OURS else 1.2, label=METHODS[row.method],
             )  # fmt: skip
     for axis, level in zip(axes[0], LEVELS, strict=True):
         axis.set_title(f"{level}s")

@@ -13,7 +13,8 @@ from emhrnn.experiments.job_process import report_progress
 from emhrnn.explain import attributions
 from emhrnn.explain.attributions import Attribution
 from emhrnn.explain.explainer import read
-from emhrnn.explain.faithfulness import LEVELS, Subject, measure
+from emhrnn.explain.faithfulness import Subject, measure
+from emhrnn.explain.units import LEVELS
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.run import load_run
 
@@ -21,6 +22,7 @@ METHODS = {
     "random": "random",
     "attention": "attention",
     "effect": "weight x effect",
+    "thorough": "weight x effect, looking twice",
     "gradients": "integrated gradients",
     "occlusion": "occlusion",
 }
@@ -36,6 +38,12 @@ def run_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     first, last = int(arguments["first"]), int(arguments["last"])
     texts = load_texts(Path(arguments["texts"]))[first:last]
     subject = Subject.of(run, [read(run, text) for text in texts])
+    for warm_up in (
+        attributions.attention,
+        attributions.effect,
+        attributions.thorough,
+    ):  # the first backward pass of a process is slow
+        warm_up(subject)
     seconds = {PREDICTION: _seconds(lambda: attributions.attention(subject))[1]}
     rows = []
     for number, method in enumerate(arguments["methods"]):
@@ -58,6 +66,7 @@ def _attributions(
         "random": lambda: attributions.random(subject, generator),
         "attention": lambda: attributions.attention(subject),
         "effect": lambda: attributions.effect(subject),
+        "thorough": lambda: attributions.thorough(subject),
         "gradients": lambda: attributions.integrated_gradients(subject, int(arguments["steps"])),
     }
     return [(LEVELS, *_seconds(explain[method]))]

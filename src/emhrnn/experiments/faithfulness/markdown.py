@@ -2,7 +2,7 @@
 
 from emhrnn.experiments.faithfulness.job import METHODS
 from emhrnn.experiments.faithfulness.table import OURS, Difference, Table
-from emhrnn.explain.faithfulness import LEVELS
+from emhrnn.explain.units import LEVELS
 
 INTRODUCTION = """
 p is the probability of the predicted class. *Comprehensiveness*: how far p falls when the top 1, 5, 10, 20, 50 % of the
@@ -23,12 +23,12 @@ def to_markdown(table: Table) -> str:
             "| explanation | comprehensiveness | sufficiency | passes | time |", "|---|--:|--:|--:|--:|",
         ]  # fmt: skip
         for row in (row for row in table.rows if row.level == level):
-            name = f"**{METHODS[row.method]}**" if row.method == OURS else METHODS[row.method]
+            name = f"**{METHODS[row.method]}**" if row.method in OURS else METHODS[row.method]
             passes = f"{row.forward:.0f} + {row.backward:.0f}"
             lines.append(f"| {name} | {row.comprehensiveness} | {row.sufficiency} | {passes} | {row.predictions:.1f} |")
     lines += ["", "## Weight x effect against the others", ""]
     lines += ["Differences of comprehensiveness on the same documents; *cost*: the other's CPU time over ours.", ""]
-    lines += ["| level | against | difference | | cost |", "|---|---|--:|---|--:|"]
+    lines += ["| level | explanation | against | difference | | cost |", "|---|---|---|--:|---|--:|"]
     lines += [_difference(difference) for difference in table.differences]
     return "\n".join(lines) + "\n"
 
@@ -38,4 +38,4 @@ def _difference(one: Difference) -> str:
     verdict = "better" if mean.low > 0 else "worse" if mean.high < 0 else "no clear difference"
     cost = f"{one.cost:.1f}" if one.cost < 10 else f"{one.cost:.0f}"
     signed = f"{mean.value:+.3f} [{mean.low:+.3f}, {mean.high:+.3f}]"
-    return f"| {one.level} | {METHODS[one.method]} | {signed} | {verdict} | {cost} |"
+    return f"| {one.level} | {METHODS[one.ours]} | {METHODS[one.method]} | {signed} | {verdict} | {cost} |"
