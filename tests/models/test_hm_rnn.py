@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from emhrnn.layers.native import native_kernels
 from emhrnn.models import multiscale_backward
 from emhrnn.models.boundary import annealed_slope, hard_sigmoid
 from emhrnn.models.hm_rnn import HMRNN
@@ -51,6 +52,18 @@ def test_equals_the_oracle(layers, lengths, seed) -> None:
     ]
     assert np.array_equal(output.z, np.array(z, dtype=bool) | batch.sentence_final)
     assert np.array_equal(output.pi.detach().numpy() > 0.5, np.array(z, dtype=bool))
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_gradients_of_a_long_document_are_finite(native) -> None:
+    model, batch = small(word_size=8), make_batch([[700]])
+    with torch.no_grad():
+        for weight in (*model.weights, model.input.weight):
+            weight.mul_(6)  # gradients double every few words
+            weight[-1].mul_(0.1)  # detectors are undecided
+    with native_kernels(native):
+        gradients = torch.autograd.grad(model(batch).logits.sum(), model.parameters())
+    assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 def test_all_operations_occur_in_the_test_above() -> None:

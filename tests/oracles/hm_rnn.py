@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from emhrnn.models.multiscale_backward import LIMIT
+
 
 def step_through(x: Tensor, slope: float, forced: bool = False) -> Tensor:
     """z, whose gradient is that of the hard sigmoid."""
@@ -13,6 +15,9 @@ def step_through(x: Tensor, slope: float, forced: bool = False) -> Tensor:
 
 
 def lstm_gates(s: Tensor, H: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Activated; gradients of the sums s, also that of a detector, are clipped."""
+    if s.requires_grad:
+        s.register_hook(lambda gradient: gradient.clamp(-LIMIT, LIMIT))
     i, f, g, o = s[: 4 * H].split(H)
     return i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
 

@@ -3,6 +3,10 @@
 stretch of steps   all rows at once: how c, h, z and the gates depend on what came before (`Slopes`)
                    step by step, from the last: one matrix product and a dozen light operations (`backward_scan`)
                    all rows at once: the gradients of the weights
+
+Gradients of gates before activation are clipped to +-LIMIT, as Graves (arXiv 1308.0850) does: they may grow from word
+to word, and over the hundreds of words of a document beyond all numbers. The loss is a mean over documents, so that
+sound gradients are far smaller.
 """
 
 from collections.abc import Sequence
@@ -16,6 +20,7 @@ from emhrnn.layers.packing import Packing
 from emhrnn.models.multiscale_wiring import Wiring
 
 ROWS = 2048  # of a stretch of steps
+LIMIT = 1.0  # of a gradient of a gate
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ def backward_scan(
             d_o[l][t].mul_(d_h[l])
             if l < L - 1:
                 d_x_z[l][t].mul_(d_z[l])
+            d_s[l][t].clamp_(-LIMIT, LIMIT)
             torch.mm(d_s[l][t], weights[l], out=d_x[l])
             d_ends = (to_ends[l][t] * d_row[l]).sum(2)  # (size, 1 or 2)
             # to the step before, to the layer above there, and to the layer below at this step

@@ -12,6 +12,8 @@
 
 namespace {
 
+constexpr float LIMIT = 1;  // of a gradient of a gate: models/multiscale_backward.py
+
 // How the layers hang together, as class Wiring says.
 struct Wiring {
   isize layers, H;
@@ -171,6 +173,7 @@ class MultiscaleBackward {
         const float x = slope * rows.gates_of(row, l)[4 * H];
         d[4 * H] = x > -1 && x < 1 && !rows.must(row, l) ? end(turn, r, l) * slope / 2 : 0.f;
       }
+      for (isize k = 0; k < gates; ++k) d[k] = std::min(std::max(d[k], -LIMIT), LIMIT);
       rows.inputs(row, prev, l, a[r], b[r], input.data());
       gradients[l].add(d, input.data(), nullptr);
       if (!l) copy(gates, d, d_projection + row * gates);
