@@ -6,7 +6,9 @@ Every candidate gets two processes of one thread. `emhrnn predict` is timed as a
 documents and on few: documents more over seconds more, so that what is counted is what each further document costs
 (reading, scoring, writing, Ray's own work), and starting processes, or Ray, is not. The others are timed on texts or
 word ids in memory, when their models are loaded and warm. Text is film reviews where ../shared/data has them, else
-generated from a seed; labels and weights are random, which changes no time. Needs both cores idle: rates are wall time.
+generated from a seed; labels and weights are random, which changes no time. Rates are wall time and need both cores
+idle. Each is also told by processor time, of all its processes together (`_cpu`; not of Ray, whose processes are not
+ours), which other jobs on the machine change little; on idle cores that are never waited for, the ratios are the same.
 With --json the last line is one JSON object:
 
     local_docs_s, ray_docs_s       `emhrnn predict` from file to file, by worker processes and on Ray
@@ -17,6 +19,8 @@ With --json the last line is one JSON object:
                                    of 384 numbers, 12 heads) and random weights; it gets its word pieces for nothing.
                                    Ours reads 512 words from a file
     local_start_s, ray_start_s     what the first document costs: the time of a call less that of its documents
+    X_docs_cpu_s                   documents of a second of processor time, that is, of one core
+    local_over_X_cpu               ratios of these
 """
 
 import argparse
@@ -25,9 +29,10 @@ import multiprocessing
 import os
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -41,6 +46,14 @@ FEW = 5_000  # documents of a call that is mostly starting; enough that all work
 Work = Callable[[], object]
 Engine = Literal["local", "ray"]
 ENGINES: tuple[Engine, ...] = ("local", "ray")
+
+
+class Rate(NamedTuple):
+    """Documents a second of wall time, and of processor time; seconds before the first."""
+
+    wall: float
+    cpu: float
+    start: float = 0.0
 
 
 def main() -> None:
@@ -63,33 +76,34 @@ def main() -> None:
 
 
 def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], rounds: int) -> dict[str, float]:
-    rates: dict[str, list[float]] = {}
-    starts: dict[str, list[float]] = {}
+    rounds_of: dict[str, list[Rate]] = defaultdict(list)
     for _ in range(rounds):  # side by side within a round, so that a slow patch of the machine hits all
-        rates.setdefault("bare", []).append(in_two_processes(bare, folder, texts))
+        rounds_of["bare"].append(in_two_processes(bare, folder, texts))
         for engine in ENGINES:
-            rate, start = engine_rate(folder, engine, len(texts))
-            rates.setdefault(engine, []).append(rate)
-            starts.setdefault(engine, []).append(start)
-        rates.setdefault("tfidf", []).append(in_two_processes(tfidf, folder, texts))
-        rates.setdefault("fasttext", []).append(in_two_processes(fasttext, folder, texts))
-        rates.setdefault("minilm", []).append(in_two_processes(minilm, folder, texts[:32]))
+            rounds_of[engine].append(engine_rate(folder, engine, len(texts)))
+        rounds_of["tfidf"].append(in_two_processes(tfidf, folder, texts))
+        rounds_of["fasttext"].append(in_two_processes(fasttext, folder, texts))
+        rounds_of["minilm"].append(in_two_processes(minilm, folder, texts[:32]))
 
-    def ratio(one: str, other: str) -> float:
-        return float(np.median([a / b for a, b in zip(rates[one], rates[other], strict=True)]))
+    def told(name: str, what: str) -> float:
+        return float(np.median([getattr(rate, what) for rate in rounds_of[name]]))
 
-    per_document = words(texts[:1_000]) / 1_000
-    figures = {f"{name}_docs_s": float(np.median(rate)) for name, rate in rates.items()}
-    return {
-        "words_per_document": per_document,
-        **figures,
-        **{f"{engine}_start_s": float(np.median(times)) for engine, times in starts.items()},
-        "local_over_bare": ratio("local", "bare"),
-        "ray_over_bare": ratio("ray", "bare"),
-        "local_over_tfidf": ratio("local", "tfidf"),
-        "local_over_fasttext": ratio("local", "fasttext"),
-        "local_over_minilm": ratio("local", "minilm") * per_document / 512,
-    }
+    def ratio(one: str, other: str, what: str = "wall") -> float:
+        pairs = zip(rounds_of[one], rounds_of[other], strict=True)
+        return float(np.median([getattr(a, what) / getattr(b, what) for a, b in pairs]))
+
+    words_each = words(texts[:1_000]) / 1_000
+    figures = {"words_per_document": words_each, "ray_over_bare": ratio("ray", "bare")}
+    for name in rounds_of:
+        figures[f"{name}_docs_s"] = told(name, "wall")
+        if name != "ray":
+            figures[f"{name}_docs_cpu_s"] = told(name, "cpu")
+    for engine in ENGINES:
+        figures[f"{engine}_start_s"] = told(engine, "start")
+    for name, scale in (("bare", 1.0), ("tfidf", 1.0), ("fasttext", 1.0), ("minilm", words_each / 512)):
+        figures[f"local_over_{name}"] = ratio("local", name) * scale
+        figures[f"local_over_{name}_cpu"] = ratio("local", name, "cpu") * scale
+    return figures
 
 
 def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
@@ -113,19 +127,25 @@ def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
     return lambda some: len(encoder.encode_many(some).words)
 
 
-def engine_rate(folder: Path, engine: Engine, documents: int) -> tuple[float, float]:
-    """Documents a second from file to file, and the seconds that go by before them."""
+def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
+    """From file to file."""
     from emhrnn.products.scoring import score
     from emhrnn.products.scoring.chunks import Data
 
-    seconds = {}
+    seconds, cpu = {}, {}
     for name in ("few", "many"):
-        began = time.perf_counter()
+        began, before = time.perf_counter(), _processor_time()
         data = Data(paths=(folder / f"{name}.jsonl",))
         score(folder / "run", data, folder / "out.jsonl", engine=engine, workers=WORKERS, progress=False)
-        seconds[name] = time.perf_counter() - began
-    rate = (documents - FEW) / (seconds["many"] - seconds["few"])
-    return rate, seconds["few"] - FEW / rate
+        seconds[name], cpu[name] = time.perf_counter() - began, _processor_time() - before
+    wall = (documents - FEW) / (seconds["many"] - seconds["few"])
+    return Rate(wall, (documents - FEW) / (cpu["many"] - cpu["few"]), seconds["few"] - FEW / wall)
+
+
+def _processor_time() -> float:
+    """Of this process and of those that it started and that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 # ---------------------------------------------------------------------- candidates: texts -> work to be timed
@@ -192,8 +212,8 @@ def minilm(folder: Path, texts: list[str]) -> Iterator[Work]:
 # ---------------------------------------------------------------------- two processes
 
 
-def in_two_processes(candidate: Callable[[Path, list[str]], Iterator[Work]], folder: Path, texts: list[str]) -> float:
-    """Documents a second when each of two processes has half of them, from a common start to the last end."""
+def in_two_processes(candidate: Callable[[Path, list[str]], Iterator[Work]], folder: Path, texts: list[str]) -> Rate:
+    """Each of two processes has half of the documents; from a common start to the last end."""
     context = multiprocessing.get_context("spawn")
     barrier, times = context.Barrier(WORKERS), context.Queue()
     processes = [
@@ -205,15 +225,16 @@ def in_two_processes(candidate: Callable[[Path, list[str]], Iterator[Work]], fol
     spans = [times.get(timeout=600) for _ in processes]
     for process in processes:
         process.join()
-    return len(texts) / (max(end for _, end in spans) - min(start for start, _ in spans))
+    wall = max(end for _, end, _ in spans) - min(start for start, _, _ in spans)
+    return Rate(len(texts) / wall, len(texts) / sum(cpu for _, _, cpu in spans))
 
 
 def _timed(candidate: Any, folder: Path, texts: list[str], barrier: Any, times: Any) -> None:
     (work,) = candidate(folder, texts)
     barrier.wait()
-    start = time.perf_counter()
+    start, before = time.perf_counter(), time.process_time()
     work()
-    times.put((start, time.perf_counter()))
+    times.put((start, time.perf_counter(), time.process_time() - before))
 
 
 if __name__ == "__main__":

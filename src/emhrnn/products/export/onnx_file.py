@@ -1,6 +1,7 @@
 """`export_onnx`: a folder that runs without us: model.onnx, tokenizer.json, classes.json and an example."""
 
 import json
+import logging
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -85,9 +86,13 @@ def quantise(path: Path, out: Path) -> None:
     """Weights and word vectors as 8-bit numbers; activations are quantised as they come."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    quantize_dynamic(
-        path, out, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "LSTM", "Gather"]
-    )
+    logging.disable(logging.WARNING)  # it asks for a step that dynamic quantisation has no use for
+    try:
+        quantize_dynamic(
+            path, out, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "LSTM", "Gather"]
+        )
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def accuracy(predict: Predict, corpus: Corpus) -> float:

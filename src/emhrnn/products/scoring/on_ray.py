@@ -33,6 +33,7 @@ def score_on_ray(data: Data, start: Place, task: Task, workers: int) -> Iterator
         EmhrnnError: as reading and scoring do.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong comes as an exception, too
     try:
         import ray.data
     except ImportError:
@@ -41,6 +42,7 @@ def score_on_ray(data: Data, start: Place, task: Task, workers: int) -> Iterator
     task = replace(task, run=task.run.absolute())
     with _running(ray, workers):
         context = ray.data.DataContext.get_current()
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
         context.execution_options.preserve_order = True
         context.target_max_block_size = BLOCK_BYTES
         context.enable_progress_bars = False
