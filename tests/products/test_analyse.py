@@ -94,6 +94,20 @@ def test_the_same_seed_gives_the_same_page(made: Path, other: Path, analysed: Pa
     assert again[1] != key
 
 
+def test_a_sample_is_drawn_from_all_of_the_data(cli: Cli, run: Path, tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "data.csv", 30)
+    told = [
+        cli.ok(
+            "analyse", run, data, "--out", tmp_path / "out", "--sample", "9", "--seed", seed, "--quiet", "--json"
+        ).json
+        for seed in "112"
+    ]
+    rows = [[example["row"] for example in one["drawn"]] for one in told]  # type: ignore[attr-defined]
+    assert told[0]["documents"] == len(rows[0]) == 9
+    assert rows[0] == rows[1] != rows[2]
+    assert max(rows[0]) > 9
+
+
 def test_one_run_and_words_tied_to_classes(cli: Cli, run: Path, tmp_path: Path) -> None:
     data = write_reviews(tmp_path / "data.csv", 12)
     told = cli.ok("analyse", run, data, "--out", tmp_path / "out", "--words", "auto", "--quiet", "--json").json

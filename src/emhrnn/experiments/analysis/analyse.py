@@ -1,6 +1,7 @@
 """One pass over the data for one or two runs: everything that the reports show."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class Question:
     words: tuple[str, ...] | None = PAPER_WORDS
     documents: int = 200
     seed: int = 0
+    sample: int | None = None  # rows to draw and to look at; None: all
     phrases: int = 15  # of each class in the lexicon
 
 
@@ -105,19 +107,30 @@ def analyse(
     draws = Draws(Reservoir(question.documents, question.seed), Reservoir(LEXICON_DOCUMENTS, question.seed))
     done = Pass(readers, draws)
     with ready(readers):
-        go_through(done, data, progress=progress)
+        go_through(done, data, question, progress=progress)
         return gather(done, data, question, command, progress=progress)
 
 
-def go_through(done: Pass, data: Named, *, progress: bool) -> None:
+def go_through(done: Pass, data: Named, question: Question, *, progress: bool) -> None:
     source = open_source(data, [reader.run for reader in done.readers])
-    hidden = None if progress else True  # None: shown where stderr is a terminal
-    with tqdm(total=source.meter.total, unit="B", unit_scale=True, desc="reading", disable=hidden, leave=False) as bar:
-        for piece in pieces(source):
+    bar = tqdm(
+        total=source.meter.total, unit="B", unit_scale=True, desc="reading", leave=False,
+        disable=None if progress else True,  # None: shown where stderr is a terminal
+    )  # fmt: skip
+    with closing(iter(source)) as records, bar:
+        rows = records if question.sample is None else drawn_from(records, question.sample, question.seed)
+        for piece in pieces(rows):
             read_piece(done, piece)
             bar.update(source.meter.done - bar.n)
     if not done.counted.documents:
         raise DataError(f"{data.path} has no documents with words; give other data")
+
+
+def drawn_from(source: Iterable[Record], size: int, seed: int) -> list[Record]:
+    reservoir = Reservoir[Record](size, seed)
+    for record in source:
+        reservoir.offer(record)
+    return reservoir.drawn
 
 
 def read_piece(done: Pass, piece: Sequence[Record]) -> None:

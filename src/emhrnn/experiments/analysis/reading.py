@@ -1,7 +1,7 @@
 """A run as a reader of documents: each piece of the data through its model, and what it chose in each document."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -132,10 +132,10 @@ def open_source(data: Named, runs: Sequence[Run]) -> Source:
     return source(columns)
 
 
-def pieces(source: Source) -> Iterator[list[Record]]:
-    with closing(iter(source)) as records:
-        while piece := list(islice(records, PIECE)):
-            yield piece
+def pieces(rows: Iterable[Record]) -> Iterator[list[Record]]:
+    records = iter(rows)
+    while piece := list(islice(records, PIECE)):
+        yield piece
 
 
 def read_all(run: Run, records: Sequence[Record]) -> list[Document]:

@@ -21,9 +21,7 @@ def reproduce_table3(
     out: Path,
     work: Path,
     *,
-    words: tuple[str, ...] | None,
-    documents: int,
-    seed: int,
+    question: Question,
     command: str,
     votes: Path | None = None,
     processes: int | None = None,
@@ -35,7 +33,6 @@ def reproduce_table3(
         found = read_description(folder)["config"]["model"]["name"]
         if found != wanted:
             raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; `emhrnn analyse` compares any two")
-    question = Question(words=words, documents=documents, seed=seed)
     analysis = analyse(folders, data, question, command=command, names=NAMES, progress=progress)
     write_analysis(analysis, work / "analysis")
     verdict = None if votes is None else count_votes(votes, work / "analysis")

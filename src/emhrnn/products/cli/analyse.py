@@ -23,6 +23,10 @@ def analyse(
     documents: Annotated[
         int, typer.Option(min=1, help="Documents to draw for the comparison of two runs.", metavar="N")
     ] = 200,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only so many rows, drawn at random with the seed.", metavar="N", show_default="all"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw, and of left and right in judge.html.")] = 0,
     votes: Annotated[
         Path | None,
@@ -80,8 +84,9 @@ def analyse(
     analysis = run(
         paths[:-1],
         data,
-        Question(words=words_of(words), documents=documents, seed=seed),
-        command=f"emhrnn analyse {names} --words {words} --documents {documents} --seed {seed}",
+        Question(words=words_of(words), documents=documents, seed=seed, sample=sample),
+        command=f"emhrnn analyse {names} --words {words} --documents {documents} --seed {seed}"
+        + (f" --sample {sample}" if sample else ""),
         progress=not quiet,
     )
     write_analysis(analysis, out)

@@ -42,6 +42,10 @@ def table3(
         str, typer.Option(help="Words to look at, with commas; or auto.", metavar="WORDS")
     ] = "good,bad,great,sad,excellent",
     documents: Annotated[int, typer.Option(min=1, help="Documents to draw.", metavar="N")] = 200,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only so many rows, drawn at random with the seed.", metavar="N", show_default="all"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw.")] = 0,
     votes: Annotated[
         Path | None, typer.Option(help="Votes that WORK/analysis/judge.html saved.", metavar="FILE", show_default=False)
@@ -65,6 +69,7 @@ def table3(
     training where it was. No text of the data but short phrases is in the table.
     """
     from emhrnn.corpus import Columns
+    from emhrnn.experiments.analysis.analyse import Question
     from emhrnn.experiments.analysis.reproduction import reproduce_table3
     from emhrnn.products.cli.analyse import words_of
     from emhrnn.products.cli.printing import print_json, say
@@ -80,11 +85,11 @@ def table3(
         named,
         out,
         work,
-        words=words_of(words),
-        documents=documents,
-        seed=seed,
+        question=Question(words=words_of(words), documents=documents, seed=seed, sample=sample),
         votes=votes,
-        command=f"emhrnn reproduce table3{given} --words {words} --documents {documents} --seed {seed}{sets}",
+        command=f"emhrnn reproduce table3{given} --words {words} --documents {documents} --seed {seed}"
+        + (f" --sample {sample}" if sample else "")
+        + sets,
         processes=processes,
         progress=not quiet,
         say=_teller(quiet),
