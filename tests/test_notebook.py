@@ -1,0 +1,20 @@
+"""The notebook of docs/ runs from its first cell to its last, and shows what it says."""
+
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+
+NOTEBOOK = Path(__file__).parents[1] / "docs" / "quick_start.ipynb"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of Jupyter's own
+def test_the_notebook_runs(tmp_path: Path) -> None:
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("text/html" in output.get("data", {}) for output in shown), "an explanation shows itself as HTML"
+    assert not any(output.output_type == "error" or output.get("name") == "stderr" for output in shown)
