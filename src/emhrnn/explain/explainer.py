@@ -15,6 +15,7 @@ from emhrnn.explain.build import explain_documents
 from emhrnn.explain.effects import BatchEffects, encode_with_effects
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.levels import levels_of
+from emhrnn.explain.thorough import thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.text import Document, read_document
@@ -29,21 +30,25 @@ def explain_texts(
     threshold: float | None = None,
     users: Sequence[str | None] | None = None,
     products: Sequence[str | None] | None = None,
+    thorough: bool = False,
 ) -> list[Explanation]:
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
     the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one). `users` and
-    `products` are for models that read them; a name that is not given is read as the average one.
+    `products` are for models that read them; a name that is not given is read as the average one. `thorough` effects
+    look twice (thorough.py): truer, for the cost of about five predictions.
 
     Raises:
         DataError: a text has no words.
-        ConfigError: the run's model has no weights to show.
+        ConfigError: the run's model has no weights to show, or no effects.
     """
     documents = [read(run, text, number) for number, text in enumerate(texts)]
     explanations: list[Explanation] = []
     for start, stop in groups([len(document) for document in documents]):
         told = None if labels is None else labels[start:stop]
         written, about = (None if names is None else names[start:stop] for names in (users, products))
-        explanations += explain_read(run, documents[start:stop], told, threshold, users=written, products=about)
+        explanations += explain_read(
+            run, documents[start:stop], told, threshold, users=written, products=about, thorough=thorough
+        )
     return explanations
 
 
@@ -67,10 +72,11 @@ def explain_read(
     *,
     users: Sequence[str | None] | None = None,
     products: Sequence[str | None] | None = None,
+    thorough: bool = False,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
     batch = batch_of(run, documents, users=users, products=products)
-    output, effects = _explained(run, batch, threshold)
+    output, effects = _explained(run, batch, threshold, thorough)
     levels = levels_of(output, batch)
     if levels is None:
         raise ConfigError(
@@ -95,9 +101,11 @@ def explain_read(
 
 
 @torch.no_grad()
-def _explained(run: Run, batch: Batch, threshold: float | None) -> tuple[Output, BatchEffects | None]:
+def _explained(run: Run, batch: Batch, threshold: float | None, thorough: bool) -> tuple[Output, BatchEffects | None]:
     model = run.model
     if not isinstance(model, EMHRNN):
+        if thorough:
+            raise ConfigError(f"the model {run.config.model.name!r} has no effects to look at twice; use em-hrnn")
         output: Output = model(batch)
         return output, None
     states = model.words(batch)
@@ -105,7 +113,12 @@ def _explained(run: Run, batch: Batch, threshold: float | None) -> tuple[Output,
         z = model.segment(batch, states)
     else:
         z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
-    return encode_with_effects(model, batch, states, z, multi_label=run.multi_label, temperature=run.temperature)
+    output, effects = encode_with_effects(
+        model, batch, states, z, multi_label=run.multi_label, temperature=run.temperature
+    )
+    if thorough:
+        effects = thorough_effects(model, batch, z, multi_label=run.multi_label, temperature=run.temperature)
+    return output, effects
 
 
 def read(run: Run, text: str, number: int = 0) -> Document:

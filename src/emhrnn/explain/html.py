@@ -7,6 +7,7 @@ ends. A sentence opens into its phrases, a phrase into its words, each with its 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
 from emhrnn.explain.inert import escape, without_breaks
 from emhrnn.explain.page import page, percent, signed, stylesheet
@@ -17,10 +18,16 @@ CLASSES_SHOWN = 6  # more classes than this fold away
 NUMBERED = 0.02  # phrases with less than 2 % of the document carry no number: it would say nothing
 
 
-def html_page(explanations: Explanation | Sequence[Explanation], *, title: str = "Why this label?") -> str:
-    """One self-contained file for one or many explanations."""
+def html_page(
+    explanations: Explanation | Sequence[Explanation],
+    *,
+    title: str = "Why this label?",
+    counterfactual: Counterfactual | None = None,
+) -> str:
+    """One self-contained file for one or many explanations; a counterfactual is that of the first."""
     many = [explanations] if isinstance(explanations, Explanation) else list(explanations)
-    sections = "\n".join(html_section(explanation) for explanation in many)
+    others = [counterfactual, *[None] * (len(many) - 1)]
+    sections = "\n".join(html_section(*pair) for pair in zip(many, others, strict=True))
     return page(title, f"<h1>{escape(title)}</h1>\n{LEGEND}\n{sections}")
 
 
@@ -37,7 +44,7 @@ Open a sentence for its phrases, a phrase for its words.
 <label><input type="checkbox" class="plain"> without colour</label></p>"""
 
 
-def html_section(explanation: Explanation) -> str:
+def html_section(explanation: Explanation, counterfactual: Counterfactual | None = None) -> str:
     """One explanation, for a page that carries the stylesheet."""
     heaviest = explanation.decisive_path().sentence.index
     painter = Painter(explanation)
@@ -49,6 +56,7 @@ def html_section(explanation: Explanation) -> str:
 {class_tables(explanation)}
 {decisive_path(explanation)}
 {speaking(explanation)}
+{"" if counterfactual is None else otherwise(counterfactual)}
 </header>
 <ol class="sentences">
 {rows}
@@ -112,6 +120,11 @@ def speaking(explanation: Explanation) -> str:
         )
         lines += [f'<p class="path">{way}: {quoted}.</p>'] if phrases else []
     return "\n".join(lines)
+
+
+def otherwise(counterfactual: Counterfactual) -> str:
+    quoted = [f'<q dir="auto">{escape(without_breaks(text))}</q>' for text in counterfactual.texts]
+    return f'<p class="path">{counterfactual.told(quoted, escape)}</p>'
 
 
 def share_of(weight: float, whole: str) -> str:

@@ -14,6 +14,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, as_tuple
 from emhrnn.explain.inert import visible, without_breaks
 from emhrnn.explain.page import percent, signed
@@ -37,6 +38,13 @@ NARROW = 60  # columns; below it the bars give way to the text
 
 def print_explanation(explanation: Explanation, console: Console | None = None) -> None:
     (console or Console(highlight=False)).print(TerminalView(explanation))
+
+
+def print_counterfactual(counterfactual: Counterfactual, console: Console | None = None) -> None:
+    console = console or Console(highlight=False)
+    ink = Ink(colour=False, ascii_only=console.options.ascii_only, wide=True)
+    quoted = [f'"{ink.safe(without_breaks(text))}"' for text in counterfactual.texts]
+    console.print(Text(counterfactual.told(quoted, ink.safe)))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from jaxtyping import Float32
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.dataset import records_of
 from emhrnn.errors import DataError
+from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.training.data import reads_ids
@@ -75,21 +76,28 @@ class Model:
 
     @overload
     def explain(  # type: ignore[overload-overlap] # a str is a sequence of str
-        self, texts: str, *, users: Names = None, products: Names = None
+        self, texts: str, *, users: Names = None, products: Names = None, thorough: bool = False
     ) -> Explanation: ...
     @overload
-    def explain(self, texts: Sequence[str], *, users: Names = None, products: Names = None) -> list[Explanation]: ...
     def explain(
-        self, texts: str | Sequence[str], *, users: Names = None, products: Names = None
+        self, texts: Sequence[str], *, users: Names = None, products: Names = None, thorough: bool = False
+    ) -> list[Explanation]: ...
+    def explain(
+        self, texts: str | Sequence[str], *, users: Names = None, products: Names = None, thorough: bool = False
     ) -> Explanation | list[Explanation]:
         """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several. `users` and
-        `products` as in `predict_proba`, but where they are left out, the average ones are meant."""
+        `products` as in `predict_proba`, but where they are left out, the average ones are meant. `thorough` effects
+        look twice: truer, for the cost of about five predictions (docs/explanations.md)."""
         many = [texts] if isinstance(texts, str) else list(texts)
         for names in (users, products):
             if names is not None and len(names) != len(many):
                 raise DataError(f"{len(names)} names for {len(many)} texts; give one for each, None where not known")
-        explanations = explain_texts(self.run, many, users=users, products=products)
+        explanations = explain_texts(self.run, many, users=users, products=products, thorough=thorough)
         return explanations[0] if isinstance(texts, str) else explanations
+
+    def counterfactual(self, text: str, *, limit: int = LIMIT) -> Counterfactual:
+        """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough."""
+        return counterfactual(self.run, text, explain_texts(self.run, [text])[0], limit=limit)
 
     def __repr__(self) -> str:
         return f"<emhrnn {self.run.config.model.name}: {len(self.classes)} classes, {len(self.run.vocabulary)} words>"

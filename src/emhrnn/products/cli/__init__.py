@@ -14,6 +14,7 @@ import typer
 
 from emhrnn.errors import EmhrnnError, PeerError
 from emhrnn.products.cli.analyse import analyse
+from emhrnn.products.cli.chunks import chunks
 from emhrnn.products.cli.compare import compare
 from emhrnn.products.cli.demo import demo
 from emhrnn.products.cli.evaluate import evaluate
@@ -69,6 +70,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
     (analyse, "See how one run or two read: phrases, attention, decisive words."),
+    (chunks, "Compare learned phrases with a linguist's (CoNLL-2000)."),
     (faithfulness, "Measure whether explanations are true of the model."),
     (export, "Write a run as ONNX, for programs without this package."),
     (serve, "Open the viewer: paste a document, see why."),

@@ -29,6 +29,12 @@ def explain(
         str | None,
         typer.Option(help="What it is about, likewise.", metavar="NAME", show_default="the average product"),
     ] = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Look twice: truer effects, at five times the cost.")
+    ] = False,
+    counterfactual: Annotated[
+        bool, typer.Option("--counterfactual", help="Also find the fewest phrases without which the label is another.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show why a text is classified as it is: in the terminal, as JSON, or as a page.
@@ -38,8 +44,10 @@ def explain(
       emhrnn explain run 'The soup was not bad at all.'
       emhrnn explain run --file review.txt --html why.html
       cat review.txt | emhrnn explain run - --json
+      emhrnn explain run --file review.txt --thorough --counterfactual
 
-    Phrases are set apart by //; the darker a word, the more it weighed.
+    Phrases are set apart by //; the darker a word, the more it weighed. + and - say which way a sentence or a phrase
+    pushed: about how far the log-odds of the label would fall without it.
     """
     from emhrnn.errors import ConfigError, DataError
     from emhrnn.files import write_text
@@ -53,16 +61,21 @@ def explain(
     content = _read(text, file)
 
     from emhrnn.explain.html import html_page
-    from emhrnn.explain.terminal import print_explanation
+    from emhrnn.explain.terminal import print_counterfactual, print_explanation
     from emhrnn.products.model import load
 
-    explanation = load(run).explain(content, users=[user], products=[product])
+    model = load(run)
+    explanation = model.explain(content, users=[user], products=[product], thorough=thorough)
+    other = model.counterfactual(content) if counterfactual else None
     if html is not None:
-        write_text(html, html_page(explanation))
+        write_text(html, html_page(explanation, counterfactual=other))
     if json:
-        print_json(explanation.to_dict())
+        told = {} if other is None else {"counterfactual": other.to_dict()}
+        print_json({**explanation.to_dict(), **told})
     elif html is None:
         print_explanation(explanation)
+        if other is not None:
+            print_counterfactual(other)
     else:
         predicted = explanation.predicted
         print(f"{predicted if isinstance(predicted, str) else ', '.join(predicted)}; see {html}")

@@ -1,0 +1,104 @@
+"""What an explanation costs beside a plain prediction, from text, on one core.
+
+    python -m benchmarks.explain [--quick] [--json] [--run RUN --data FILE]
+
+Documents of about 230 words from the embedded review corpus and a model of the default sizes that has learned nothing;
+or a run and texts of your own. Ratios, each within one run:
+
+    batch              explain(texts) / predict_proba(texts), 32 texts
+    single             explain(text) / predict_proba([text])
+    thorough           explain(texts, thorough=True) / predict_proba(texts)
+    model_batch        the model alone, from word ids: with effects / without
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchmarks.timing import Times, fix_threads, interleave, report
+from emhrnn.corpus import TextSettings
+from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.explain.effects import encode_with_effects
+from emhrnn.explain.explainer import batch_of, read
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.products.model import Model, load
+from emhrnn.text import Vocabulary, count_words
+from emhrnn.training.config import make_config
+from emhrnn.training.run import new_run
+
+TEXTS = 32
+
+
+def made_up() -> tuple[Model, list[str]]:
+    reviews = [review.text for review in generate_reviews(4 * TEXTS, seed=0)]
+    texts = [" ".join(reviews[4 * i : 4 * i + 4]) for i in range(TEXTS)]
+    vocabulary = Vocabulary.from_counts(count_words(reviews))
+    table = torch.randn(len(vocabulary), 100, generator=torch.Generator().manual_seed(0))
+    run = new_run(make_config(), vocabulary, ("bad", "good"), table, multi_label=False, text=TextSettings())
+    run.model.eval()
+    return Model(run), texts
+
+
+def given(run: Path, data: Path) -> tuple[Model, list[str]]:
+    with data.open(encoding="utf-8") as lines:
+        return load(run), [json.loads(line)["text"] for line, _ in zip(lines, range(TEXTS), strict=False)]
+
+
+def measure(model: Model, texts: list[str], rounds: int) -> Times:
+    network = model.run.model
+    assert isinstance(network, EMHRNN)
+    network.precompute_words()
+    batch = batch_of(model.run, [read(model.run, text) for text in texts])
+    with torch.no_grad():
+        z = network.segment(batch, network.words(batch))
+    one = [texts[int(np.argsort([len(text) for text in texts])[len(texts) // 2])]]  # of middling length
+
+    @torch.no_grad()
+    def with_effects() -> None:
+        encode_with_effects(network, batch, network.words(batch), z)
+
+    @torch.no_grad()
+    def without_effects() -> None:
+        network.encode(batch, network.words(batch), z)
+
+    return interleave(
+        {
+            "predict, 32 texts": lambda: model.predict_proba(texts),
+            "explain, 32 texts": lambda: model.explain(texts),
+            "explain thoroughly, 32 texts": lambda: model.explain(texts, thorough=True),
+            "predict, 1 text": lambda: model.predict_proba(one),
+            "explain, 1 text": lambda: model.explain(one),
+            "model, 32 documents": without_effects,
+            "model with effects, 32 documents": with_effects,
+        },
+        rounds=rounds,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, under 20 seconds")
+    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
+    parser.add_argument("--run", type=Path, help="a run of em-hrnn")
+    parser.add_argument("--data", type=Path, help="texts, as jsonl")
+    arguments = parser.parse_args()
+    if (arguments.run is None) != (arguments.data is None):
+        parser.error("give both --run and --data, or none of them")
+    fix_threads(1)
+    model, texts = made_up() if arguments.run is None else given(arguments.run, arguments.data)
+    times = measure(model, texts, rounds=15 if arguments.quick else 60)
+    times.show()
+    figures = {
+        "batch": times.ratio("explain, 32 texts", "predict, 32 texts"),
+        "single": times.ratio("explain, 1 text", "predict, 1 text"),
+        "thorough": times.ratio("explain thoroughly, 32 texts", "predict, 32 texts"),
+        "model_batch": times.ratio("model with effects, 32 documents", "model, 32 documents"),
+    }
+    report(figures, as_json=arguments.json)
+
+
+if __name__ == "__main__":
+    main()
