@@ -20,6 +20,7 @@ With --json the last line is one JSON object:
                                    Ours reads 512 words from a file
     local_start_s, ray_start_s     what the first document costs: the time of a call less that of its documents
     X_docs_cpu_s                   documents of a second of processor time, that is, of one core
+    read_docs_cpu_s                reading alone, which one process does for all workers
     local_over_X_cpu               ratios of these
 """
 
@@ -94,6 +95,7 @@ def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], r
 
     words_each = words(texts[:1_000]) / 1_000
     figures = {"words_per_document": words_each, "ray_over_bare": ratio("ray", "bare")}
+    figures["read_docs_cpu_s"] = reading_rate(folder / "many.jsonl", len(texts))
     for name in rounds_of:
         figures[f"{name}_docs_s"] = told(name, "wall")
         if name != "ray":
@@ -138,8 +140,17 @@ def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
         data = Data(paths=(folder / f"{name}.jsonl",))
         score(folder / "run", data, folder / "out.jsonl", engine=engine, workers=WORKERS, progress=False)
         seconds[name], cpu[name] = time.perf_counter() - began, _processor_time() - before
-    wall = (documents - FEW) / (seconds["many"] - seconds["few"])
+    wall = (documents - FEW) / max(seconds["many"] - seconds["few"], 1e-3)
     return Rate(wall, (documents - FEW) / (cpu["many"] - cpu["few"]), seconds["few"] - FEW / wall)
+
+
+def reading_rate(file: Path, documents: int) -> float:
+    from emhrnn.products.scoring.chunks import Data, read_chunks
+
+    before = time.process_time()
+    for _ in read_chunks(Data(paths=(file,))):
+        pass
+    return documents / (time.process_time() - before)
 
 
 def _processor_time() -> float:

@@ -33,7 +33,6 @@ def score_on_ray(data: Data, start: Place, task: Task, workers: int) -> Iterator
         EmhrnnError: as reading and scoring do.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what goes wrong comes as an exception, too
     try:
         import ray.data
     except ImportError:

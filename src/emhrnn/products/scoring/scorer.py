@@ -20,7 +20,7 @@ from emhrnn.text import Limits
 from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
-FEW_WORDS = 20_000  # of a vocabulary whose input projections are all kept: 32 MB at most in the default sizes
+FEW_WORDS = 40_000  # of a vocabulary whose input projections are all kept: 64 MB at most in the default sizes
 LEVELS = ("sentence", "phrase", "word")
 
 
