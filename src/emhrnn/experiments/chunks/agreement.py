@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.experiments.chunks.conll import Chunked
 from emhrnn.explain.explainer import groups
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
 from emhrnn.training.run import Run
@@ -60,33 +59,33 @@ def as_batch(run: Run, sentences: Sequence[Sequence[str]]) -> Batch:
 
 
 @torch.inference_mode()
-def learned(run: Run, batch: Batch) -> Z:
-    """Phrase ends as the run's model finds them."""
-    parts = []
+def learned(run: Run, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
+    """Phrase ends as the run's model finds them, and pi."""
+    ends, chances = [], []
     for first, last in groups(batch.sentence_lengths.tolist()):
-        part = batch.part(first, last)
-        if isinstance(run.model, EMHRNN):
-            parts.append(run.model.segment(part, run.model.words(part)))
-            continue
-        output: Output = run.model(part)
-        if output.z is None:
+        output: Output = run.model(batch.part(first, last))
+        if output.z is None or output.pi is None:
             raise ConfigError(f"the model {run.config.model.name!r} finds no phrases; use em-hrnn or mhs-rnn-att")
-        parts.append(output.z)
-    return np.concatenate(parts)
+        ends.append(output.z)
+        chances.append(output.pi.numpy())
+    return np.concatenate(ends), np.concatenate(chances)
 
 
 def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[Agreement]:
     """The model's phrase ends, and those that need no learning, as many of them as the model has where that can be."""
     batch = as_batch(run, chunked.sentences)
     free = ~batch.sentence_final
-    z = learned(run, batch)
+    z, pi = learned(run, batch)
     rate = float(z[free].mean())
     marks = punctuation(run.vocabulary.words)
     length = max(round(1 / rate), 1) if rate else batch.n_words
     generator = np.random.default_rng(seed)
     draws = [random(batch, rate, generator) for _ in range(RANDOM_DRAWS)]
+    name, trained = run.config.model.name, run.config.em.rate
+    likeliest = pi > np.quantile(pi[free], 1 - trained)  # on other text the model's own threshold gives another rate
     candidates: Mapping[str, Sequence[Z]] = {
-        run.config.model.name: [z],
+        name: [z],
+        f"{name}, the likeliest {trained:.0%} of words": [likeliest],
         "random, same rate": draws,
         f"every {length} words": [every(batch, length)],
         "punctuation": [at_words(batch, marks)],

@@ -50,7 +50,7 @@ def chunk_table(folders: Sequence[Path], conll: Path, part: str, out: Path, *, c
     rows: list[Agreement] = []
     for folder in folders:
         found = agreements(load_run(folder), chunked, seed=seed)
-        rows = [*rows, found[0]] if rows else found
+        rows = [*rows, *found[:2]] if rows else found
     words = len(chunked.ends)
     header = {
         "command": command,
