@@ -17,7 +17,7 @@ from emhrnn.experiments.faithfulness.figure import draw
 from emhrnn.experiments.faithfulness.job import METHODS, run_job
 from emhrnn.experiments.faithfulness.markdown import to_markdown
 from emhrnn.experiments.faithfulness.table import Table, make_table
-from emhrnn.experiments.job_records import Job
+from emhrnn.experiments.job_records import Job, outcome_of
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.explain.attributions import STEPS
@@ -35,6 +35,7 @@ class Plan:
     seed: int = 0
     steps: int = STEPS
     figure: bool = True
+    report_only: bool = False  # run nothing: the table of what is done so far
 
     def __post_init__(self) -> None:
         if self.documents < 2:
@@ -76,19 +77,25 @@ def measure_faithfulness(
         )
         for first in range(0, len(texts), GROUP)
     ]  # fmt: skip
-    outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
+    if plan.report_only:
+        outcomes = [outcome for job in jobs if (outcome := outcome_of(jobs_folder, job)) is not None]
+    else:
+        outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
     results = []
     for outcome in outcomes:
         if outcome.result is None:
             raise TrainingError(f"{outcome.name}: {outcome.error}")
         results.append(outcome.result)
+    if not results:
+        raise ConfigError(f"nothing is done yet in {jobs_folder}; run the same command without --report-only")
     words = [count for result in results for count in result["words"]]
     header = {
         "command": command,
         "commit": commit(),
         "machine": machine(),
         "model": f"{run.config.model.name}, {run.config.em.estep}; weights {sha256(folder / WEIGHTS)[:12]}",
-        "documents": f"{len(texts)} drawn with seed {plan.seed}, {sum(words) / len(words):.0f} words on average",
+        "documents": f"{_count(len(words), len(texts))} drawn with seed {plan.seed}, "
+        f"{sum(words) / len(words):.0f} words on average",
     }
     table = make_table(header, results, plan.seed)
     write_json(out / "faithfulness.json", table.to_dict())
@@ -96,6 +103,10 @@ def measure_faithfulness(
     if plan.figure:
         draw(table, out / "faithfulness.svg")
     return table
+
+
+def _count(done: int, drawn: int) -> str:
+    return f"{done}" if done == drawn else f"{done} (so far) of {drawn}"
 
 
 def _check_captum() -> None:
