@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from emhrnn.experiments.analysis.analyse import analyse
+from emhrnn.experiments.analysis.judging import Judging
+from emhrnn.experiments.analysis.passing import Question
 from emhrnn.experiments.analysis.votes import count_votes
+from emhrnn.experiments.analysis.writing import write_analysis
 from emhrnn.products.model import load
+from emhrnn.training.data import Named
 from tests.explain.documents import HOSTILE
 from tests.products.commands import TINY, Cli, rows, write_reviews, write_rows
 
@@ -27,9 +32,6 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def analysed(made: Path, other: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data.jsonl, hostile text in it, and the analysis of it in `out`."""
-    from emhrnn.experiments.analysis.analyse import Question, analyse
-    from emhrnn.experiments.analysis.writing import write_analysis
-    from emhrnn.training.data import Named
 
     folder = tmp_path_factory.mktemp("analysed")
     hostile = HOSTILE.replace("\ud800", "?")  # no file of text can hold half a pair
@@ -82,9 +84,6 @@ def test_pages_hold_no_markup_of_the_documents(analysed: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_page(made: Path, other: Path, analysed: Path) -> None:
-    from emhrnn.experiments.analysis.analyse import Question, analyse
-    from emhrnn.experiments.analysis.judging import Judging
-    from emhrnn.training.data import Named
 
     data = Named(path=analysed / "data.jsonl")
     runs = [made / "run", other]

@@ -4,7 +4,7 @@ weights.py      one batch: the weight of each word beside chance, the most impor
 tally.py        sums of these over all documents, word by word
 sampling.py     documents drawn from a stream
 ties.py         the words most tied to each class
-analyse.py      one pass over the data for one or two runs -> Analysis
+passing.py      one pass over the data; analyse.py makes an Analysis of it
 judging.py      disagreements for a person to judge, blind; votes.py counts what was saved
 markdown.py, page.py    the Analysis as report.md and report.html
 table3.py, figures.py   the paper's Table 3 and Figures 4-5 from two runs

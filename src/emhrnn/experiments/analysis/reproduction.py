@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from emhrnn.errors import ConfigError
-from emhrnn.experiments.analysis.analyse import Question, analyse
+from emhrnn.experiments.analysis.analyse import analyse
 from emhrnn.experiments.analysis.pair import EM, MHS, Pair
+from emhrnn.experiments.analysis.passing import Question
 from emhrnn.experiments.analysis.table3 import NAMES, Table3, describe_training, render_table3
 from emhrnn.experiments.analysis.votes import count_votes
 from emhrnn.experiments.analysis.writing import write_analysis

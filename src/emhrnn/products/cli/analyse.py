@@ -72,8 +72,8 @@ def analyse(
         raise ConfigError(f"{len(paths or ())} paths were given; give one run or two, then the data")
 
     from emhrnn.corpus import Columns
-    from emhrnn.experiments.analysis.analyse import Question
     from emhrnn.experiments.analysis.analyse import analyse as run
+    from emhrnn.experiments.analysis.passing import Question
     from emhrnn.experiments.analysis.writing import write_analysis
     from emhrnn.files import check_free
     from emhrnn.training.data import Named

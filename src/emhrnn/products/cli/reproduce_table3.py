@@ -69,7 +69,7 @@ def table3(
     training where it was. No text of the data but short phrases is in the table.
     """
     from emhrnn.corpus import Columns
-    from emhrnn.experiments.analysis.analyse import Question
+    from emhrnn.experiments.analysis.passing import Question
     from emhrnn.experiments.analysis.reproduction import reproduce_table3
     from emhrnn.products.cli.analyse import words_of
     from emhrnn.products.cli.printing import print_json, say
