@@ -7,9 +7,9 @@ documents and on few: documents more over seconds more, so that what is counted 
 (reading, scoring, writing, Ray's own work), and starting processes, or Ray, is not. The others are timed on texts or
 word ids in memory, when their models are loaded and warm. Text is film reviews where ../shared/data has them, else
 generated from a seed; labels and weights are random, which changes no time. Rates are wall time and need both cores
-idle. Each is also told by processor time, of all its processes together (`_cpu`; not of Ray, whose processes are not
-ours), which other jobs on the machine change little; on idle cores that are never waited for, the ratios are the same.
-With --json the last line is one JSON object:
+idle. Each is also told by processor time, of all its processes together (`_cpu`), which other jobs on the machine
+change little; on idle cores that are never waited for, the ratios are the same. With --json the last line is one JSON
+object:
 
     local_docs_s, ray_docs_s       `emhrnn predict` from file to file, by worker processes and on Ray
     local_over_bare, ray_over_bare the same over the bare forward pass on word ids in memory: must be 0.8 for local
@@ -37,6 +37,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from benchmarks.descendants import Descendants
 from benchmarks.text import REVIEWS, generated_texts, read_reviews
 from benchmarks.timing import report
 
@@ -94,12 +95,11 @@ def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], r
         return float(np.median([getattr(a, what) / getattr(b, what) for a, b in pairs]))
 
     words_each = words(texts[:1_000]) / 1_000
-    figures = {"words_per_document": words_each, "ray_over_bare": ratio("ray", "bare")}
+    figures = {"words_per_document": words_each}
+    figures |= {"ray_over_bare": ratio("ray", "bare"), "ray_over_bare_cpu": ratio("ray", "bare", "cpu")}
     figures["read_docs_cpu_s"] = reading_rate(folder / "many.jsonl", len(texts))
     for name in rounds_of:
-        figures[f"{name}_docs_s"] = told(name, "wall")
-        if name != "ray":
-            figures[f"{name}_docs_cpu_s"] = told(name, "cpu")
+        figures |= {f"{name}_docs_s": told(name, "wall"), f"{name}_docs_cpu_s": told(name, "cpu")}
     for engine in ENGINES:
         figures[f"{engine}_start_s"] = told(engine, "start")
     for name, scale in (("bare", 1.0), ("tfidf", 1.0), ("fasttext", 1.0), ("minilm", words_each / 512)):
@@ -136,10 +136,11 @@ def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
 
     seconds, cpu = {}, {}
     for name in ("few", "many"):
-        began, before = time.perf_counter(), _processor_time()
+        began, before = time.perf_counter(), time.process_time()
         data = Data(paths=(folder / f"{name}.jsonl",))
-        score(folder / "run", data, folder / "out.jsonl", engine=engine, workers=WORKERS, progress=False)
-        seconds[name], cpu[name] = time.perf_counter() - began, _processor_time() - before
+        with Descendants() as seen:
+            score(folder / "run", data, folder / "out.jsonl", engine=engine, workers=WORKERS, progress=False)
+        seconds[name], cpu[name] = time.perf_counter() - began, time.process_time() - before + seen.seconds
     wall = (documents - FEW) / max(seconds["many"] - seconds["few"], 1e-3)
     return Rate(wall, (documents - FEW) / (cpu["many"] - cpu["few"]), seconds["few"] - FEW / wall)
 
@@ -151,12 +152,6 @@ def reading_rate(file: Path, documents: int) -> float:
     for _ in read_chunks(Data(paths=(file,))):
         pass
     return documents / (time.process_time() - before)
-
-
-def _processor_time() -> float:
-    """Of this process and of those that it started and that have ended."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
 
 
 # ---------------------------------------------------------------------- candidates: texts -> work to be timed
