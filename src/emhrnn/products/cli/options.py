@@ -32,7 +32,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         "--format",
-        help="csv, tsv, jsonl, parquet, folder, tang or zhang.",
+        help="csv, tsv, jsonl, parquet, folder, datasets, tang or zhang.",
         show_default="from name and content",
         metavar="NAME",
     ),
