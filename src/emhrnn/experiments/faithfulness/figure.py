@@ -43,5 +43,5 @@ def draw(table: Table, path: Path) -> None:
         for axis in axis_row:
             axis.axhline(0, color="0.6", linewidth=0.8)
             axis.grid(visible=True, alpha=0.3)
-    axes[0][0].legend(fontsize=8)
+    axes[0][-1].legend(fontsize=8, loc="upper left")  # where the curves leave room
     save(figure, path)
