@@ -17,7 +17,8 @@ def export_run(
         return export_onnx(run, out, int8=int8, overwrite=overwrite)
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
         corpus = other_corpus(
-            check, Path(scratch) / "corpus", vocabulary=run.vocabulary, classes=run.classes, text=run.text
+            check, Path(scratch) / "corpus", vocabulary=run.vocabulary, classes=run.classes, text=run.text,
+            users=run.users, products=run.products,
         )  # fmt: skip
         if not corpus.labelled:
             raise DataError(f"{check.path} has no labels to compare with; leave --check out, or give labelled data")

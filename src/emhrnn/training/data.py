@@ -149,12 +149,13 @@ def other_corpus(
     vocabulary: Vocabulary,
     classes: tuple[str, ...],
     text: TextSettings,
-    users: tuple[str, ...] = (),
-    products: tuple[str, ...] = (),
+    users: tuple[str, ...],
+    products: tuple[str, ...],
     keep_empty: bool = False,
     progress: bool = True,
 ) -> Corpus:
-    """Validation or test data in the words and classes of a model."""
+    """Validation or test data in the words and classes of a model, and in its users and products: whoever is not among
+    them is unknown."""
     corpus = prepared(data)
     if corpus is None:
         return prepare(

@@ -36,7 +36,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     run = trained.run
     test = other_corpus(
         Named(path=data / "test"), data / "test",
-        vocabulary=run.vocabulary, classes=run.classes, text=run.text,
+        vocabulary=run.vocabulary, classes=run.classes, text=run.text, users=run.users, products=run.products,
     )  # fmt: skip
     report_progress(folder, 1.0, "testing")
     began = time.perf_counter()

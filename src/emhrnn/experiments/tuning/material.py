@@ -32,8 +32,9 @@ class Material:
                 self._ready[config.data] = train.split(config.data.validation, generator)
             else:
                 valid = other_corpus(
-                    self.valid, Path(), vocabulary=train.vocabulary, classes=train.classes, text=train.text
-                )
+                    self.valid, Path(), vocabulary=train.vocabulary, classes=train.classes, text=train.text,
+                    users=train.users, products=train.products,
+                )  # fmt: skip
                 self._ready[config.data] = train, valid
         return self._ready[config.data]
 
