@@ -56,7 +56,7 @@ def test_ctrl_c_while_scoring_writes_no_file(
 
 
 def test_an_internal_error_is_one_line_and_code_1(cli: Cli, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("of ours")
 
     monkeypatch.setattr("emhrnn.products.model.explain_texts", fail)
@@ -68,7 +68,7 @@ def test_an_internal_error_is_one_line_and_code_1(cli: Cli, run: Path, monkeypat
 
 
 def test_memory_that_runs_out_is_no_fault_of_ours(cli: Cli, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
 
     monkeypatch.setattr("emhrnn.products.model.explain_texts", fail)
