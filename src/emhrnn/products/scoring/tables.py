@@ -4,7 +4,7 @@ are their lines; .parquet, and .dataset for Hugging Face, are written at the end
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -48,29 +48,28 @@ def to_bytes(suffix: str, columns: list[str], rows: list[Row], *, first: bool) -
 
 def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
     """The parts that `to_bytes` made for .parquet, each a row group."""
-    writer = None
-    for part in parts:
-        table = pa.ipc.open_stream(part).read_all()
-        writer = writer or pyarrow.parquet.ParquetWriter(out, table.schema)
-        writer.write_table(table)
-    if writer is not None:
-        writer.close()
+    _join(parts, lambda schema: pyarrow.parquet.ParquetWriter(out, schema))
 
 
 def write_dataset(folder: Path, parts: Iterable[bytes]) -> None:
     """The same as a folder for `datasets.load_from_disk`."""
     with (folder / ARROW).open("wb") as file:
-        writer = None
-        for part in parts:
-            table = pa.ipc.open_stream(part).read_all()
-            writer = writer or pa.ipc.new_stream(file, table.schema)
-            writer.write_table(table)
-        if writer is not None:
-            writer.close()
+        _join(parts, lambda schema: pa.ipc.new_stream(file, schema))
     state: Row = {"_data_files": [{"filename": ARROW}], "_fingerprint": sha256(folder / ARROW)[:16], "_split": None}
     state |= {"_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False}
     write_json(folder / STATE, state)
     write_json(folder / "dataset_info.json", {"description": "Predictions of emhrnn"})
+
+
+def _join(parts: Iterable[bytes], open_writer: Callable[[Any], Any]) -> None:
+    """Arrow streams, one after the other, into a writer that is opened with the schema of the first."""
+    writer = None
+    for part in parts:
+        table = pa.ipc.open_stream(part).read_all()
+        writer = writer or open_writer(table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
 
 
 def _schema(columns: list[str]) -> Any:
