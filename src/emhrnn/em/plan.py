@@ -17,7 +17,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.document_plan import DocumentPlan, plan_documents
 from emhrnn.em.native_plan import native_plan
-from emhrnn.em.sentence_plan import SentencePlan, flip_keys, plan_sentences
+from emhrnn.em.sentence_plan import SentencePlan, find_parts, flip_keys, plan_sentences
 
 PHRASES_PER_SENTENCE, PHRASES_TO_JOIN = 8, 4  # guesses for the byte budget
 
@@ -58,11 +58,17 @@ class Chunk:
 def chunks(
     batch: Batch, blocks: Blocks, *, bytes_per_state: int, budget: int, per_document: bool = True
 ) -> Iterator[Chunk]:
-    """Runs of blocks whose states need about `budget` bytes, and at least one block each. Without `per_document` a
-    configuration has no states for the sentences of its document, and only a few for phrases."""
-    sentences = np.diff(batch.document_offsets)[blocks.documents]
-    states = sentences + PHRASES_PER_SENTENCE if per_document else PHRASES_TO_JOIN
-    cost = (1 << blocks.free) * states * bytes_per_state
+    """Runs of blocks whose states need about `budget` bytes, and at least one block each: a configuration has the
+    sentences of its document, and each sentence has phrases once for every choice within it. Without `per_document`
+    there are no states of sentences, and only a few of phrases."""
+    if per_document:
+        sentences = np.diff(batch.document_offsets)[blocks.documents]
+        parts = find_parts(batch, blocks)
+        variants = np.bincount(parts.block, 1 << parts.width, minlength=len(blocks)).astype(np.int64)
+        states = (sentences << blocks.free) + variants * PHRASES_PER_SENTENCE
+    else:
+        states = PHRASES_TO_JOIN << blocks.free
+    cost = states * bytes_per_state
     run = (np.cumsum(cost) - cost) // budget
     starts = np.flatnonzero(np.diff(run, prepend=-1))
     for begin, end in pairwise([*starts.tolist(), len(blocks)]):

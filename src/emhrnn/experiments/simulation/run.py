@@ -131,7 +131,7 @@ def _gather(
 
 def _cost(plan: Plan, out: Path, folder: Path, *, progress: bool, say: Callable[[str], None]) -> None:
     """Alone, after the others, so that nothing of ours disturbs the clock."""
-    job = Job("cost", {"documents": plan.sizes.timed, "repeats": 3})
+    job = Job("cost", {"documents": plan.sizes.timed, "repeats": 7})
     (outcome,) = run_jobs(cost_job, [job], folder, processes=1, progress=progress, say=say)
     if outcome.result is None:
         raise TrainingError(f"the table is written, but the cost could not be measured: {outcome.error}")

@@ -11,7 +11,7 @@ from emhrnn.experiments.simulation.joint import Schedule
 class Sizes:
     train: int = 10_000
     test: int = 1_000
-    rounds: int = 50  # of EM where theta is known
+    rounds: int = 35  # of EM where theta is known
     joint: Schedule = field(default_factory=Schedule)  # of EM where nothing is
     detector: DetectorSchedule = field(default_factory=DetectorSchedule)
     timed: int = 50  # documents of a measurement of time
