@@ -26,16 +26,12 @@ def test_ragged_token_synchronous_segment_table_and_trie_agree(words, seed):
     h1 = list(states.h1)
     start = int(np.packbits(z[:-1], bitorder="little")[0]) if words > 1 else 0  # z itself, as a configuration
     for c, (_, setting) in enumerate(brute_force.settings(z, brute_force.free_positions(batch, 0))):
-        ragged = em_hrnn.pool(
-            model.phrase_attention,
-            em_hrnn.lstm(
-                model.phrase_layer,
-                [em_hrnn.pool(model.word_attention, phrase) for phrase in em_hrnn.phrases(h1, setting)],
-            ),
+        ragged = em_hrnn.sentence_vector(
+            model, [em_hrnn.pool(model.word_attention, phrase) for phrase in em_hrnn.phrases(h1, setting)]
         )
         ends = np.flatnonzero(setting)
         q = [table[a, b] for a, b in zip([0, *(ends[:-1] + 1)], ends, strict=True)]
-        by_table = em_hrnn.pool(model.phrase_attention, em_hrnn.lstm(model.phrase_layer, q))
+        by_table = em_hrnn.sentence_vector(model, q)
         variant = plan.variants[c ^ start] if words > 1 else 0
         for other in (
             em_hrnn.token_synchronous(model, states.h1, states.scores, setting),

@@ -94,11 +94,7 @@ def upper_slopes(model, batch, z, d):
     s = []
     with torch.no_grad():
         for words, z_sentence in zip(em_hrnn.nested(batch, batch.words, d), em_hrnn.nested(batch, z, d), strict=True):
-            s.append(
-                em_hrnn.pool(
-                    model.phrase_attention, [h for h, _ in run(model, phrase_inputs(model, words, z_sentence))]
-                )
-            )
+            s.append(em_hrnn.sentence_vector(model, phrase_inputs(model, words, z_sentence)))
     s = [vector.requires_grad_() for vector in s]
     forward = em_hrnn.lstm(model.sentence_forward, s)
     backward = em_hrnn.lstm(model.sentence_backward, s[::-1])[::-1]
@@ -115,24 +111,24 @@ def gain_by_definition(model, g, words, z, changed):
     if not flipped:
         return 0.0
     join, new_join = (sum(array[: flipped[-1] + 1]) for array in (z, changed))  # the phrase that ends at the join
-    q = phrase_inputs(model, words, z)
-    old = run(model, q)
-    new = run(model, phrase_inputs(model, words, changed))[: new_join + 1]
+    q, new_q = phrase_inputs(model, words, z), phrase_inputs(model, words, changed)[: new_join + 1]
+    old, new = run(model, q), run(model, new_q)
 
-    def total(states):
-        """Of attention before it is normalised: sum of weight times < g, h2 >, and sum of weights."""
+    def total(states, q):
+        """Of attention before it is normalised: sum of weight times < g, p >, and sum of weights."""
         attention = model.phrase_attention
-        weights = [(torch.tanh(attention.weight @ h + attention.bias) @ attention.context).exp() for h, _ in states]
-        return sum(w * (g @ h) for w, (h, _) in zip(weights, states, strict=True)), sum(weights)
+        p = [em_hrnn.phrase_features(model, h, x) for (h, _), x in zip(states, q, strict=True)]
+        weights = [(torch.tanh(attention.weight @ row + attention.bias) @ attention.context).exp() for row in p]
+        return sum(w * (g @ row) for w, row in zip(weights, p, strict=True)), sum(weights)
 
     def tail(share):
         state = [x + share * (y - x) for x, y in zip(old[join], new[-1], strict=True)]
-        return total(run(model, q[join + 1 :], state))
+        return total(run(model, q[join + 1 :], state), q[join + 1 :])
 
-    before = torch.div(*total(old))
+    before = torch.div(*total(old, q))
     (ahead, ahead_weight), (behind, behind_weight) = tail(1e-5), tail(-1e-5)
     slope = (ahead - behind - before * (ahead_weight - behind_weight)) / 2e-5
-    (path, path_weight), (rest, rest_weight) = total(new), tail(0)
+    (path, path_weight), (rest, rest_weight) = total(new, new_q), tail(0)
     return ((path + rest + slope) / (path_weight + rest_weight) - before).item()
 
 

@@ -5,6 +5,7 @@ import shutil
 import pytest
 import torch
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from emhrnn.layers import LSTM, AttentionPool, Probe, path_sums
 from emhrnn.layers.native import kernels, native_kernels
@@ -24,32 +25,35 @@ NEEDS_COMPILER = pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
 
 @pytest.mark.parametrize("native", [False, pytest.param(True, marks=NEEDS_COMPILER)])
 @settings(max_examples=20, deadline=None)
-@given(forest=forests(), hidden=hidden_sizes, seed=seeds)
-def test_equal_the_oracle(native, forest, hidden, seed) -> None:
+@given(forest=forests(), hidden=hidden_sizes, skip=st.booleans(), seed=seeds)
+def test_equal_the_oracle(native, forest, hidden, skip, seed) -> None:
     sizes, parents = forest
     n, generator = len(parents), generator_of(seed)
-    lstm, attention = LSTM(4, hidden, generator=generator), AttentionPool(hidden, 3, generator=generator)
+    lstm, features = LSTM(4, hidden, generator=generator), hidden + 4 * skip
+    attention = AttentionPool(features, 3, generator=generator)
     x = torch.randn(5, 4, generator=generator)
     inputs = torch.randint(5, (n,), generator=generator)
     trees = torch.tensor([root(parents, node) for node in range(n)])
     ends = torch.randint(-1, 4, (n,), generator=generator)
     probe = Probe(
-        torch.randn(sizes[0], hidden, generator=generator),
+        torch.randn(sizes[0], features, generator=generator),
         torch.randn(sizes[0], generator=generator).double(),
         torch.randn(4, hidden, generator=generator),
         torch.zeros(4, hidden),
     )
     with native_kernels(native), torch.no_grad():
         assert (kernels() is not None) == native
-        weights, values, along = path_sums(lstm, attention, x, inputs, torch.tensor(parents), sizes, trees, ends, probe)
+        forest_arguments = inputs, torch.tensor(parents), sizes, trees, ends
+        weights, values, along = path_sums(lstm, attention, x, *forest_arguments, probe, skip=skip)
         h = forest_states(lstm, x, inputs.tolist(), parents)
+        pooled = [torch.cat([state, x[i]]) if skip else state for state, i in zip(h, inputs, strict=True)]
     for node in range(n):
         weight = value = 0.0
         at = node
         while at >= 0:
-            score = torch.tanh(attention.weight @ h[at] + attention.bias) @ attention.context
+            score = torch.tanh(attention.weight @ pooled[at] + attention.bias) @ attention.context
             w = (score.double() - probe.shift[trees[node]]).exp().item()
-            weight, value = weight + w, value + w * (probe.g[trees[node]] @ h[at]).item()
+            weight, value = weight + w, value + w * (probe.g[trees[node]] @ pooled[at]).item()
             at = parents[at]
         assert weights[node].item() == pytest.approx(weight, rel=1e-4)
         assert values[node].item() == pytest.approx(value, rel=1e-3, abs=1e-4)

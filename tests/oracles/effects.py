@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from emhrnn.models.em_hrnn import EMHRNN
-from tests.oracles.em_hrnn import cell, phrases, pool, word_states
+from tests.oracles.em_hrnn import cell, phrase_features, phrases, pool, word_states
 
 
 @dataclass
@@ -69,8 +69,8 @@ class Document:
         self.h1 = [phrases(word_states(model, words), ends) for words, ends in zip(sentences, z, strict=True)]
         self.q = [[pool(model.word_attention, words) for words in sentence] for sentence in self.h1]
         none = Change(torch.zeros((), dtype=torch.float64))
-        self.h2 = [self.phrase_states(i, none) for i in range(len(self.q))]
-        self.s = [pool(model.phrase_attention, states) for states in self.h2]
+        self.p = [self.phrase_states(i, none) for i in range(len(self.q))]
+        self.s = [pool(model.phrase_attention, states) for states in self.p]
         self.h3 = self.sentence_states(none)
         v = pool(model.sentence_attention, self.h3)
         self.chosen = int((model.output.weight @ v + model.output.bias).argmax())
@@ -80,7 +80,8 @@ class Document:
         if change.q is not None and change.q[0] == i:
             q[change.q[1]] = q[change.q[1]] + change.eps * change.q[2]
         skipped = change.phrase[1] if change.phrase is not None and change.phrase[0] == i else None
-        return lstm(self.model.phrase_layer, q, skipped, change.eps)
+        h2 = lstm(self.model.phrase_layer, q, skipped, change.eps)
+        return [phrase_features(self.model, *pair) for pair in zip(h2, q, strict=True)]
 
     def moved_phrases(self, change: Change) -> list[Tensor]:
         """Phrase vectors when the words from `first` to `last` hand on what they were handed."""
@@ -125,14 +126,14 @@ def effects(
     document = Document(model, sentences, z, temperature)
     v = pool(model.sentence_attention, document.h3)
     of_words, of_phrases, of_sentences = [], [], []
-    for i, h2 in enumerate(document.h2):
+    for i, p in enumerate(document.p):
         place = 0
         rest = without(model.sentence_attention, document.h3, i)
         of_sentences.append(document.f(v) - document.f(rest) + document.fall(sentence=i))
         for k, q in enumerate(document.q[i]):
-            rest = without(model.phrase_attention, h2, k)
+            rest = without(model.phrase_attention, p, k)
             skipped = document.fall(s=(i, rest - document.s[i])) + document.fall(phrase=(i, k))
-            if len(h2) == 1:
+            if len(p) == 1:
                 skipped = of_sentences[i]
             of_phrases.append(skipped)
             alpha = weights(model.word_attention, document.h1[i][k])
@@ -141,7 +142,7 @@ def effects(
                 + context * document.fall(words=(i, place + t, place + t))
                 for t, (weight, h) in enumerate(zip(alpha, document.h1[i][k], strict=True))
             ]
-            if context and len(h2) > 1:
+            if context and len(p) > 1:
                 of_phrases[-1] = of_phrases[-1] + document.fall(words=(i, place, place + len(alpha) - 1))
             place += len(alpha)
     return document.chosen, *([float(x.detach()) for x in level] for level in (of_words, of_phrases, of_sentences))

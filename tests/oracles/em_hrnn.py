@@ -49,12 +49,22 @@ def phrases(states: list[Tensor], z: list[bool]) -> list[list[Tensor]]:
     return cut
 
 
+def phrase_features(model: EMHRNN, h: Tensor, q: Tensor) -> Tensor:
+    """What is pooled of a phrase: its state, and beside it its vector in a model with skip."""
+    return torch.cat([h, q]) if model.skip else h
+
+
+def sentence_vector(model: EMHRNN, q: list[Tensor]) -> Tensor:
+    """s from the vectors of its phrases."""
+    p = [phrase_features(model, *pair) for pair in zip(lstm(model.phrase_layer, q), q, strict=True)]
+    return pool(model.phrase_attention, p)
+
+
 def document_logits(model: EMHRNN, sentences: list[list[int]], z: list[list[bool]]) -> Tensor:
     s = []
     for words, z_sentence in zip(sentences, z, strict=True):
         h1 = word_states(model, words)
-        q = [pool(model.word_attention, phrase) for phrase in phrases(h1, z_sentence)]
-        s.append(pool(model.phrase_attention, lstm(model.phrase_layer, q)))
+        s.append(sentence_vector(model, [pool(model.word_attention, phrase) for phrase in phrases(h1, z_sentence)]))
     forward = lstm(model.sentence_forward, s)
     backward = lstm(model.sentence_backward, s[::-1])[::-1]
     v = pool(model.sentence_attention, [torch.cat(pair) for pair in zip(forward, backward, strict=True)])
@@ -85,7 +95,8 @@ def cell(layer, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
 
 def token_synchronous(model: EMHRNN, h1: Tensor, scores: Tensor, z: list[bool]) -> Tensor:
     """s of one sentence, form (b): one step per word, z as numbers that switch the recurrences."""
-    h = c = A = h1.new_zeros(model.phrase_layer.hidden_size)
+    h = c = h1.new_zeros(model.phrase_layer.hidden_size)
+    A = h1.new_zeros(model.phrase_attention.weight.shape[1])
     S, N, B, z_before = torch.zeros_like(h1[0]), h1.new_zeros(()), h1.new_zeros(()), 1
     e = torch.exp((scores - scores.max()).clamp(min=-30))
     for t in range(len(h1)):
@@ -93,8 +104,9 @@ def token_synchronous(model: EMHRNN, h1: Tensor, scores: Tensor, z: list[bool]) 
         S, N = (1 - z_before) * S + e[t] * h1[t], (1 - z_before) * N + e[t]
         h_new, c_new = cell(model.phrase_layer, S / N, h, c)
         h, c = z_t * h_new + (1 - z_t) * h, z_t * c_new + (1 - z_t) * c
-        g = torch.exp(model.phrase_attention.scores(h[None])[0])
-        A, B = A + z_t * g * h, B + z_t * g
+        p = phrase_features(model, h, S / N)
+        g = torch.exp(model.phrase_attention.scores(p[None])[0])
+        A, B = A + z_t * g * p, B + z_t * g
         z_before = z_t
     return A / B
 

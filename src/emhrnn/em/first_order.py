@@ -12,8 +12,8 @@ the *join*, and from there on only the state (h, c) differs.
 The attention of Z' over phrases is computed exactly up to the join; the tail enters with its weights and values under
 Z, moved by their slopes in (h, c). With w the weights before they are divided by their sum, all over the sum under Z,
 
-    < g, s(Z') > ~ (sum over path of w < g, h2 > + sum over tail of beta < g, h2 > + slope . (state' - state))
-                   / (sum over path of w + sum over tail of beta)
+    < g, s(Z') > ~ (sum over path of w < g, p > + sum over tail of beta < g, p > + slope . (state' - state))
+                   / (sum over path of w + sum over tail of beta),             p = h2, or [h2; q] of a model with skip
 """
 
 from collections.abc import Iterator
@@ -103,12 +103,13 @@ def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray,
     phrases = lstm_pass(model.phrase_layer, q, pack(offsets))
     with torch.enable_grad(), _parameters_fixed(model):
         h2 = phrases.h.detach().requires_grad_()  # (phrases, phrase_size)
-        scores = model.phrase_attention.scores(h2)
-        s, _ = attend(h2, scores, torch.from_numpy(offsets))
+        p = model.phrase_features(h2, q)
+        scores = model.phrase_attention.scores(p)
+        s, _ = attend(p, scores, torch.from_numpy(offsets))
         log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
         g, d_h2 = torch.autograd.grad(log_p.sum(), (s, h2))
     sentence = np.repeat(np.arange(batch.n_sentences), np.diff(offsets))
-    values = row_dots(phrases.h, torch.arange(len(h2)), g, torch.from_numpy(sentence))
+    values = row_dots(p.detach(), torch.arange(len(p)), g, torch.from_numpy(sentence))
     shift, value, *tails = _tails(offsets, scores.detach().double().numpy(), values.double().numpy())
     probe = Probe(g, torch.from_numpy(shift), *phrases.state_slopes(d_h2))
     return Expansion(log_p.detach(), probe, value, *tails)
@@ -173,6 +174,7 @@ def _gains(
         torch.from_numpy(trees),
         torch.from_numpy(ends),
         expansion.probe,
+        skip=model.skip,
     )
     weights, values, along = (tensor.double().numpy() for tensor in sums)  # (nodes,)
     tail_value = expansion.tail_value - along[of_z]

@@ -80,12 +80,13 @@ def sentence_vectors(
     h1: Float[Tensor, "words word_features"],
     scores: Float[Tensor, " words"],
     plan: SentencePlan,
-) -> Float[Tensor, "variants phrase_size"]:
+) -> Float[Tensor, "variants phrase_features"]:
     """s of every distinct sentence."""
     q = phrase_vectors(h1, scores, plan)
     h2 = _forest(model.phrase_layer, q, plan.phrases)  # (nodes, phrase_size)
     path = torch.from_numpy(plan.path_offsets), torch.from_numpy(plan.path_nodes)
-    return attend_paths(h2, model.phrase_attention.scores(h2), *path)
+    p = model.phrase_features(h2, q[torch.from_numpy(plan.phrases.inputs)]) if model.skip else h2
+    return attend_paths(p, model.phrase_attention.scores(p), *path)
 
 
 def phrase_vectors(
@@ -97,7 +98,7 @@ def phrase_vectors(
 
 
 def document_logits(
-    model: EMHRNN, s: Float[Tensor, "sentence_variants phrase_size"], plan: DocumentPlan
+    model: EMHRNN, s: Float[Tensor, "sentence_variants phrase_features"], plan: DocumentPlan
 ) -> Float[Tensor, "variants classes"]:
     """Logits of every distinct document.
 

@@ -6,11 +6,12 @@ gives all marginals, samples and the evidence in O(words x longest).
 
 phi(a, b), for a phrase of words a..b in sentence i, is what its vector and its state change to first order:
 
-    phi(a, b) = e^(score_ab) / B_i  < g_i, h_ab - s_i >  +  < lambda_b, state_ab - C_(b+1) >
+    phi(a, b) = e^(score_ab) / B_i  < g_i, p_ab - s_i >  +  < lambda_b, state_ab - C_(b+1) >
 
     g_i        d log p / d s_i                        B_i   sum of e^score over the phrases of Z in the sentence
     C_a        (h2, c2) that a phrase starting at a would continue: Z cut after word a - 1
-    state_ab   the phrase LSTM's step from C_a on the phrase vector q_ab; score_ab its attention score
+    state_ab   the phrase LSTM's step from C_a on the phrase vector q_ab
+    p_ab       what attention pools of it, h2 or [h2; q_ab] of a model with skip; score_ab its attention score
     lambda_b   d log p / d (h2, c2) as it enters the phrase of Z that holds word b + 1; 0 at sentence ends
 
 At Z' = Z all terms cancel, so the surrogate is exact there.
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.likelihood import batch_labels
@@ -40,9 +41,9 @@ class Expansion:
     """The model at the current Z, and its slopes."""
 
     log_p: Float[Tensor, " documents"]
-    s: Float[Tensor, "sentences phrase_size"]
+    s: Float[Tensor, "sentences phrase_features"]
     log_mass: Float[Tensor, " sentences"]  # log B
-    g: Float[Tensor, "sentences phrase_size"]
+    g: Float[Tensor, "sentences phrase_features"]
     entering: Float[Tensor, "phrases two_phrase_size"]  # (h2, c2) that each phrase of Z continues
     slope: Float[Tensor, "phrases two_phrase_size"]  # d log p / d entering
 
@@ -55,8 +56,9 @@ def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, 
         q = attend(states.h1.detach(), states.scores.detach(), torch.from_numpy(phrase_offsets))[0]
         nudge = q.new_zeros(len(q), 2 * model.phrase_layer.hidden_size, requires_grad=True)
         h2, entering = _nudged_lstm(model.phrase_layer, q, nudge, sentence_phrases)
-        scores = model.phrase_attention.scores(h2)
-        s, _ = attend(h2, scores, torch.from_numpy(sentence_phrases))
+        p = model.phrase_features(h2, q)
+        scores = model.phrase_attention.scores(p)
+        s, _ = attend(p, scores, torch.from_numpy(sentence_phrases))
         log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
         slope, g = torch.autograd.grad(log_p.sum(), (nudge, s))
     log_mass = torch.segment_reduce(scores.detach().exp(), "sum", offsets=torch.from_numpy(sentence_phrases)).log()
@@ -115,8 +117,10 @@ def segment_scores(
     # exp of scores below the sentence's highest; the floor keeps sums of far lower scores from vanishing (SPEC 1.3 b)
     highest = torch.segment_reduce(states.scores.detach(), "max", offsets=torch.from_numpy(batch.sentence_offsets))
     weight = (states.scores.detach() - highest[sentence]).clamp(min=-30).exp()[:, None]
-    # q is a weighted mean of word states and its projection the same mean of theirs: project words, not phrases
-    weighted = states.h1.detach() @ layer.input_weight.t() * weight  # (words, 4H)
+    # q is a weighted mean of word states, and what is linear in q the same mean of theirs: project words, not phrases
+    h1, g = states.h1.detach(), expansion.g[sentence]
+    weighted = h1 @ layer.input_weight.t() * weight  # (words, 4H)
+    phrases = _GrowingPhrases(model, h1, g, weight)
 
     # C: from the start of Z's phrase to the word before. One step from the state that enters the phrase.
     begin = words[starts_phrase][phrase]
@@ -130,7 +134,7 @@ def segment_scores(
     # what depends on a or on b alone
     gates_of_context = context[:, :H] @ layer.state_weight.t() + layer.bias
     c_of_context = context[:, H:].contiguous()
-    g, log_mass = expansion.g[sentence], expansion.log_mass[sentence]
+    log_mass = expansion.log_mass[sentence]
     g_s = (expansion.g * expansion.s).sum(1)[sentence]
     slope = torch.where((left > 1)[:, None], expansion.slope[phrase.roll(-1)], 0)  # of the phrase that holds b + 1
     slope_h, slope_c = slope[:, :H], slope[:, H:]
@@ -146,11 +150,45 @@ def segment_scores(
         mass[a] += weight[b]
         gates = (total[a] / mass[a]).add_(gates_of_context[a])
         cell_(gates, c_of_context[a], c[a], h[a])
-        share = (model.phrase_attention.scores(h[a]) - log_mass[a]).exp_()
-        own = share * (torch.linalg.vecdot(h[a], g[a]) - g_s[a])
+        scores, value = phrases.grow(h[a], a, b, mass[a])
+        share = (scores - log_mass[a]).exp_()
+        own = share * (value - g_s[a])
         later = torch.linalg.vecdot(h[a], slope_h[b]) + torch.linalg.vecdot(c[a], slope_c[b]) - slope_context[b]
         phi[a, l] = torch.where(left[a] > l, own + later, -torch.inf)
     return phi
+
+
+class _GrowingPhrases:
+    """Attention score and < g, p > of phrases that grow by a word at a time. With skip q is in both; linear in q, its
+    part is a weighted mean over the phrase's words."""
+
+    def __init__(
+        self,
+        model: EMHRNN,
+        h1: Float[Tensor, "words word_features"],
+        g: Float[Tensor, "words phrase_features"],
+        weight: Float[Tensor, "words 1"],
+    ) -> None:
+        H = model.phrase_layer.hidden_size
+        attention = model.phrase_attention
+        self._attention, self._state_weight, self._g = attention, attention.weight[:, :H], g[:, :H]
+        self._weighted: Tensor | None = None
+        if model.skip:
+            of_words = [h1 @ attention.weight[:, H:].t(), torch.linalg.vecdot(h1, g[:, H:])[:, None]]
+            self._weighted = torch.cat(of_words, dim=1) * weight  # (words, A + 1)
+            self._total = torch.zeros_like(self._weighted)
+
+    def grow(
+        self, h: Float[Tensor, "n H"], a: slice, b: slice, mass: Float[Tensor, "n 1"]
+    ) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"]]:
+        """Words b join the phrases that begin at words a, whose states are now h."""
+        value = torch.linalg.vecdot(h, self._g[a])
+        if self._weighted is None:
+            return self._attention.scores(h), value
+        self._total[a] += self._weighted[b]
+        of_q = self._total[a] / mass
+        u = torch.tanh(nn.functional.linear(h, self._state_weight, self._attention.bias) + of_q[:, :-1])
+        return u @ self._attention.context, value + of_q[:, -1]
 
 
 def _partial_means(

@@ -79,7 +79,8 @@ def encode_with_effects(
     phrases = lstm_pass(model.phrase_layer, q, pack(phrases_of.numpy()))
     h2 = phrases.h.requires_grad_()
     with torch.enable_grad():
-        s, beta = model.phrase_attention(h2, phrases_of)  # (sentences, phrase_size)
+        p = model.phrase_features(h2, q.requires_grad_())
+        s, beta = model.phrase_attention(p, phrases_of)  # (sentences, phrase_features)
     forward = lstm_pass(model.sentence_forward, s.detach(), pack(batch.document_offsets))
     backward = lstm_pass(model.sentence_backward, s.detach(), pack(batch.document_offsets, reverse=True))
     h3 = torch.cat([forward.h, backward.h], dim=1).requires_grad_()  # (sentences, 2 sentence_size)
@@ -99,17 +100,18 @@ def encode_with_effects(
     g_s, *ahead = forward.slopes(g_h3[:, :half])
     g_s_back, *behind = backward.slopes(g_h3[:, half:])
     g_s += g_s_back
-    (g_h2,) = torch.autograd.grad(s, h2, g_s)
+    g_h2, g_skipped = torch.autograd.grad(s, (h2, q), g_s, materialize_grads=True)
     g_q, *onward = phrases.slopes(g_h2)
+    g_q += g_skipped
 
     document, sentence, phrase = (_segments(offsets) for offsets in (documents, phrases_of, words_of))
     of_sentences = f_v.detach()[document] - f(_without(h3.detach(), gamma, v, document), chosen[document])
     of_sentences += _handed_on(forward, *ahead) + _handed_on(backward, *behind)
-    of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(h2.detach(), s.detach(), g_s, sentence)
+    of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(p.detach(), s.detach(), g_s, sentence)
     of_phrases += _handed_on(phrases, *onward)
     alone = (phrases_of.diff() == 1)[sentence]  # then the sentence goes with it
     of_phrases = torch.where(alone, of_sentences[sentence], of_phrases)
-    of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q, g_q, phrase))
+    of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q.detach(), g_q, phrase))
     if context:
         by_words, by_phrases = _heard(model, states, words_of, g_q, context)
         of_words += by_words

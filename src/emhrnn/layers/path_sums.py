@@ -3,6 +3,8 @@ r"""What attention adds up along every path of a forest LSTM, without keeping it
     a -> b -> c        of node c:   weights w_a + w_b + w_c,        w = exp(score - shift of the tree)
       -> d             values w_a < g, h_a > + w_b < g, h_b > + w_c < g, h_c >,       g: one direction per tree
 
+With `skip` a node is [h; x], its state beside its input, to the attention and to g.
+
 A node's sums are those of its parent and one term more, so a path costs no more than its last node. Sums are in double
 precision: no weight leaves the range of numbers.
 """
@@ -17,6 +19,7 @@ from torch import Tensor
 
 from emhrnn.layers.attention import AttentionPool
 from emhrnn.layers.forest import forest_states
+from emhrnn.layers.linear import linear
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.native import kernels_for
 from emhrnn.layers.row_dots import row_dots
@@ -26,7 +29,7 @@ from emhrnn.layers.row_dots import row_dots
 class Probe:
     """What the states are read with: by each tree, and by each row of slopes that an end of a path may name."""
 
-    g: Float[Tensor, "trees H"]
+    g: Float[Tensor, "trees features"]  # H, or H + D of nodes with their inputs
     shift: Float64[Tensor, " trees"]
     slope_h: Float[Tensor, "k H"]
     slope_c: Float[Tensor, "k H"]
@@ -43,22 +46,26 @@ def path_sums(
     trees: Int64[Tensor, " n"],
     ends: Int64[Tensor, " n"],
     probe: Probe,
+    *,
+    skip: bool = False,
 ) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " n"], Float[Tensor, " n"]]:
     """For every node, the sums of weights and of values from its root to it; and where ends >= 0, what its state (h, c)
     is along that row of the slopes (zero elsewhere)."""
     sizes = [int(size) for size in level_sizes]
     if kernels := kernels_for(x, lstm.state_weight):
-        projection = lstm.project(x)
+        projection, H = lstm.project(x), lstm.hidden_size
         weight, bias, context = (
-            tensor.contiguous() for tensor in (attention.weight, attention.bias, attention.context)
+            tensor.contiguous() for tensor in (attention.weight[:, :H], attention.bias, attention.context)
         )
+        beside = linear(x, attention.weight[:, H:].contiguous()) if skip else None
         return kernels.forest_path_sums(
-            sizes, inputs, parents, projection, lstm.state_weight.contiguous(), weight, bias, context,
-            trees, probe.g, probe.shift, ends, probe.slope_h, probe.slope_c,
+            sizes, inputs, parents, projection, lstm.state_weight.contiguous(), x.contiguous() if skip else None,
+            beside, weight, bias, context, trees, probe.g, probe.shift, ends, probe.slope_h, probe.slope_c,
         )  # fmt: skip
     h, c = forest_states(lstm, x, inputs, parents, sizes)
-    weights = torch.exp(attention.scores(h).double() - probe.shift[trees])
-    values = weights * row_dots(h, torch.arange(len(h)), probe.g, trees)
+    node = torch.cat([h, x[inputs]], dim=1) if skip else h
+    weights = torch.exp(attention.scores(node).double() - probe.shift[trees])
+    values = weights * row_dots(node, torch.arange(len(h)), probe.g, trees)
     end = sum(sizes[:1])
     for size in sizes[1:]:
         rows = slice(end, end + size)

@@ -7,13 +7,15 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
     0   1   0   1   1   0   0   1      z ~ Bernoulli(pi), pi = sigmoid(W_pi h1 + b_pi); 1 = the phrase ends here
     \___/   \___/   |   \_______/      word attention alpha in each phrase
       q-------q     q-------q          phrase LSTM: h2
-      \_______/     \_______/          phrase attention beta in each sentence
+      \_______/     \_______/          phrase attention beta in each sentence, over h2, or over [h2; q] with `skip`
           s<------------>s             sentence BiLSTM: h3
           \_____________/              sentence attention gamma in the document
                  v
           softmax(W_c v + b_c)         p(y | Z, w)
 
     u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
+
+`skip` goes beyond the paper: a phrase's own vector reaches its sentence beside its state, past one recurrent layer.
 
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
@@ -68,14 +70,14 @@ class EMHRNN(nn.Module):
         sentence_size: int = 50,
         attention_size: int = 50,
         bidirectional_words: bool = False,
+        skip: bool = False,
         dropout: float = 0.0,
         rate: float = PAPER_RATE,
         rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
     ) -> None:
         """`rule` replaces the learned segmentation by a fixed one (an ablation)."""
         super().__init__()
-        self.dropout = dropout
-        self.rule = rule
+        self.dropout, self.skip, self.rule = dropout, skip, rule
         self.embedding = WordEmbedding(table, tuned=tune_embedding)
         size = self.embedding.size
         directions = [LSTM(size, word_size, generator=generator) for _ in range(1 + bidirectional_words)]
@@ -84,9 +86,10 @@ class EMHRNN(nn.Module):
         self.indicator = dense(h1_size, 1, generator)
         self.word_attention = AttentionPool(h1_size, attention_size, generator=generator)
         self.phrase_layer = LSTM(h1_size, phrase_size, generator=generator)
-        self.phrase_attention = AttentionPool(phrase_size, attention_size, generator=generator)
-        self.sentence_forward = LSTM(phrase_size, sentence_size, generator=generator)
-        self.sentence_backward = LSTM(phrase_size, sentence_size, generator=generator)
+        p_size = phrase_size + (h1_size if skip else 0)
+        self.phrase_attention = AttentionPool(p_size, attention_size, generator=generator)
+        self.sentence_forward = LSTM(p_size, sentence_size, generator=generator)
+        self.sentence_backward = LSTM(p_size, sentence_size, generator=generator)
         self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
         self.output = dense(2 * sentence_size, classes, generator)
         # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
@@ -173,14 +176,21 @@ class EMHRNN(nn.Module):
         phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
         q, alpha = attend(states.h1, states.scores, torch.from_numpy(phrase_offsets))  # (phrases, word_features)
         h2 = self.phrase_layer(q, pack(phrases_before))  # (phrases, phrase_size)
-        s, beta = self.phrase_attention(h2, torch.from_numpy(phrases_before))  # (sentences, phrase_size)
+        p = self.phrase_features(h2, q)  # (phrases, phrase_features)
+        s, beta = self.phrase_attention(p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
         logits, v, gamma = self.classify(batch, s, generator)
         return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
+
+    def phrase_features(
+        self, h2: Float[Tensor, "n phrase_size"], q: Float[Tensor, "n word_features"]
+    ) -> Float[Tensor, "n phrase_features"]:
+        """What phrase attention pools of each phrase: its state, and beside it with `skip` what the state read."""
+        return torch.cat([h2, q], dim=1) if self.skip else h2
 
     def classify(
         self,
         batch: Batch,
-        s: Float[Tensor, "sentences phrase_size"],
+        s: Float[Tensor, "sentences phrase_features"],
         generator: torch.Generator | None = None,
     ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
         """From sentence vectors to logits, document vectors v and sentence weights gamma."""

@@ -32,6 +32,7 @@ class Sizes:
     sentence_size: int = 50
     attention_size: int = 50
     bidirectional_words: bool = False
+    skip: bool = False  # em-hrnn
     tune_embedding: bool = False
     dropout: float = 0.0
     segmentation: str = "learned"
@@ -116,6 +117,7 @@ def build_em_hrnn(
         **common,
         word_size=sizes.word_size,
         bidirectional_words=sizes.bidirectional_words,
+        skip=sizes.skip and sizes.levels == 1,
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),
     )

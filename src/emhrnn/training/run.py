@@ -37,6 +37,7 @@ from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
 
 FORMAT = 1
+LATER = {"skip": False}  # settings of a model that runs from before they existed do not name: what those runs are
 CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
     "config.json",
     "model.safetensors",
@@ -180,7 +181,14 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: corrupt; copy the run again or train anew") from None
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version}, this emhrnn reads format {FORMAT}; install the matching one")
-    return dict(description)
+    return {**description, "config": _with_later_settings(description.get("config"))}
+
+
+def _with_later_settings(config: Any) -> Any:
+    """What does not look like settings stays as it is: whoever needs them says so."""
+    if isinstance(config, dict) and isinstance(config.get("model"), dict):
+        return {**config, "model": LATER | config["model"]}
+    return config
 
 
 def load_run(folder: Path) -> Run:

@@ -97,9 +97,11 @@ void forest_forward(int64_t levels, const int64_t* level_sizes, int64_t H, const
 // Of every node, sums over its path from the root: of w = exp(attention score - shift), and of w < direction, h >, where
 // shift and direction are those of the node's tree; in double precision, which no sum of weights leaves. And of each
 // node with ends >= 0: < slope_h, h > + < slope_c, c > with that row of the slopes. No state outlives the next level.
+// With D > 0 a node is [h; x] of its input x: directions are H + D long, and `beside` is x's part of the scores (m, A).
 void forest_path_sums(int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
-                      const int64_t* parents, const float* projection, const float* state_weight, int64_t A,
-                      const float* weight, const float* bias, const float* context, const int64_t* trees,
+                      const int64_t* parents, const float* projection, const float* state_weight, int64_t D,
+                      const float* x, const float* beside, int64_t A, const float* weight, const float* bias,
+                      const float* context, const int64_t* trees,
                       const float* directions, const double* shifts, const int64_t* ends, const float* slope_h,
                       const float* slope_c, double* weight_sums, double* value_sums, float* along, int64_t threads) {
   const Scorer scorer(H, A, weight, bias, context);
@@ -112,12 +114,15 @@ void forest_path_sums(int64_t levels, const int64_t* level_sizes, int64_t H, con
   };
   const auto then = [&](const Level& level, isize first, isize last) {
     float scores[TASK];
-    scorer(last - first, level.h_of(first), nullptr, scores);
+    scorer(last - first, level.h_of(first), nullptr, scores,
+           [&](isize i) { return D ? beside + inputs[first + i] * A : nullptr; });
     for (isize i = first; i < last; ++i) {
       const isize tree = trees[i], parent = level.begin ? parents[i] : -1;
       const double w = std::exp(scores[i - first] - shifts[tree]);
       weight_sums[i] = w + (parent < 0 ? 0 : weight_sums[parent]);
-      value_sums[i] = w * dot(H, directions + tree * H, level.h_of(i)) + (parent < 0 ? 0 : value_sums[parent]);
+      const float* direction = directions + tree * (H + D);
+      const float value = dot(H, direction, level.h_of(i)) + (D ? dot(D, direction + H, x + inputs[i] * D) : 0);
+      value_sums[i] = w * value + (parent < 0 ? 0 : value_sums[parent]);
       if (ends[i] >= 0)
         along[i] = dot(H, slope_h + ends[i] * H, level.h_of(i)) + dot(H, slope_c + ends[i] * H, level.c_of(i));
     }

@@ -165,11 +165,13 @@ class Kernels:
         parents: Int64[Tensor, " n"],
         projection: Float[Tensor, "m four_H"],
         state_weight: Float[Tensor, "four_H H"],
+        x: Float[Tensor, "m D"] | None,
+        beside: Float[Tensor, "m A"] | None,
         weight: Float[Tensor, "A H"],
         bias: Float[Tensor, " A"],
         context: Float[Tensor, " A"],
         trees: Int64[Tensor, " n"],
-        directions: Float[Tensor, "trees H"],
+        directions: Float[Tensor, "trees H_plus_D"],
         shifts: Float64[Tensor, " trees"],
         ends: Int64[Tensor, " n"],
         slope_h: Float[Tensor, "k H"],
@@ -178,6 +180,11 @@ class Kernels:
         """Sums of weights and of values along paths, and the ends' inner products: see layers/path_sums.py."""
         n, (A, H) = len(inputs), weight.shape
         sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
+        D = 0 if x is None else x.shape[1]
+        if directions.shape[1] != H + D:
+            raise IndexError(f"directions of {directions.shape[1]} features for nodes of {H} + {D}")
+        if any(len(table) != len(projection) for table in (x, beside) if table is not None):
+            raise IndexError(f"inputs and their projections must be as many: {len(projection)}")
         check_index(trees, min(len(directions), len(shifts)))
         check_index(ends + 1, min(len(slope_h), len(slope_c)) + 1)  # -1: none
         if len(trees) != n or len(ends) != n:
@@ -185,8 +192,9 @@ class Kernels:
         weights, values = (projection.new_empty(n, dtype=torch.float64) for _ in range(2))
         along = projection.new_zeros(n)
         self.call(
-            "forest_path_sums", len(sizes), sizes, H, inputs, parents, projection, state_weight, A, weight, bias,
-            context, trees, directions, shifts, ends, slope_h, slope_c, weights, values, along, torch.get_num_threads(),
+            "forest_path_sums", len(sizes), sizes, H, inputs, parents, projection, state_weight,
+            D, x, beside, A, weight, bias, context, trees, directions, shifts, ends,
+            slope_h, slope_c, weights, values, along, torch.get_num_threads(),
         )  # fmt: skip
         return weights, values, along
 

@@ -50,7 +50,8 @@ def network(run: Run, model: EMHRNN) -> Any:
     phrases, phrases_in_sentences = Segments(g, phrase_lengths), Segments(g, phrases_per_sentence)
     q, alpha = _pool(g, "word_attention", h1, phrases, model.word_attention)  # (phrases, word_features)
     h2 = _lstm(g, "phrase_layer", q, phrases_in_sentences, model.phrase_layer)
-    s, beta = _pool(g, "phrase_attention", h2, phrases_in_sentences, model.phrase_attention)
+    p = g.op("Concat", h2, q, axis=1) if model.skip else h2
+    s, beta = _pool(g, "phrase_attention", p, phrases_in_sentences, model.phrase_attention)
     h3 = _lstm(g, "sentence_layer", s, documents, model.sentence_forward, model.sentence_backward)
     v, gamma = _pool(g, "sentence_attention", h3, documents, model.sentence_attention)
     logits = g.op("Div", _linear(g, "output", v, model.output), float(run.temperature))

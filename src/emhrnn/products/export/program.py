@@ -41,7 +41,8 @@ class Program(nn.Module):
         in_sentence = _segment_of(sentence_lengths, n)
         phrase_counts = torch.zeros_like(sentence_lengths).index_add(0, in_sentence, z.long())
         h2 = _states(q, phrase_counts, [model.phrase_layer])
-        s, beta = _pool(h2, _segment_of(phrase_counts, n), sentences + 1, model.phrase_attention)
+        p = model.phrase_features(h2, q)
+        s, beta = _pool(p, _segment_of(phrase_counts, n), sentences + 1, model.phrase_attention)
         h3 = _states(s[:-1], document_lengths, [model.sentence_forward, model.sentence_backward])
         v, gamma = _pool(h3, _segment_of(document_lengths, sentences), documents, model.sentence_attention)
 
