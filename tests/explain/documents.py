@@ -1,11 +1,13 @@
 """Small documents with made-up attention, hostile ones among them."""
 
 import re
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from emhrnn.explain.build import explain_document
+from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Effects, Explanation, Labels
 from emhrnn.text.document import Document
 
@@ -56,6 +58,19 @@ def attention(document: Document, seed: int, dtype: type = np.float32) -> dict[s
         "pi": pi.astype(dtype),
         "known": generator.random(len(pi)) > 0.1,
     }
+
+
+def explain_document(
+    document: Document,
+    *,
+    probabilities: np.ndarray,
+    effects: Effects | None = None,
+    label: Labels | None = None,
+    **columns: Any,
+) -> Explanation:
+    """A batch of one."""
+    (explanation,) = explain_documents([document], probabilities=probabilities[None], labels=[label], **columns)
+    return explanation if effects is None else replace(explanation, effects=effects)
 
 
 def explained(

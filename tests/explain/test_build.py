@@ -3,10 +3,10 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from emhrnn.errors import DataError
-from emhrnn.explain.build import explain_document, explain_documents
+from emhrnn.explain.build import explain_documents
 from emhrnn.text.document import read_document
 
-from .documents import CLASSES, REVIEW, attention, split
+from .documents import CLASSES, REVIEW, attention, explain_document, split
 
 PROBABILITIES = np.array([0.1, 0.2, 0.7], dtype=np.float32)
 
@@ -87,8 +87,8 @@ def test_documents_as_the_text_package_reads_them() -> None:
     ("change", "message"),
     [
         ({"z": np.zeros(23, dtype=bool)}, "z must be True at the last word of every sentence"),
-        ({"beta": np.ones(2)}, "beta has 2 values but the document has .* phrases"),
-        ({"gamma": np.ones(2)}, "gamma has 2 values but the document has 3 sentences"),
+        ({"beta": np.ones(2)}, "beta has 2 values but the batch has .* phrases"),
+        ({"gamma": np.ones(2)}, "gamma has 2 values but the batch has 3 sentences"),
         ({"alpha": np.ones(23)}, r"alpha of phrase \d+ sums to"),
         ({"probabilities": np.ones(2)}, "2 probabilities for 3 classes"),
     ],

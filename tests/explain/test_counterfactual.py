@@ -44,7 +44,7 @@ def label_without(run: Run, explanation: Explanation, phrases: tuple[int, ...]) 
     number = np.repeat(np.arange(len(explanation.beta)), np.diff(explanation.phrase_offsets))
     z = np.zeros(len(number), dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
-    smaller, left = without(batch_of(run, [read(run, TEXT)]), z, ~np.isin(number, phrases))
+    smaller, left = without(batch_of(run, read(run, [TEXT])), z, ~np.isin(number, phrases))
     return int(encode(run, smaller, left).logits.argmax())
 
 

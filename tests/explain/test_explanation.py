@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from emhrnn.errors import DataError
 from emhrnn.explain.explanation import Explanation
+from tests.oracles import explanation as oracle
 
 from .documents import HOSTILE, REVIEW, explained, ragged
 
@@ -22,6 +23,16 @@ def test_weights_of_siblings_and_shares_of_each_level_sum_to_one(case: tuple[str
             assert sum(word.weight for word in phrase.words) == pytest.approx(1)
     for nodes in (explanation.sentences, explanation.phrases, explanation.words):
         assert sum(node.share for node in nodes) == pytest.approx(1)
+
+
+@given(ragged())
+@settings(max_examples=60, deadline=None)
+def test_the_tree_is_that_of_the_arrays(case: tuple[str, int]) -> None:
+    explanation = explained(*case)
+    for one in (explanation, dataclasses.replace(explanation, effects=None, pi=None)):
+        assert one.sentences == (expected := oracle.sentences(one))
+        assert one.phrases == tuple(phrase for sentence in expected for phrase in sentence.phrases)
+        assert one.words == tuple(word for phrase in one.phrases for word in phrase.words)
 
 
 @given(ragged())

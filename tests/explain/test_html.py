@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from emhrnn.explain.build import explain_document
 from emhrnn.explain.html import html_fragment, html_page
 from emhrnn.explain.inert import BIDI_CONTROLS, visible
 from emhrnn.text.document import read_document
 
-from .documents import CLASSES, HOSTILE, REVIEW, attention, explained, ragged
+from .documents import CLASSES, HOSTILE, REVIEW, attention, explain_document, explained, ragged
 from .parsed import ATTRIBUTES, ELEMENTS, Page
 
 

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.build import explain_document
 from emhrnn.explain.html import html_page
 from emhrnn.explain.levels import levels_of
 from emhrnn.models.output import Output
 
-from .documents import REVIEW, attention, explained, softmaxes, split
+from .documents import REVIEW, attention, explain_document, explained, softmaxes, split
 
 
 @st.composite

@@ -16,3 +16,8 @@ FRAGMENTS = [
 anything = st.text(st.characters(exclude_categories=[]), max_size=60)
 fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join)
 texts = st.one_of(fragments, st.lists(st.one_of(fragments, anything), max_size=5).map("".join))
+
+# Characters whose bytes, widths and neighbours matter: combining marks, emoji with joiners, both directions, line ends.
+hard_texts = st.text(
+    st.sampled_from("aB1 é\u0301\u0308😀👍\U0001f3fd\u200d\ufe0fשל\u202e\u2066م\r\n.,!?'’\"()-"), max_size=40
+)

@@ -4,14 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from emhrnn.errors import ConfigError
-from emhrnn.text import Encoded, Encoder, Limits, Vocabulary, count_words
+from emhrnn.text import Encoded, Encoder, Limits, Vocabulary, count_words, read_document
 from emhrnn.text import encoder as encoder_module
 from tests.oracles import text as oracle
-from tests.text.strategies import FRAGMENTS, texts
+from tests.text.strategies import FRAGMENTS, hard_texts, texts
 
 VOCABULARY = Vocabulary.from_counts(count_words(FRAGMENTS))
 ENCODER = Encoder(VOCABULARY)
@@ -38,13 +38,36 @@ def test_many_are_one_after_the_other(some: list[str]) -> None:
         assert np.array_equal(together.words[offsets[0] : offsets[-1]], alone.words)
 
 
+@given(st.lists(st.one_of(texts, hard_texts), max_size=4), st.booleans(), st.booleans())
+@example(["a\u0301b😀 שלום\u202e(x)...\r\n\r\nİ'm <br />don't\ud800"], True, True)
+def test_words_stand_where_the_document_has_them(some: list[str], native: bool, lowercase: bool) -> None:
+    located = Encoder(VOCABULARY, lowercase=lowercase, native=native).locate(some)
+    assert [document.text for document in located] == some
+    for document in located:
+        expected = read_document(document.text, lowercase=lowercase)
+        assert document.ids.tolist() == VOCABULARY.encode(expected.words).tolist()
+        for name in ("starts", "ends", "sentence_offsets"):
+            assert getattr(document, name).tolist() == getattr(expected, name).tolist()
+
+
+def test_spans_know_words_that_were_learned_without_them() -> None:
+    encoder = Encoder(VOCABULARY)
+    encoder.encode("(10/10)...éd")
+    (document,) = encoder.locate(["é (10/10)...éd don't"])
+    spans = zip(document.starts, document.ends, strict=True)
+    assert [document.text[start:end] for start, end in spans] == ["é", "(", "10/10", ")", "...", "éd", "do", "n't"]
+
+
 def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    some = ["One two. Three.", "", "Four! Five? Six.", "Seven"] * 5
-    together = ENCODER.encode_many(some)
+    some = ["One two. Three.", "", "Four! Fivé? Six.", "Seven"] * 5
+    together, placed = ENCODER.encode_many(some), ENCODER.locate(some)
     monkeypatch.setattr(encoder_module, "CHUNK_SENTENCES", 4)
     in_chunks = ENCODER.encode_many(some)
     for field in fields(Encoded):
         assert np.array_equal(getattr(together, field.name), getattr(in_chunks, field.name))
+    for one, other in zip(placed, ENCODER.locate(some), strict=True):
+        assert np.array_equal(one.starts, other.starts)
+        assert np.array_equal(one.ends, other.ends)
 
 
 @given(
@@ -87,6 +110,8 @@ def test_a_blank_text_has_no_sentence() -> None:
     encoded = ENCODER.encode_many(["", "Hello", " <br />"])
     assert encoded.document_offsets.tolist() == [0, 0, 1, 1]
     assert ENCODER.encode_many([]).document_offsets.tolist() == [0]
+    assert [len(document) for document in ENCODER.locate(["", "Hello", " <br />"])] == [0, 1, 0]
+    assert ENCODER.locate([]) == []
 
 
 def test_the_ids_can_be_written_to() -> None:

@@ -129,7 +129,7 @@ def baselines(train: Sequence[Review], test: Sequence[Review]) -> list[ScoreRow]
 
 def phrase_recovery(run: Run, reviews: Sequence[Review]) -> tuple[BoundaryAgreement, BoundaryAgreement, PhraseLengths]:
     """Learned phrase ends against the grammar's; random ones of the same rate against them; the true lengths."""
-    documents = [read(run, review.text) for review in reviews]
+    documents = read(run, [review.text for review in reviews])
     batch = batch_of(run, documents)
     true = np.concatenate(
         [np.isin(document.ends, review.phrase_ends) for document, review in zip(documents, reviews, strict=True)]

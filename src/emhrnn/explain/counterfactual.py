@@ -23,7 +23,7 @@ from emhrnn.errors import DataError
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import encode, repeated, without
-from emhrnn.text import Document
+from emhrnn.text import Located
 from emhrnn.training.run import Run
 
 LIMIT = 10  # phrases that may be left out
@@ -84,11 +84,11 @@ def counterfactual(run: Run, text: str, explanation: Explanation, *, limit: int 
     """
     if run.multi_label:
         raise DataError("this run gives a document several labels; a counterfactual needs one prediction to change")
-    return _Search(run, read(run, text), explanation, limit).run_it()
+    return _Search(run, read(run, [text])[0], explanation, limit).run_it()
 
 
 class _Search:
-    def __init__(self, run: Run, document: Document, explanation: Explanation, limit: int) -> None:
+    def __init__(self, run: Run, document: Located, explanation: Explanation, limit: int) -> None:
         self.run, self.explanation, self.limit = run, explanation, limit
         self.batch = batch_of(run, [document])
         self.z = np.zeros(len(document), dtype=bool)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
@@ -46,6 +46,10 @@ class BatchEffects:
     words: Float[Tensor, " words"]
     phrases: Float[Tensor, " phrases"]
     sentences: Float[Tensor, " sentences"]
+
+    def columns(self) -> tuple[Float64[np.ndarray, "..."], ...]:
+        """Of words, phrases and sentences."""
+        return tuple(values.numpy().astype(np.float64) for values in (self.words, self.phrases, self.sentences))
 
 
 def log_odds(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Int32, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.names import NameTable
@@ -18,7 +18,7 @@ from emhrnn.explain.levels import levels_of
 from emhrnn.explain.thorough import thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
-from emhrnn.text import Document, read_document
+from emhrnn.text import Document, Located
 from emhrnn.training.run import Run
 
 
@@ -41,7 +41,7 @@ def explain_texts(
         DataError: a text has no words.
         ConfigError: the run's model has no weights to show, or no effects.
     """
-    documents = [read(run, text, number) for number, text in enumerate(texts)]
+    documents = read(run, texts)
     explanations: list[Explanation] = []
     for start, stop in groups([len(document) for document in documents]):
         told = None if labels is None else labels[start:stop]
@@ -66,7 +66,7 @@ def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def explain_read(
     run: Run,
-    documents: Sequence[Document],
+    documents: Sequence[Located],
     labels: Sequence[Labels | None] | None = None,
     threshold: float | None = None,
     *,
@@ -121,24 +121,26 @@ def _explained(run: Run, batch: Batch, threshold: float | None, thorough: bool) 
     return output, effects
 
 
-def read(run: Run, text: str, number: int = 0) -> Document:
-    """The text as the run's training data was read, without its length caps: an explanation shows all of a text."""
-    if not isinstance(text, str):
-        raise DataError(f"text {number + 1} is a {type(text).__name__}; give a string")
-    document = read_document(clean_text(text)[0], language=run.text.language, lowercase=run.text.lowercase)
-    if len(document) == 0:
-        raise DataError(f"text {number + 1} has no words; give a text with at least one word")
-    return document
+def read(run: Run, texts: Sequence[str]) -> list[Located]:
+    """Texts as the run's training data was read, without its length caps: an explanation shows all of a text."""
+    for number, text in enumerate(texts, start=1):
+        if not isinstance(text, str):
+            raise DataError(f"text {number} is a {type(text).__name__}; give a string")
+    documents = run.encoder.locate([clean_text(text)[0] for text in texts])
+    for number, document in enumerate(documents, start=1):
+        if len(document) == 0:
+            raise DataError(f"text {number} has no words; give a text with at least one word")
+    return documents
 
 
 def batch_of(
     run: Run,
-    documents: Sequence[Document],
+    documents: Sequence[Located] | Sequence[Document],
     *,
     users: Sequence[str | None] | None = None,
     products: Sequence[str | None] | None = None,
 ) -> Batch:
-    words = run.vocabulary.encode([word for document in documents for word in document.words])
+    words = np.concatenate([_word_ids(run, document) for document in documents])
     lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
     sentences = [document.n_sentences for document in documents]
     return Batch(
@@ -146,12 +148,16 @@ def batch_of(
         sentence_offsets=np.concatenate([[0], np.cumsum(lengths)]),
         document_offsets=np.cumsum([0, *sentences], dtype=np.int64),
         rows=np.arange(len(documents), dtype=np.int64),
-        users=_ids(users, run.users, len(documents)),
-        products=_ids(products, run.products, len(documents)),
+        users=_name_ids(users, run.users, len(documents)),
+        products=_name_ids(products, run.products, len(documents)),
     )
 
 
-def _ids(
+def _word_ids(run: Run, document: Located | Document) -> Int32[np.ndarray, " words"]:
+    return document.ids if isinstance(document, Located) else run.vocabulary.encode(document.words)
+
+
+def _name_ids(
     given: Sequence[str | None] | None, known: Sequence[str], documents: int
 ) -> Int64[np.ndarray, " documents"] | None:
     """None for a model that knows no names."""

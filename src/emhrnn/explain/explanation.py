@@ -13,7 +13,8 @@ chance (1 / number of siblings): weights of softmaxes over 4 and over 20 items c
 built when somebody asks for it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -22,8 +23,8 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import DataError
+from emhrnn.explain.columns import Columns, check_classes
 
-TOLERANCE = 1e-4  # float32 softmaxes over thousands of words are off by about 1e-6
 PRINTED_WIDTH = 100
 
 Labels = str | tuple[str, ...]  # one label, or the labels of a multi-label document
@@ -111,37 +112,27 @@ class Explanation:
     pi: Float64[np.ndarray, " words"] | None = None
     direct: Float64[np.ndarray, " words"] | None = None  # among the words and phrases of the sentence (MHS-RNN)
     effects: Effects | None = None  # None where the model's are not known
+    checked: InitVar[bool] = False  # the arrays are known to be right: they are part of a batch that is
 
-    def __post_init__(self) -> None:
-        words, phrases, sentences = len(self.starts), len(self.beta), len(self.gamma)
-        if words == 0:
-            raise DataError("a document without words has no explanation; give a text with at least one word")
-        check_offsets("phrase_offsets", self.phrase_offsets, phrases, words)
-        check_offsets("sentence_offsets", self.sentence_offsets, sentences, phrases)
-        for name, column in (
-            ("ends", self.ends),
-            ("alpha", self.alpha),
-            ("known", self.known),
-            ("pi", self.pi),
-            ("direct", self.direct),
-        ):
-            if column is not None and len(column) != words:
-                raise DataError(f"{name} has {len(column)} values for {words} words; give one value per word")
-        check_weights("alpha", self.alpha, self.phrase_offsets, "phrase")
-        check_weights("beta", self.beta, self.sentence_offsets, "sentence")
-        check_weights("gamma", self.gamma, np.array([0, sentences]), "document")
-        if self.effects is not None:
-            check_effects(self.effects, words, phrases, sentences)
-        check_spans(self.starts, self.ends, len(self.text))
-        check_unit("pi", self.pi)
-        check_unit("direct", self.direct)
-        check_unit("probabilities", self.probabilities)
-        if len(self.probabilities) != len(self.classes):
-            raise DataError(
-                f"{len(self.probabilities)} probabilities for {len(self.classes)} classes; give one per class"
-            )
-        if len(set(self.classes)) < len(self.classes):
-            raise DataError(f"class names must differ; got {list(self.classes)}")
+    def __post_init__(self, checked: bool) -> None:
+        if checked:
+            return
+        Columns(
+            texts=[self.text],
+            starts=self.starts,
+            ends=self.ends,
+            phrase_offsets=self.phrase_offsets,
+            sentence_offsets=self.sentence_offsets,
+            document_offsets=np.array([0, len(self.gamma)]),
+            alpha=self.alpha,
+            beta=self.beta,
+            gamma=self.gamma,
+            known=self.known,
+            pi=self.pi,
+            direct=self.direct,
+            effects=() if (known := self.effects) is None else (known.words, known.phrases, known.sentences),
+        )
+        check_classes(self.classes, self.probabilities)
         unknown = [name for name in as_tuple(self.predicted) if name not in self.classes]
         if unknown:
             raise DataError(f"predicted label {unknown[0]!r} is none of the classes {list(self.classes)}")
@@ -163,43 +154,52 @@ class Explanation:
     # ---- the tree ------------------------------------------------------------------------------------------------
 
     @cached_property
-    def sentences(self) -> tuple[Sentence, ...]:
-        bounds = pairwise(self.sentence_offsets.tolist())
-        weighted = enumerate(zip(self.gamma.tolist(), bounds, strict=True))
-        return tuple(self._sentence(i, weight, first, last) for i, (weight, (first, last)) in weighted)
+    def words(self) -> tuple[Word, ...]:
+        """All words in reading order."""
+        effects = None if self.effects is None else self.effects.words
+        boundaries = [None] * len(self.known) if self.pi is None else self.pi.tolist()
+        nodes = self._nodes(
+            self.starts, self.ends, self.phrase_offsets, self.alpha, self.word_shares, effects,
+            self.known.tolist(), boundaries,
+        )  # fmt: skip
+        return tuple([Word(*node) for node in nodes])
 
     @cached_property
     def phrases(self) -> tuple[Phrase, ...]:
         """All phrases in reading order."""
-        return tuple(phrase for sentence in self.sentences for phrase in sentence.phrases)
+        effects = None if self.effects is None else self.effects.phrases
+        starts, ends = self.starts[self.phrase_offsets[:-1]], self.ends[self.phrase_offsets[1:] - 1]
+        words = [self.words[first:last] for first, last in pairwise(self.phrase_offsets.tolist())]
+        nodes = self._nodes(starts, ends, self.sentence_offsets, self.beta, self.phrase_shares, effects, words)
+        return tuple([Phrase(*node) for node in nodes])
 
     @cached_property
-    def words(self) -> tuple[Word, ...]:
-        """All words in reading order."""
-        return tuple(word for phrase in self.phrases for word in phrase.words)
+    def sentences(self) -> tuple[Sentence, ...]:
+        effects = None if self.effects is None else self.effects.sentences
+        first = self.phrase_offsets[self.sentence_offsets]  # words of the sentences
+        starts, ends = self.starts[first[:-1]], self.ends[first[1:] - 1]
+        phrases = [self.phrases[first:last] for first, last in pairwise(self.sentence_offsets.tolist())]
+        nodes = self._nodes(starts, ends, np.array([0, len(self.gamma)]), self.gamma, self.gamma, effects, phrases)
+        return tuple([Sentence(*node) for node in nodes])
 
-    def _sentence(self, index: int, weight: float, first: int, last: int) -> Sentence:
-        phrases = tuple(self._phrase(k, k - first, last - first) for k in range(first, last))
-        start, end = phrases[0].start, phrases[-1].end
-        lift = weight * len(self.gamma)
-        effect = None if self.effects is None else float(self.effects.sentences[index])
-        return Sentence(self.text[start:end], start, end, index, weight, weight, lift, effect, phrases)
-
-    def _phrase(self, k: int, index: int, siblings: int) -> Phrase:
-        first, last = int(self.phrase_offsets[k]), int(self.phrase_offsets[k + 1])
-        span = slice(first, last)
-        nothing = [None] * (last - first)
-        boundaries = nothing if self.pi is None else self.pi[span].tolist()
-        effects = nothing if self.effects is None else self.effects.words[span].tolist()
-        columns = (self.starts, self.ends, self.alpha, self.word_shares, self.known)
-        rows = zip(*(column[span].tolist() for column in columns), effects, boundaries, strict=True)
-        words = tuple(
-            Word(self.text[start:end], start, end, t, weight, share, weight * (last - first), effect, known, boundary)
-            for t, (start, end, weight, share, known, effect, boundary) in enumerate(rows)
-        )
-        start, end, weight = words[0].start, words[-1].end, float(self.beta[k])
-        share, effect = float(self.phrase_shares[k]), None if self.effects is None else float(self.effects.phrases[k])
-        return Phrase(self.text[start:end], start, end, index, weight, share, weight * siblings, effect, words)
+    def _nodes(
+        self,
+        starts: Int64[np.ndarray, " n"],
+        ends: Int64[np.ndarray, " n"],
+        siblings: Int64[np.ndarray, " parents_plus_1"],  # offsets
+        weights: Float64[np.ndarray, " n"],
+        shares: Float64[np.ndarray, " n"],
+        effects: Float64[np.ndarray, " n"] | None,
+        *more: list[Any],
+    ) -> Iterator[tuple[Any, ...]]:
+        """The fields of each node of a level: those that all nodes have, and more."""
+        counts = np.diff(siblings)
+        index = np.arange(len(weights)) - np.repeat(siblings[:-1], counts)
+        lifts = weights * np.repeat(counts, counts)
+        columns = [column.tolist() for column in (starts, ends, index, weights, shares, lifts)]
+        columns.append([None] * len(weights) if effects is None else effects.tolist())
+        for start, end, *fields in zip(*columns, *more, strict=True):
+            yield (self.text[start:end], start, end, *fields)
 
     # ---- the questions people ask --------------------------------------------------------------------------------
 
@@ -288,41 +288,3 @@ def largest(values: Float64[np.ndarray, " n"], n: int) -> list[int]:
     """Positions of the n largest values, largest first, earlier positions first among equals."""
     order: list[int] = np.argsort(-values, kind="stable")[: max(n, 0)].tolist()
     return order
-
-
-def check_offsets(name: str, offsets: Int64[np.ndarray, " n"], segments: int, total: int) -> None:
-    if len(offsets) != segments + 1 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 1).any():
-        raise DataError(f"{name} must rise strictly from 0 to {total} in {segments} steps; got {offsets.tolist()[:10]}")
-
-
-def check_weights(name: str, weights: Float64[np.ndarray, " n"], offsets: Int64[np.ndarray, " m"], parent: str) -> None:
-    """Attention is a softmax: no weight is negative or NaN, and the weights of each segment sum to 1."""
-    if not (weights >= 0).all():  # also catches NaN
-        raise DataError(f"{name} holds a negative or missing weight; attention weights are softmaxes, check the model")
-    sums = np.add.reduceat(weights, offsets[:-1])
-    wrong = np.flatnonzero(~(np.abs(sums - 1) < TOLERANCE))
-    if len(wrong):
-        raise DataError(
-            f"{name} of {parent} {wrong[0] + 1} sums to {sums[wrong[0]]:.4g}; weights of a {parent} sum to 1"
-        )
-
-
-def check_effects(effects: Effects, words: int, phrases: int, sentences: int) -> None:
-    for name, values, count in (
-        ("words", effects.words, words),
-        ("phrases", effects.phrases, phrases),
-        ("sentences", effects.sentences, sentences),
-    ):
-        if len(values) != count or not np.isfinite(values).all():
-            raise DataError(f"effects of {name}: {len(values)} values for {count} {name}; give one finite number each")
-
-
-def check_spans(starts: Int64[np.ndarray, " words"], ends: Int64[np.ndarray, " words"], length: int) -> None:
-    flat = np.column_stack([starts, ends]).ravel()
-    if flat[0] < 0 or flat[-1] > length or (np.diff(flat) < 0).any():
-        raise DataError(f"word spans must follow each other inside the text of {length} characters; check the offsets")
-
-
-def check_unit(name: str, values: Float64[np.ndarray, " n"] | None) -> None:
-    if values is not None and not ((values >= 0) & (values <= 1 + TOLERANCE)).all():
-        raise DataError(f"{name} must lie between 0 and 1; check the model")

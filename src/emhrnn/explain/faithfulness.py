@@ -22,7 +22,7 @@ from emhrnn.explain.explainer import batch_of
 from emhrnn.explain.removal import encode, repeated, without
 from emhrnn.explain.units import units_of
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.text import Document
+from emhrnn.text import Located
 from emhrnn.training.run import Run
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -41,7 +41,7 @@ class Subject:
 
     @classmethod
     @torch.inference_mode()
-    def of(cls, run: Run, documents: Sequence[Document]) -> "Subject":
+    def of(cls, run: Run, documents: Sequence[Located]) -> "Subject":
         model = run.model
         if not isinstance(model, EMHRNN):
             raise ConfigError(f"faithfulness is measured of em-hrnn; this run's model is {run.config.model.name!r}")

@@ -118,7 +118,7 @@ def _effects(
     run: Run, gathered: Gathered, places: Sequence[Occurrence], label: int
 ) -> Float64[np.ndarray, " occurrences"]:
     """p(class) with the phrase minus p(class) without it."""
-    documents = [read(run, gathered.texts[place.text]) for place in places]
+    documents = read(run, [gathered.texts[place.text] for place in places])
     batch = batch_of(run, documents)
     with torch.inference_mode():
         output: Output = run.model(batch)
@@ -135,7 +135,7 @@ def _effects(
 
 def _sentence_around(run: Run, gathered: Gathered, name: str) -> str:
     text = gathered.texts[gathered.places[name][0].text]
-    document = read(run, text)
+    document = read(run, [text])[0]
     for i in range(document.n_sentences):
         words = slice(int(document.sentence_offsets[i]), int(document.sentence_offsets[i + 1]))
         sentence = text[int(document.starts[words][0]) : int(document.ends[words][-1])]

@@ -2,12 +2,12 @@
 
 document = read_document("It's good.")           # words, their spans in the text, sentence ends
 counts = count_words(texts)                      # for Vocabulary.from_counts
-encoder = Encoder(vocabulary)                    # encoder.encode_many(texts): word ids, at scoring speed
+encoder = Encoder(vocabulary)                    # encoder.encode_many(texts): word ids; locate(texts): spans, too
 vectors = read_vectors(path)                     # vectors.lookup(vocabulary, generator=...)
 """
 
 from emhrnn.text.document import Document, read_document
-from emhrnn.text.encoder import Encoded, Encoder, Limits
+from emhrnn.text.encoder import Encoded, Encoder, Limits, Located
 from emhrnn.text.sentences import split_sentences
 from emhrnn.text.vector_files import read_vectors
 from emhrnn.text.vectors import Vectors
@@ -20,6 +20,7 @@ __all__ = [
     "Encoded",
     "Encoder",
     "Limits",
+    "Located",
     "Vectors",
     "Vocabulary",
     "count_words",

@@ -2,12 +2,13 @@
 
     texts -> sentences -> stretches between blanks -> (table: stretch -> ids) -> ids, sentence and document offsets
 
-The result is the same as `vocabulary.encode(read_document(text).words)`, a test says so. Character offsets are not
-computed here.
+The result is the same as `vocabulary.encode(read_document(text).words)`, a test says so. `locate` also tells where each
+word stands, as `read_document` does.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
@@ -15,7 +16,6 @@ from jaxtyping import Bool, Int32, Int64, Integer
 from emhrnn.errors import ConfigError
 from emhrnn.text.native_stretches import stretches
 from emhrnn.text.sentences import split_sentences
-from emhrnn.text.stretches import Words
 from emhrnn.text.vocabulary import WordIds
 
 CHUNK_SENTENCES = 10_000  # encoded at once: enough that a call costs nothing, and about a megabyte
@@ -47,6 +47,25 @@ class Encoded:
 
     def __len__(self) -> int:
         return len(self.document_offsets) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """A document as word ids: word i is `text[starts[i] : ends[i]]` as written; sentence j is
+    ids[sentence_offsets[j] : sentence_offsets[j + 1]]; no sentence is empty."""
+
+    text: str
+    ids: Int32[np.ndarray, " words"]
+    starts: Int64[np.ndarray, " words"]
+    ends: Int64[np.ndarray, " words"]
+    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.sentence_offsets) - 1
 
 
 class Encoder:
@@ -81,21 +100,50 @@ class Encoder:
     def encode_sentences(self, documents: Iterable[list[str]]) -> Encoded:
         """Documents whose sentences are already known. Sentences without a word are left out."""
         ends = [0]  # of each document, in sentences
-        chunks: list[Words] = []
-        sentences: list[str] = []
-        for document in documents:
-            sentences += document
-            ends.append(ends[-1] + len(document))
-            if len(sentences) >= CHUNK_SENTENCES:
-                chunks.append(self._stretches.encode(sentences))
-                sentences = []
-        chunks.append(self._stretches.encode(sentences))
+        chunks = [self._stretches.encode(sentences) for sentences in _chunks(documents, ends)]
         words, lengths = map(np.concatenate, zip(*chunks, strict=True))
         full = lengths > 0
         lengths, document_offsets = lengths[full], _offsets(full)[ends]
         if self.limits == Limits():
             return Encoded(words, _offsets(lengths), document_offsets, np.zeros(len(ends) - 1, dtype=bool))
         return _limited(words, lengths, document_offsets, self.limits)
+
+    def locate(self, texts: Sequence[str]) -> list[Located]:
+        """Each document, and where its words stand. Limits do not apply."""
+        ends = [0]
+        columns: list[tuple[np.ndarray, ...]] = []
+        position = 0  # of the chunk in all texts, in characters: those of the sentences of a text are those of the text
+        for sentences in _chunks((split_sentences(text, self.language) for text in texts), ends):
+            words, spans = self._stretches.locate(sentences)
+            columns.append((*words, *(place + position for place in spans)))
+            position += sum(map(len, sentences))
+        ids, lengths, starts, stops = map(np.concatenate, zip(*columns, strict=True))
+        full = lengths > 0
+        offsets = _offsets(lengths[full])  # of all sentences, in words
+        bounds = _offsets(full)[ends].tolist()  # of each document, in sentences
+        located, position = [], 0
+        for text, (first, last) in zip(texts, pairwise(bounds), strict=True):
+            words_of = slice(offsets[first], offsets[last])
+            located.append(
+                Located(
+                    text, ids[words_of].copy(), starts[words_of] - position, stops[words_of] - position,
+                    offsets[first : last + 1] - offsets[first],
+                )
+            )  # fmt: skip
+            position += len(text)
+        return located
+
+
+def _chunks(documents: Iterable[list[str]], ends: list[int]) -> Iterator[list[str]]:
+    """Sentences to encode at once, at least one list of them; the ends of the documents are noted on the way."""
+    sentences: list[str] = []
+    for document in documents:
+        sentences += document
+        ends.append(ends[-1] + len(document))
+        if len(sentences) >= CHUNK_SENTENCES:
+            yield sentences
+            sentences = []
+    yield sentences
 
 
 def _limited(

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from emhrnn.compiling import try_library
-from emhrnn.text.stretches import PythonStretches, Stretches, Words
+from emhrnn.text.stretches import PythonStretches, Spans, Stretches, Words
 from emhrnn.text.vocabulary import WordIds
-from emhrnn.text.words import tokenise
+from emhrnn.text.words import token_spans, tokenise
 
 SOURCE = Path(__file__).with_name("stretches.cpp")
 MAX_BYTES = 32 << 20
@@ -43,16 +43,30 @@ class NativeStretches:
         weakref.finalize(self, library.close_table, self._table)
 
     def encode(self, sentences: list[str]) -> Words:
-        # Lone surrogates pass: Python's normal form, which knows what becomes of them, must see them.
-        encoded = [sentence.encode("utf-8", "surrogatepass") for sentence in sentences]
-        sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        text = b"".join([*encoded, _PADDING])
-        lengths = np.empty_like(sizes)
+        encoded = [_bytes(sentence) for sentence in sentences]
         with self._lock:
-            self._library.find(self._table, text, len(sizes), _pointer(sizes))
-            ids, counts = self._ids_of(self._new_parts())
-            words = np.empty(self._library.learn(self._table, _pointer(ids), _pointer(counts)), np.int32)
-            self._library.write(self._table, _pointer(words), _pointer(lengths))
+            return self._encode(encoded, b"".join([*encoded, _PADDING]))
+
+    def locate(self, sentences: list[str]) -> tuple[Words, Spans]:
+        encoded = [_bytes(sentence) for sentence in sentences]
+        text = b"".join([*encoded, _PADDING])
+        with self._lock:
+            words = self._encode(encoded, text)
+            starts, ends = (np.empty(len(words[0]), np.int64) for _ in range(2))
+            self._library.write_spans(self._table, _pointer(starts), _pointer(ends))
+        if len(text) - len(_PADDING) > sum(map(len, sentences)):  # some characters are several bytes
+            before = _characters_before(text)
+            starts, ends = before[starts], before[ends]
+        return words, (starts, ends)
+
+    def _encode(self, encoded: list[bytes], text: bytes) -> Words:
+        sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        lengths = np.empty_like(sizes)
+        self._library.find(self._table, text, len(sizes), _pointer(sizes))
+        ids, counts, bytes_of = self._ids_of(self._new_parts())
+        n = self._library.learn(self._table, _pointer(ids), _pointer(counts), _pointer(bytes_of))
+        words = np.empty(n, np.int32)
+        self._library.write(self._table, _pointer(words), _pointer(lengths))
         return words, lengths
 
     def _new_parts(self) -> list[str]:
@@ -60,10 +74,15 @@ class NativeStretches:
         parts = self._library.new_parts(self._table, ctypes.byref(size))
         return ctypes.string_at(parts, size.value).decode("utf-8", "surrogatepass").split(" ")[:-1]
 
-    def _ids_of(self, parts: list[str]) -> tuple[Int32[np.ndarray, " ids"], Int64[np.ndarray, " parts"]]:
+    def _ids_of(
+        self, parts: list[str]
+    ) -> tuple[Int32[np.ndarray, " ids"], Int64[np.ndarray, " parts"], Int32[np.ndarray, " ids_of_several"]]:
+        """The ids of all parts, how many each has, and how many bytes the words are where a part has several."""
         words = [tokenise(part, lowercase=self._lowercase) for part in parts]
         ids = np.fromiter(map(self._vocabulary.id_of, chain.from_iterable(words)), np.int32)
-        return ids, np.fromiter(map(len, words), np.int64, len(words))
+        several = [part for part, of_part in zip(parts, words, strict=True) if len(of_part) > 1]
+        sizes = [len(_bytes(part[start:end])) for part in several for start, end in token_spans(part)]
+        return ids, np.fromiter(map(len, words), np.int64, len(words)), np.array(sizes, dtype=np.int32)
 
     @property
     def table_bytes(self) -> int:
@@ -87,13 +106,26 @@ def _library() -> ctypes.CDLL | None:
             ("close_table", None, pointer),
             ("find", integer, pointer, ctypes.c_char_p, integer, pointer),
             ("new_parts", pointer, pointer, pointer),
-            ("learn", integer, pointer, pointer, pointer),
+            ("learn", integer, pointer, pointer, pointer, pointer),
             ("write", None, pointer, pointer, pointer),
+            ("write_spans", None, pointer, pointer, pointer),
             ("table_bytes", integer, pointer),
         ):
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
     return library
+
+
+def _bytes(text: str) -> bytes:
+    """Lone surrogates pass: Python's normal form, which knows what becomes of them, must see them."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _characters_before(text: bytes) -> Int64[np.ndarray, " bytes"]:
+    """How many characters begin before each byte."""
+    begins = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
+    before: Int64[np.ndarray, " bytes"] = np.cumsum(begins) - begins
+    return before
 
 
 def _pointer(values: np.ndarray) -> int:

@@ -5,7 +5,8 @@
 // part, so a hash table holds the ids of each distinct one. Parts that are new go back to Python, which alone knows how
 // to tokenise. The cuts need not be complete, but right: the words of a stretch are those of its parts.
 //
-// Per text, in this order: find (looks up all parts, notes the new ones), new_parts, learn (their ids), write.
+// Per text, in this order: find (looks up all parts, notes the new ones), new_parts, learn (their ids), write, and where
+// it is asked for write_spans: where each word stands. The words of a part are all of its bytes, so sizes tell.
 
 #include <algorithm>
 #include <cstdint>
@@ -138,7 +139,7 @@ struct Slot {
 
 struct Entry {
   uint32_t size, tail;  // of the key: its bytes, and where in `tails` it goes on after its head
-  uint32_t n_ids, ids;  // where in `ids` they begin; one id alone stands here itself
+  uint32_t n_ids, ids;  // where in `ids` and `sizes` they begin; one id alone stands here itself
 };
 
 // A part as it is looked up. A plain one is looked up in lower case: one bit parts its capitals from its small letters.
@@ -171,7 +172,9 @@ class Table {
     if (learned_ < entries_.size() || bytes() > max_bytes_) clear();
     fresh_.clear();
     parts_.clear();
+    starts_.clear();
     ends_.clear();
+    text_ = text;
     for (int64_t s = 0; s < n_sentences; ++s) {
       find_sentence(text, text + sizes[s]);
       ends_.push_back(parts_.size());
@@ -182,12 +185,16 @@ class Table {
 
   const std::string& fresh() const { return fresh_; }
 
-  int64_t learn(const int32_t* ids, const int64_t* counts) {
+  int64_t learn(const int32_t* ids, const int64_t* counts, const int32_t* sizes) {
     for (; learned_ < entries_.size(); ++learned_, ++counts) {
       Entry& entry = entries_[learned_];
       entry.n_ids = *counts;
       entry.ids = *counts == 1 ? *ids : ids_.size();
-      if (*counts != 1) ids_.insert(ids_.end(), ids, ids + *counts);
+      if (*counts != 1) {
+        ids_.insert(ids_.end(), ids, ids + *counts);
+        sizes_.insert(sizes_.end(), sizes, sizes + *counts);
+        sizes += *counts;
+      }
       ids += *counts;
     }
     int64_t words = 0;
@@ -210,8 +217,19 @@ class Table {
     }
   }
 
+  void write_spans(int64_t* starts, int64_t* ends) const {
+    for (size_t part = 0; part < parts_.size(); ++part) {
+      const Entry& entry = entries_[parts_[part]];
+      int64_t position = starts_[part];
+      for (uint32_t i = 0; i < entry.n_ids; ++i) {
+        *starts++ = position;
+        *ends++ = position += entry.n_ids == 1 ? entry.size : sizes_[entry.ids + i];
+      }
+    }
+  }
+
   int64_t bytes() const {
-    return sizeof(Slot) * slots_.size() + sizeof(Entry) * entries_.size() + WORD * tails_.size() + 4 * ids_.size();
+    return sizeof(Slot) * slots_.size() + sizeof(Entry) * entries_.size() + WORD * tails_.size() + 8 * ids_.size();
   }
 
  private:
@@ -220,6 +238,7 @@ class Table {
     entries_.clear();
     tails_.clear();
     ids_.clear();
+    sizes_.clear();
     learned_ = 0;
   }
 
@@ -235,7 +254,10 @@ class Table {
       if (p > first) plain ? cut(first, p, true) : cut_stretch(first, p);
       p += blank;
     }
-    for (const Key& key : keys_) parts_.push_back(entry_of(key));
+    for (const Key& key : keys_) {
+      parts_.push_back(entry_of(key));
+      starts_.push_back(key.part - text_);
+    }
   }
 
   void cut_stretch(const Byte* first, const Byte* last) {
@@ -299,14 +321,16 @@ class Table {
   std::vector<Slot> slots_;  // a power of two, at most half full
   std::vector<Entry> entries_;
   std::vector<uint64_t> tails_;  // bytes 8 and on of the longer keys
-  std::vector<int32_t> ids_;
+  std::vector<int32_t> ids_, sizes_;  // of the words of parts with several: their bytes
   size_t learned_ = 0;  // entries before this one have ids
 
   // Of the present text:
-  std::vector<Key> keys_;        // the parts of the present sentence
-  std::vector<uint32_t> parts_;  // the entry of each part
-  std::vector<size_t> ends_;     // of each sentence in parts_
-  std::string fresh_;            // the new parts, with a space behind each: no part has one inside
+  std::vector<Key> keys_;         // the parts of the present sentence
+  const Byte* text_ = nullptr;
+  std::vector<uint32_t> parts_;   // the entry of each part
+  std::vector<int64_t> starts_;   // where it stands in the text
+  std::vector<size_t> ends_;      // of each sentence in parts_
+  std::string fresh_;             // the new parts, with a space behind each: no part has one inside
 };
 
 }  // namespace
@@ -328,13 +352,17 @@ const char* new_parts(void* table, int64_t* size) {
   return parts.data();
 }
 
-// `ids` holds counts[i] ids for each new part i. Returns the number of words in the text.
-int64_t learn(void* table, const int32_t* ids, const int64_t* counts) {
-  return static_cast<Table*>(table)->learn(ids, counts);
+// `ids` holds counts[i] ids for each new part i, and `sizes` the bytes of each word of those parts that have several.
+// Returns the number of words in the text.
+int64_t learn(void* table, const int32_t* ids, const int64_t* counts, const int32_t* sizes) {
+  return static_cast<Table*>(table)->learn(ids, counts, sizes);
 }
 
 // The ids of all words, and the number of words of each sentence.
 void write(void* table, int32_t* words, int64_t* lengths) { static_cast<Table*>(table)->write(words, lengths); }
+
+// The bytes of the text at which each word starts and ends.
+void write_spans(void* table, int64_t* starts, int64_t* ends) { static_cast<Table*>(table)->write_spans(starts, ends); }
 
 int64_t table_bytes(void* table) { return static_cast<Table*>(table)->bytes(); }
 

@@ -14,18 +14,24 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from emhrnn.text.vocabulary import WordIds
-from emhrnn.text.words import tokenise
+from emhrnn.text.words import normalise, token_spans, tokenise
 
 _ID_BYTES = np.dtype(np.int32).itemsize
 
 Words = tuple[Int32[np.ndarray, " words"], Int64[np.ndarray, " sentences"]]
 """The ids of all words, and how many of them are in each sentence."""
 
+Spans = tuple[Int64[np.ndarray, " words"], Int64[np.ndarray, " words"]]
+"""Where each word starts and ends, in characters of the sentences one after the other."""
+
 
 @runtime_checkable
 class Stretches(Protocol):
     def encode(self, sentences: list[str]) -> Words:
         """The words of some sentences. The ids of words that are new to the vocabulary are asked for in order."""
+
+    def locate(self, sentences: list[str]) -> tuple[Words, Spans]:
+        """The words of some sentences, and where they stand."""
 
 
 class PythonStretches:
@@ -38,6 +44,22 @@ class PythonStretches:
         lengths = np.fromiter(map(len, encoded), np.int64, len(encoded)) // _ID_BYTES
         return np.frombuffer(bytearray().join(encoded), dtype=np.int32), lengths  # of a bytearray: can be written to
 
+    def locate(self, sentences: list[str]) -> tuple[Words, Spans]:
+        """Without the table: the pattern must be run to see where a word ends."""
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        lengths = []
+        position = 0
+        for sentence in sentences:
+            in_sentence = token_spans(sentence)
+            for start, end in in_sentence:
+                ids.append(self._table.id_of(sentence[start:end]))
+                spans.append((position + start, position + end))
+            lengths.append(len(in_sentence))
+            position += len(sentence)
+        starts, ends = np.array(spans, dtype=np.int64).reshape(-1, 2).T.copy()
+        return (np.array(ids, dtype=np.int32), np.array(lengths, dtype=np.int64)), (starts, ends)
+
 
 class _IdTable(dict[str, bytes]):
     """Stretch of text without blanks -> the ids of its words, as int32 bytes."""
@@ -47,6 +69,9 @@ class _IdTable(dict[str, bytes]):
         self._vocabulary = vocabulary
         self._lowercase = lowercase
         self._max_entries = max_entries
+
+    def id_of(self, token: str) -> int:
+        return self._vocabulary.id_of(normalise(token, lowercase=self._lowercase))
 
     def __missing__(self, stretch: str) -> bytes:
         cut = _safe_cut(stretch)

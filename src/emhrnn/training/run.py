@@ -17,6 +17,7 @@ import json
 import math
 import platform
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -31,7 +32,7 @@ from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import write_json
 from emhrnn.models.output import probabilities
 from emhrnn.models.table import Sizes, build_model
-from emhrnn.text import Limits, Vocabulary
+from emhrnn.text import Encoder, Limits, Vocabulary
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
 from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
@@ -64,6 +65,11 @@ class Run:
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
     temperature: float = 1.0  # of its probabilities; fitted when the weights are final (evaluation/calibration.py)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """Reads whole texts, without the caps of training. It is kept, because it knows the words that it has seen."""
+        return Encoder(self.vocabulary, language=self.text.language, lowercase=self.text.lowercase)
 
     def probabilities(self, logits: Float[Tensor, "documents classes"]) -> Float[Tensor, "documents classes"]:
         """As they are shown wherever the run is used."""

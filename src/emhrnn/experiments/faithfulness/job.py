@@ -37,7 +37,7 @@ def run_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     run.model.precompute_words()
     first, last = int(arguments["first"]), int(arguments["last"])
     texts = load_texts(Path(arguments["texts"]))[first:last]
-    subject = Subject.of(run, [read(run, text) for text in texts])
+    subject = Subject.of(run, read(run, texts))
     for warm_up in (
         attributions.attention,
         attributions.effect,

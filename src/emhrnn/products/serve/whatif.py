@@ -41,7 +41,7 @@ class View:
 
 
 def view(run: Run, text: str, threshold: float | None, dropped: frozenset[int]) -> View:
-    document = read(run, text)
+    document = read(run, [text])[0]
     explanation = explain_read(run, [document], threshold=threshold)[0]
     dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
     probabilities = None
