@@ -1,15 +1,16 @@
 import itertools
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from emhrnn.layers import LSTM, attend_paths, forest_lstm, pack, pair_attention
+from emhrnn.layers import GRU, LSTM, attend_paths, forest_h, forest_states, pack, pair_attention
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.oracles import attention as attention_oracle
-from tests.oracles.recurrent import forest_states
+from tests.oracles import recurrent as recurrent_oracle
 
 
 @st.composite
@@ -24,38 +25,61 @@ def forests(draw: st.DrawFn) -> tuple[list[int], list[int]]:
     return sizes, parents
 
 
-@settings(max_examples=30, deadline=None)
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+@settings(max_examples=20, deadline=None)
 @given(forest=forests(), hidden=hidden_sizes, seed=seeds)
-def test_states_and_gradients_equal_the_oracle(forest, hidden, seed) -> None:
+def test_states_and_gradients_equal_the_oracle(kind, forest, hidden, seed) -> None:
     sizes, parents = forest
     generator = generator_of(seed)
-    lstm = LSTM(4, hidden, generator=generator).double()
+    layer = kind(4, hidden, generator=generator).double()
     x = torch.randn(5, 4, generator=generator, dtype=torch.float64, requires_grad=True)
     inputs = torch.randint(5, (len(parents),), generator=generator)
     seen = torch.randn(len(parents), hidden, generator=generator, dtype=torch.float64)
-    leaves = [x, *lstm.parameters()]
+    leaves = [x, *layer.parameters()]
 
-    fast = forest_lstm(lstm, x, inputs, torch.tensor(parents), sizes)
-    slow = forest_states(lstm, x, inputs.tolist(), parents)
+    fast = forest_h(layer, x, inputs, torch.tensor(parents), sizes)
+    states = recurrent_oracle.forest_states(layer, x, inputs.tolist(), parents)
+    slow = torch.stack([state[0] for state in states])
     torch.testing.assert_close(fast, slow)
     torch.testing.assert_close(
         torch.autograd.grad((fast * seen).sum(), leaves), torch.autograd.grad((slow * seen).sum(), leaves)
     )
     with torch.no_grad():
-        torch.testing.assert_close(forest_lstm(lstm, x, inputs, torch.tensor(parents), np.array(sizes)), slow)
+        torch.testing.assert_close(forest_h(layer, x, inputs, torch.tensor(parents), np.array(sizes)), slow)
+        for ours, theirs in zip(
+            forest_states(layer, x, inputs, torch.tensor(parents), sizes), zip(*states, strict=True), strict=True
+        ):
+            torch.testing.assert_close(ours, torch.stack(theirs))
 
 
-def test_a_forest_of_chains_is_a_packed_lstm() -> None:
-    lstm = LSTM(4, 6, generator=generator_of(0))
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_gradcheck(kind) -> None:
+    layer = kind(2, 3, generator=generator_of(1)).double()
+    x = torch.randn(3, 2, dtype=torch.float64, generator=generator_of(2), requires_grad=True)
+    parents, inputs = torch.tensor([-1, -1, 0, 0, 1, 2]), torch.tensor([0, 1, 2, 0, 0, 1])
+    names = [name for name, _ in layer.named_parameters()]
+    weights = [parameter.detach().clone().requires_grad_() for parameter in layer.parameters()]
+
+    def states(x: Tensor, *weights: Tensor) -> Tensor:
+        with torch.nn.utils.stateless._reparametrize_module(layer, dict(zip(names, weights, strict=True))):
+            return forest_h(layer, x, inputs, parents, [2, 3, 1])
+
+    assert torch.autograd.gradcheck(states, (x, *weights))
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_a_forest_of_chains_is_a_packed_layer(kind) -> None:
+    layer = kind(4, 6, generator=generator_of(0))
     packing = pack(offsets_of([3, 5, 1]))
     x = torch.randn(9, 4, generator=generator_of(1))
     parents = torch.cat([torch.full((3,), -1), packing.previous])
-    h = forest_lstm(lstm, x, packing.order, parents, packing.batch_sizes.tolist())
-    torch.testing.assert_close(h[packing.inverse], lstm(x, packing))
+    h = forest_h(layer, x, packing.order, parents, packing.batch_sizes.tolist())
+    torch.testing.assert_close(h[packing.inverse], layer(x, packing))
 
 
-def test_levels_longer_than_a_chunk() -> None:
-    lstm = LSTM(2, 3, generator=generator_of(0))
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_levels_longer_than_a_chunk(kind) -> None:
+    layer = kind(2, 3, generator=generator_of(0))
     x = torch.randn(7, 2, generator=generator_of(1))
     sizes = [2, 5000, 4097]
     generator = generator_of(2)
@@ -67,11 +91,11 @@ def test_levels_longer_than_a_chunk() -> None:
         ]
     )
     inputs = torch.randint(7, (len(parents),), generator=generator)
-    h = forest_lstm(lstm, x, inputs, parents, sizes)
+    h = forest_h(layer, x, inputs, parents, sizes)
     parent = int(parents[-1])
     path = [int(parents[parent]), parent, len(parents) - 1]
-    last = forest_states(lstm, x, [int(inputs[node]) for node in path], [-1, 0, 1])
-    torch.testing.assert_close(h[-1], last[-1])
+    last = recurrent_oracle.forest_states(layer, x, [int(inputs[node]) for node in path], [-1, 0, 1])
+    torch.testing.assert_close(h[-1], last[-1][0])
 
 
 def test_attend_paths_picks_rows_by_index() -> None:

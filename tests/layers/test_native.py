@@ -16,7 +16,7 @@ from emhrnn.layers import (
     LearnedRows,
     attend,
     attend_paths,
-    forest_lstm,
+    forest_h,
     linear,
     pack,
     pair_attention,
@@ -88,28 +88,30 @@ def test_learned_rows(kind, lengths, hidden, seed) -> None:
     torch.testing.assert_close(some, every[rows], **CLOSE)
 
 
+@pytest.mark.parametrize("kind", [LSTM, GRU])
 @settings(max_examples=20, deadline=None)
 @given(lengths=lengths, hidden=hidden_sizes, seed=seeds)
-def test_projected_inputs(lengths, hidden, seed) -> None:
+def test_projected_inputs(kind, lengths, hidden, seed) -> None:
     generator = generator_of(seed)
-    lstm = LSTM(3, hidden, generator=generator)
-    table = torch.randn(7, 4 * hidden, generator=generator, requires_grad=True)
+    layer = kind(3, hidden, generator=generator)
+    table = torch.randn(7, len(layer.bias), generator=generator, requires_grad=True)
     packing = pack(offsets_of(lengths))
     words = torch.randint(7, (sum(lengths),), generator=generator)
-    check(lambda: lstm.forward_projected(table, packing, words), [table, lstm.state_weight])
+    check(lambda: layer.forward_projected(table, packing, words), [table, layer.state_weight])
     rows = table.detach()[words].requires_grad_()
-    check(lambda: lstm.forward_projected(rows, packing), [rows, lstm.state_weight])
+    check(lambda: layer.forward_projected(rows, packing), [rows, layer.state_weight])
 
 
+@pytest.mark.parametrize("kind", [LSTM, GRU])
 @settings(max_examples=20, deadline=None)
 @given(forest=forests(), hidden=hidden_sizes, seed=seeds)
-def test_forest(forest, hidden, seed) -> None:
+def test_forest(kind, forest, hidden, seed) -> None:
     level_sizes, parents = forest
     generator = generator_of(seed)
-    lstm = LSTM(4, hidden, generator=generator)
+    layer = kind(4, hidden, generator=generator)
     x = torch.randn(5, 4, generator=generator, requires_grad=True)
     inputs = torch.randint(5, (len(parents),), generator=generator)
-    check(lambda: forest_lstm(lstm, x, inputs, torch.tensor(parents), level_sizes), [x, *lstm.parameters()])
+    check(lambda: forest_h(layer, x, inputs, torch.tensor(parents), level_sizes), [x, *layer.parameters()])
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -240,7 +242,7 @@ def test_a_wrong_index_is_an_error_and_not_a_crash() -> None:
     with torch.no_grad(), pytest.raises(IndexError, match="row numbers from -1 to 0 for 3 rows"):
         attend_paths(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 2]), torch.tensor([0, -1]))
     with pytest.raises(IndexError, match="levels of 3 nodes"):
-        forest_lstm(lstm, torch.ones(1, 2), torch.tensor([0, 0]), torch.tensor([-1, 0]), [1, 2])
+        forest_h(lstm, torch.ones(1, 2), torch.tensor([0, 0]), torch.tensor([-1, 0]), [1, 2])
 
 
 def test_float64_takes_the_torch_layers() -> None:

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.layers import LSTM, AttentionPool, Probe, path_sums
+from emhrnn.layers import GRU, LSTM, AttentionPool, Probe, path_sums
 from emhrnn.layers.native import kernels, native_kernels
 from tests.layers.shapes import generator_of, hidden_sizes, seeds
 from tests.layers.test_forest import forests
-from tests.oracles.recurrent import forest_states
+from tests.oracles.recurrent import forest_states, zero_state
 
 HAS_COMPILER = any(map(shutil.which, ("c++", "g++", "clang++")))
 
@@ -23,13 +23,14 @@ def root(parents: list[int], node: int) -> int:
 NEEDS_COMPILER = pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
 
 
+@pytest.mark.parametrize("kind", [LSTM, GRU])
 @pytest.mark.parametrize("native", [False, pytest.param(True, marks=NEEDS_COMPILER)])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(forest=forests(), hidden=hidden_sizes, skip=st.booleans(), seed=seeds)
-def test_equal_the_oracle(native, forest, hidden, skip, seed) -> None:
+def test_equal_the_oracle(native, kind, forest, hidden, skip, seed) -> None:
     sizes, parents = forest
     n, generator = len(parents), generator_of(seed)
-    lstm, features = LSTM(4, hidden, generator=generator), hidden + 4 * skip
+    layer, features = kind(4, hidden, generator=generator), hidden + 4 * skip
     attention = AttentionPool(features, 3, generator=generator)
     x = torch.randn(5, 4, generator=generator)
     inputs = torch.randint(5, (n,), generator=generator)
@@ -38,15 +39,14 @@ def test_equal_the_oracle(native, forest, hidden, skip, seed) -> None:
     probe = Probe(
         torch.randn(sizes[0], features, generator=generator),
         torch.randn(sizes[0], generator=generator).double(),
-        torch.randn(4, hidden, generator=generator),
-        torch.zeros(4, hidden),
+        tuple(torch.randn(4, hidden, generator=generator) for _ in zero_state(layer)),
     )
     with native_kernels(native), torch.no_grad():
         assert (kernels() is not None) == native
         forest_arguments = inputs, torch.tensor(parents), sizes, trees, ends
-        weights, values, along = path_sums(lstm, attention, x, *forest_arguments, probe, skip=skip)
-        h = forest_states(lstm, x, inputs.tolist(), parents)
-        pooled = [torch.cat([state, x[i]]) if skip else state for state, i in zip(h, inputs, strict=True)]
+        weights, values, along = path_sums(layer, attention, x, *forest_arguments, probe, skip=skip)
+        states = forest_states(layer, x, inputs.tolist(), parents)
+        pooled = [torch.cat([h, x[i]]) if skip else h for (h, *_), i in zip(states, inputs, strict=True)]
     for node in range(n):
         weight = value = 0.0
         at = node
@@ -57,22 +57,21 @@ def test_equal_the_oracle(native, forest, hidden, skip, seed) -> None:
             at = parents[at]
         assert weights[node].item() == pytest.approx(weight, rel=1e-4)
         assert values[node].item() == pytest.approx(value, rel=1e-3, abs=1e-4)
-        expected = (probe.slope_h[ends[node]] @ h[node]).item() if ends[node] >= 0 else 0.0
+        along_states = sum(slope[ends[node]] @ state for slope, state in zip(probe.slopes, states[node], strict=True))
+        expected = along_states.item() if ends[node] >= 0 else 0.0
         assert along[node].item() == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
 @NEEDS_COMPILER
-def test_the_memory_c_counts_too_and_back_ends_agree() -> None:
+def test_a_wrong_end_and_missing_slopes_are_errors() -> None:
     generator = generator_of(0)
     lstm, attention = LSTM(4, 6, generator=generator), AttentionPool(6, 3, generator=generator)
     x, inputs = torch.randn(3, 4, generator=generator), torch.tensor([0, 1, 2, 0])
-    rest = torch.tensor([-1, 0, 0, 1]), [1, 2, 1], torch.zeros(4, dtype=torch.int64), torch.tensor([0, 1, -1, 1])
-    slopes = torch.randn(3, 2, 6, generator=generator)
-    probe = Probe(slopes[0, :1], torch.zeros(1).double(), slopes[1], slopes[2])
-    results = []
-    for native in (False, True):
-        with native_kernels(native):
-            results.append(path_sums(lstm, attention, x, inputs, *rest, probe))
-    torch.testing.assert_close(results[1], results[0], atol=1e-5, rtol=1e-5)
-    with native_kernels(True), pytest.raises(IndexError):
-        path_sums(lstm, attention, x, inputs, *rest[:3], torch.tensor([0, 1, -1, 2]), probe)
+    rest = torch.tensor([-1, 0, 0, 1]), [1, 2, 1], torch.zeros(4, dtype=torch.int64)
+    g, *slopes = torch.randn(3, 2, 6, generator=generator)
+    probe = Probe(g[:1], torch.zeros(1).double(), tuple(slopes))
+    half = Probe(g[:1], torch.zeros(1).double(), tuple(slopes[:1]))
+    with native_kernels(True), pytest.raises(IndexError, match="row numbers"):
+        path_sums(lstm, attention, x, inputs, *rest, torch.tensor([0, 1, -1, 2]), probe)
+    with native_kernels(True), pytest.raises(IndexError, match="1 slopes for the 2 states of lstm"):
+        path_sums(lstm, attention, x, inputs, *rest, torch.tensor([0, 1, -1, 1]), half)

@@ -9,15 +9,13 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from emhrnn.layers import GRU, LSTM, Bidirectional, pack
 from tests.layers.shapes import generator_of, hidden_sizes, lengths, offsets_of, seeds
-from tests.oracles.recurrent import gru_states, lstm_states
-
-LAYERS = [(LSTM, lstm_states), (GRU, gru_states)]
+from tests.oracles.recurrent import layer_states, zero_state
 
 
-@pytest.mark.parametrize(("kind", "oracle"), LAYERS)
+@pytest.mark.parametrize("kind", [LSTM, GRU])
 @settings(max_examples=25, deadline=None)
 @given(lengths=lengths, hidden=hidden_sizes, reverse=st.booleans(), seed=seeds)
-def test_states_and_gradients_equal_the_oracle(kind, oracle, lengths, hidden, reverse, seed) -> None:
+def test_states_and_gradients_equal_the_oracle(kind, lengths, hidden, reverse, seed) -> None:
     generator = generator_of(seed)
     layer = kind(5, hidden, generator=generator).double()
     offsets = offsets_of(lengths)
@@ -26,7 +24,7 @@ def test_states_and_gradients_equal_the_oracle(kind, oracle, lengths, hidden, re
     inputs = [x, *layer.parameters()]
 
     fast = layer(x, pack(offsets, reverse=reverse))
-    slow = oracle(layer, x, offsets.tolist(), reverse=reverse)
+    slow = layer_states(layer, x, offsets.tolist(), reverse=reverse)
     torch.testing.assert_close(fast, slow)
     for ours, theirs in zip(
         torch.autograd.grad((fast * seen).sum(), inputs),
@@ -51,12 +49,13 @@ def test_gradcheck(kind, reverse: bool) -> None:
     assert torch.autograd.gradcheck(states, (x, *weights))
 
 
-def test_gradcheck_of_projected_inputs() -> None:
-    lstm = LSTM(3, 2, generator=generator_of(1)).double()
-    table = torch.randn(5, 8, dtype=torch.float64, generator=generator_of(2), requires_grad=True)
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_gradcheck_of_projected_inputs(kind) -> None:
+    layer = kind(3, 2, generator=generator_of(1)).double()
+    table = torch.randn(5, len(layer.bias), dtype=torch.float64, generator=generator_of(2), requires_grad=True)
     index = torch.tensor([4, 0, 0, 2, 4, 1])
     packing = pack(offsets_of([2, 4]))
-    assert torch.autograd.gradcheck(lambda table: lstm.forward_projected(table, packing, index), (table,))
+    assert torch.autograd.gradcheck(lambda table: layer.forward_projected(table, packing, index), (table,))
 
 
 def torch_lstm(lstm: LSTM) -> nn.LSTM:
@@ -118,17 +117,31 @@ def test_bidirectional_reads_both_ways(kind) -> None:
     torch.testing.assert_close(h[:, 4:], layer.backward_layer(x, pack(offsets, reverse=True)))
 
 
-def test_projection_table_equals_projecting_each_word() -> None:
-    lstm = LSTM(3, 4, generator=generator_of(0))
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_projection_table_equals_projecting_each_word(kind) -> None:
+    layer = kind(3, 4, generator=generator_of(0))
     vocabulary = torch.randn(9, 3, generator=generator_of(1))
     words = torch.tensor([8, 0, 3, 3, 1])
     packing = pack(offsets_of([3, 2]))
-    table = lstm.project(vocabulary)
+    table = layer.project(vocabulary)
     kept = table.clone()
-    h = lstm.forward_projected(table, packing, words)
-    torch.testing.assert_close(h, lstm(vocabulary[words], packing))
-    torch.testing.assert_close(h, lstm.forward_projected(table[words], packing))
+    h = layer.forward_projected(table, packing, words)
+    torch.testing.assert_close(h, layer(vocabulary[words], packing))
+    torch.testing.assert_close(h, layer.forward_projected(table[words], packing))
     assert torch.equal(table, kept)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_a_step_is_a_step_of_the_layer(kind) -> None:
+    layer = kind(3, 4, generator=generator_of(0)).double()
+    x = torch.randn(5, 2, 3, generator=generator_of(1), dtype=torch.float64)  # time, sequence
+    state = tuple(zero.expand(2, 4) for zero in zero_state(layer))
+    steps = []
+    for now in x:
+        state = layer.step(layer.project(now), state)
+        steps.append(state[0])
+    flat = layer(x.transpose(0, 1).reshape(10, 3), pack(offsets_of([5, 5])))
+    torch.testing.assert_close(torch.stack(steps, dim=1).flatten(0, 1), flat)
 
 
 def test_frozen_inputs_get_no_gradient_and_weights_do() -> None:

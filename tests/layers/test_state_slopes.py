@@ -1,48 +1,52 @@
 import itertools
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.layers import LSTM, forest_lstm, forest_states, lstm_pass, pack, row_dots
+from emhrnn.layers import GRU, LSTM, forest_h, forest_states, layer_pass, pack, row_dots
 from emhrnn.layers.native import native_kernels
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
+from tests.oracles.recurrent import step, zero_state
+
+CELLS = pytest.mark.parametrize("kind", [LSTM, GRU])
 
 
-def run(lstm, x, h, c):
+def run(layer, x, state):
     """States behind each row, from a given one."""
     states = []
     for row in x:
-        i, f, g, o = (lstm.input_weight @ row + lstm.state_weight @ h + lstm.bias).chunk(4)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        h = torch.sigmoid(o) * torch.tanh(c)
-        states.append((h, c))
+        state = step(layer, row, *state)
+        states.append(state)
     return states
 
 
-@settings(max_examples=15, deadline=None)
+@CELLS
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), hidden_sizes, seeds)
-def test_slopes_of_the_states_handed_on(lengths, hidden, seed) -> None:
+def test_slopes_of_the_states_handed_on(kind, lengths, hidden, seed) -> None:
     generator = generator_of(seed)
-    lstm = LSTM(4, hidden, generator=generator).double()
+    layer = kind(4, hidden, generator=generator).double()
     offsets = offsets_of(lengths)
     x, dh = (torch.randn(sum(lengths), n, generator=generator, dtype=torch.float64) for n in (4, hidden))
-    slopes = lstm_pass(lstm, x, pack(offsets)).state_slopes(dh)
+    slopes = layer_pass(layer, x, pack(offsets)).state_slopes(dh)
     for begin, end in itertools.pairwise(offsets):
-        zeros = x.new_zeros(hidden)
-        states = run(lstm, x[begin:end].detach(), zeros, zeros)
-        for row, state in enumerate(states, start=int(begin)):
-            h, c = (part.detach().requires_grad_() for part in state)
-            later = [rest[0] @ d for rest, d in zip(run(lstm, x[row + 1 : end], h, c), dh[row + 1 : end], strict=True)]
-            expected = torch.autograd.grad(sum(later), (h, c)) if later else (zeros, zeros)
-            torch.testing.assert_close((slopes[0][row], slopes[1][row]), expected)
+        zeros = zero_state(layer)
+        for row, state in enumerate(run(layer, x[begin:end], zeros), start=int(begin)):
+            state = tuple(part.detach().requires_grad_() for part in state)
+            rest = run(layer, x[row + 1 : end], state)
+            later = [after[0] @ d for after, d in zip(rest, dh[row + 1 : end], strict=True)]
+            expected = torch.autograd.grad(sum(later), state) if later else zeros
+            torch.testing.assert_close(tuple(slope[row] for slope in slopes), expected)
 
 
-@settings(max_examples=15, deadline=None)
+@CELLS
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=20), hidden_sizes, seeds)
-def test_both_back_ends_agree(lengths, hidden, seed) -> None:
+def test_both_back_ends_agree(kind, lengths, hidden, seed) -> None:
     generator = generator_of(seed)
-    lstm = LSTM(4, hidden, generator=generator)
+    layer = kind(4, hidden, generator=generator)
     x, dh = (torch.randn(sum(lengths), n, generator=generator) for n in (4, hidden))
     rows = torch.randint(len(x), (50,), generator=generator)
     order = pack(offsets_of(lengths))
@@ -50,24 +54,25 @@ def test_both_back_ends_agree(lengths, hidden, seed) -> None:
     results = []
     for native in (True, False):
         with native_kernels(native):
-            h, c = forest_states(lstm, *forest)
-            done = lstm_pass(lstm, x, order)
-            torch.testing.assert_close(done.h, lstm(x, order).detach())
-            results.append(
-                (*done.state_slopes(dh), *done.slopes(dh), done.cells, row_dots(dh, rows, dh, rows.flip(0)), h, c)
-            )
-            torch.testing.assert_close(h, forest_lstm(lstm, *forest).detach())
+            states = forest_states(layer, *forest)
+            done = layer_pass(layer, x, order)
+            torch.testing.assert_close(done.h, layer(x, order).detach())
+            torch.testing.assert_close(done.states, tuple(state[order.inverse] for state in states))
+            torch.testing.assert_close(states[0], forest_h(layer, *forest).detach())
+            dots = row_dots(dh, rows, dh, rows.flip(0))
+            results.append((*done.state_slopes(dh), *done.slopes(dh), *done.states, dots, *states))
     torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
 
 
-@settings(max_examples=15, deadline=None)
+@CELLS
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), hidden_sizes, seeds, st.booleans())
-def test_slopes_of_inputs_are_those_of_the_layer(lengths, hidden, seed, reverse) -> None:
+def test_slopes_of_inputs_are_those_of_the_layer(kind, lengths, hidden, seed, reverse) -> None:
     generator = generator_of(seed)
-    lstm = LSTM(4, hidden, generator=generator)
+    layer = kind(4, hidden, generator=generator)
     packing = pack(offsets_of(lengths), reverse=reverse)
     x, dh = (torch.randn(sum(lengths), n, generator=generator) for n in (4, hidden))
-    dx, *states = lstm_pass(lstm, x, packing).slopes(dh)
+    dx, *states = layer_pass(layer, x, packing).slopes(dh)
     x.requires_grad_()
-    torch.testing.assert_close(dx, torch.autograd.grad((lstm(x, packing) * dh).sum(), x)[0])
-    torch.testing.assert_close(tuple(states), lstm_pass(lstm, x.detach(), packing).state_slopes(dh))
+    torch.testing.assert_close(dx, torch.autograd.grad((layer(x, packing) * dh).sum(), x)[0])
+    torch.testing.assert_close(tuple(states), layer_pass(layer, x.detach(), packing).state_slopes(dh))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tests.oracles.cma import id_vector
-from tests.oracles.recurrent import lstm_states
+from tests.oracles.recurrent import layer_states
 
 
 def customized(layer, extra: Tensor) -> SimpleNamespace:
@@ -32,8 +32,8 @@ def logits(model, sentences: list[list[int]], user: int, product: int) -> Tensor
     layers = [model.word_layer.forward_layer, model.word_layer.backward_layer]
     if model.customize == "encoder":
         layers = [customized(layer, part) for layer, part in zip(layers, extra.chunk(2), strict=True)]
-    forward = lstm_states(layers[0], x, offsets)
-    backward = lstm_states(layers[1], x, offsets, reverse=True)
+    forward = layer_states(layers[0], x, offsets)
+    backward = layer_states(layers[1], x, offsets, reverse=True)
     h = torch.cat([forward, backward], dim=1)
     W_a = model.attention.weight + (extra if model.customize == "attention" else 0)
     scores = torch.stack([torch.tanh(W_a @ h_t + model.attention.bias) @ model.context for h_t in h])

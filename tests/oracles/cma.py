@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from tests.oracles.recurrent import lstm_states
+from tests.oracles.recurrent import layer_states
 
 
 def id_vector(layer, value: int) -> Tensor:
@@ -24,10 +24,10 @@ def way_pool(attention, way: int, states: list[Tensor], u: Tensor, p: Tensor) ->
 def logits(model, sentences: list[list[int]], user: int, product: int) -> Tensor:
     vectors = model.embedding.vectors()
     u, p = id_vector(model.users, user), id_vector(model.products, product)
-    h1 = [list(lstm_states(model.word_layer, vectors[words], [0, len(words)])) for words in sentences]
+    h1 = [list(layer_states(model.word_layer, vectors[words], [0, len(words)])) for words in sentences]
     v = []
     for way in range(3):
         s = torch.stack([way_pool(model.word_attention, way, states, u, p) for states in h1])
-        h3 = lstm_states(model.sentence_layer, s, [0, len(s)])
+        h3 = layer_states(model.sentence_layer, s, [0, len(s)])
         v.append(way_pool(model.sentence_attention, way, list(h3), u, p))
     return model.output.weight @ torch.cat(v) + model.output.bias

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from tests.oracles.recurrent import lstm_states
+from tests.oracles.recurrent import layer_states
 
 
 def convolved(layer, x: list[Tensor]) -> Tensor:
@@ -17,7 +17,7 @@ def convolved(layer, x: list[Tensor]) -> Tensor:
 
 
 def last_state(layer, x: list[Tensor]) -> Tensor:
-    return lstm_states(layer.lstm, torch.stack(x), [0, len(x)])[-1]
+    return layer_states(layer.lstm, torch.stack(x), [0, len(x)])[-1]
 
 
 def gated(layer, inputs: list[Tensor]) -> list[Tensor]:

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from tests.oracles.em_hrnn import pool
-from tests.oracles.recurrent import gru_states
+from tests.oracles.recurrent import layer_states
 
 
 def bigru(layer, inputs: list[Tensor]) -> list[Tensor]:
     x, offsets = torch.stack(inputs), [0, len(inputs)]
-    forward = gru_states(layer.forward_layer, x, offsets)
-    backward = gru_states(layer.backward_layer, x, offsets, reverse=True)
+    forward = layer_states(layer.forward_layer, x, offsets)
+    backward = layer_states(layer.backward_layer, x, offsets, reverse=True)
     return list(torch.cat([forward, backward], dim=1))
 
 

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from tests.oracles.recurrent import lstm_states
+from tests.oracles.recurrent import layer_states
 
 
 def logits(model, sentences: list[list[int]]) -> Tensor:
     words = [word for sentence in sentences for word in sentence]
     x = torch.stack([model.embedding.vectors()[word] for word in words])
-    v = lstm_states(model.word_layer, x, [0, len(x)]).mean(0)
+    v = layer_states(model.word_layer, x, [0, len(x)]).mean(0)
     return model.output.weight @ v + model.output.bias

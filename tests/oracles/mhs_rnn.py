@@ -5,7 +5,7 @@ from torch import Tensor
 
 from tests.oracles.em_hrnn import pool
 from tests.oracles.hm_rnn import lstm_gates, step_through
-from tests.oracles.recurrent import lstm_states
+from tests.oracles.recurrent import layer_states
 
 
 def sentence_states(model, words: list[int]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
@@ -42,8 +42,8 @@ def logits(model, sentences: list[list[int]]) -> Tensor:
             ends = [h for h, end in zip(h2, z, strict=True) if end > 0.5]
             s.append(pool(model.word_phrase_attention, h1 + ends))
     x, offsets = torch.stack(s), [0, len(s)]
-    forward = lstm_states(model.sentence_layer.forward_layer, x, offsets)
-    backward = lstm_states(model.sentence_layer.backward_layer, x, offsets, reverse=True)
+    forward = layer_states(model.sentence_layer.forward_layer, x, offsets)
+    backward = layer_states(model.sentence_layer.backward_layer, x, offsets, reverse=True)
     h3 = torch.cat([forward, backward], dim=1)
     v = h3.mean(0) if model.sentence_attention is None else pool(model.sentence_attention, list(h3))
     return model.output.weight @ v + model.output.bias

@@ -14,35 +14,35 @@ def lstm_step(lstm: LSTM, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tens
     return o.sigmoid() * c.tanh(), c
 
 
-def lstm_states(lstm: LSTM, x: Tensor, offsets: list[int], *, reverse: bool = False) -> Tensor:
+def gru_step(gru: GRU, x: Tensor, h: Tensor) -> tuple[Tensor]:
+    (x_r, x_u, x_n), (h_r, h_u, h_n) = (gru.input_weight @ x + gru.bias).chunk(3), (gru.state_weight @ h).chunk(3)
+    u = (x_u + h_u).sigmoid()
+    n = (x_n + (x_r + h_r).sigmoid() * h_n).tanh()
+    return ((1 - u) * h + u * n,)
+
+
+def step(layer: LSTM | GRU, x: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+    """The next state: (h, c) of an LSTM, (h,) of a GRU."""
+    return gru_step(layer, x, *state) if isinstance(layer, GRU) else lstm_step(layer, x, *state)
+
+
+def zero_state(layer: LSTM | GRU) -> tuple[Tensor, ...]:
+    zeros = torch.zeros_like(layer.state_weight[0])
+    return (zeros,) if isinstance(layer, GRU) else (zeros, zeros)
+
+
+def layer_states(layer: LSTM | GRU, x: Tensor, offsets: list[int], *, reverse: bool = False) -> Tensor:
     states: list[Tensor] = [torch.empty(0)] * len(x)
     for start, end in itertools.pairwise(offsets):
-        h = c = x.new_zeros(lstm.hidden_size)
+        state = zero_state(layer)
         for t in reversed(range(start, end)) if reverse else range(start, end):
-            h, c = lstm_step(lstm, x[t], h, c)
-            states[t] = h
+            state = step(layer, x[t], *state)
+            states[t] = state[0]
     return torch.stack(states)
 
 
-def gru_states(gru: GRU, x: Tensor, offsets: list[int], *, reverse: bool = False) -> Tensor:
-    H = gru.hidden_size
-    states: list[Tensor] = [torch.empty(0)] * len(x)
-    for start, end in itertools.pairwise(offsets):
-        h = x.new_zeros(H)
-        for t in reversed(range(start, end)) if reverse else range(start, end):
-            from_x, from_h = gru.input_weight @ x[t] + gru.bias, gru.state_weight @ h
-            r = (from_x[:H] + from_h[:H]).sigmoid()
-            u = (from_x[H : 2 * H] + from_h[H : 2 * H]).sigmoid()
-            n = (from_x[2 * H :] + r * from_h[2 * H :]).tanh()
-            h = (1 - u) * h + u * n
-            states[t] = h
-    return torch.stack(states)
-
-
-def forest_states(lstm: LSTM, x: Tensor, inputs: list[int], parents: list[int]) -> Tensor:
-    states: list[tuple[Tensor, Tensor]] = []
-    zero = x.new_zeros(lstm.hidden_size)
+def forest_states(layer: LSTM | GRU, x: Tensor, inputs: list[int], parents: list[int]) -> list[tuple[Tensor, ...]]:
+    states: list[tuple[Tensor, ...]] = []
     for read, parent in zip(inputs, parents, strict=True):
-        h, c = states[parent] if parent >= 0 else (zero, zero)
-        states.append(lstm_step(lstm, x[read], h, c))
-    return torch.stack([h for h, _ in states])
+        states.append(step(layer, x[read], *(states[parent] if parent >= 0 else zero_state(layer))))
+    return states

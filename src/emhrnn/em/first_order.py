@@ -3,14 +3,14 @@ r"""Responsibilities from one backward pass: first order in what the changed phr
     log p(y | Z') ~ log p(y | Z) + sum over changed sentences i of < g_i, s_i(Z') - s_i(Z) >,    g_i = d log p / d s_i
 
 so no document is encoded again. Nor is the rest of a sentence: behind the last flip comes a phrase end that Z has too,
-the *join*, and from there on only the state (h, c) differs.
+the *join*, and from there on only the state differs.
 
     Z     ... [a b c] [d e] [f g] [h i j]         flip c:   ... [a b c d e] [f g] [h i j]
                               \_ tail _/                             |      \_ slopes _/
                                                           a new state, exact: the join
 
 The attention of Z' over phrases is computed exactly up to the join; the tail enters with its weights and values under
-Z, moved by their slopes in (h, c). With w the weights before they are divided by their sum, all over the sum under Z,
+Z, moved by their slopes in the state. With w the weights before they are divided by their sum, all over the sum under Z,
 
     < g, s(Z') > ~ (sum over path of w < g, p > + sum over tail of beta < g, p > + slope . (state' - state))
                    / (sum over path of w + sum over tail of beta),             p = h2, or [h2; q] of a model with skip
@@ -35,7 +35,7 @@ from emhrnn.layers.attention import attend
 from emhrnn.layers.packing import pack
 from emhrnn.layers.path_sums import Probe, path_sums
 from emhrnn.layers.row_dots import row_dots
-from emhrnn.layers.state_slopes import lstm_pass
+from emhrnn.layers.state_slopes import layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
 
@@ -66,7 +66,7 @@ def first_order_likelihood(
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """log p(y | Z), its gradients in the sentence vectors and in the state (h, c) behind each phrase of Z, and what the
+    """log p(y | Z), its gradients in the sentence vectors and in the states behind each phrase of Z, and what the
     phrases behind each phrase of Z add to the sums of attention."""
 
     log_p: Float[Tensor, " documents"]
@@ -83,8 +83,7 @@ class Expansion:
         probe = Probe(
             self.probe.g[sentences],
             self.probe.shift[sentences],
-            self.probe.slope_h[phrases],
-            self.probe.slope_c[phrases],
+            tuple(slope[phrases] for slope in self.probe.slopes),
         )
         return Expansion(
             self.log_p[chunk.document_range],
@@ -100,7 +99,7 @@ def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray,
     ends = np.concatenate([[0], np.flatnonzero(z) + 1])
     offsets = np.searchsorted(ends, batch.sentence_offsets)  # the phrases of each sentence
     q, _ = attend(states.h1.detach(), states.scores.detach(), torch.from_numpy(ends))  # (phrases, word_features)
-    phrases = lstm_pass(model.phrase_layer, q, pack(offsets))
+    phrases = layer_pass(model.phrase_layer, q, pack(offsets))
     with torch.enable_grad(), _parameters_fixed(model):
         h2 = phrases.h.detach().requires_grad_()  # (phrases, phrase_size)
         p = model.phrase_features(h2, q)
@@ -111,7 +110,7 @@ def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray,
     sentence = np.repeat(np.arange(batch.n_sentences), np.diff(offsets))
     values = row_dots(p.detach(), torch.arange(len(p)), g, torch.from_numpy(sentence))
     shift, value, *tails = _tails(offsets, scores.detach().double().numpy(), values.double().numpy())
-    probe = Probe(g, torch.from_numpy(shift), *phrases.state_slopes(d_h2))
+    probe = Probe(g, torch.from_numpy(shift), phrases.state_slopes(d_h2))
     return Expansion(log_p.detach(), probe, value, *tails)
 
 

@@ -21,10 +21,10 @@ from emhrnn.em.keys import ranges
 from emhrnn.em.plan import Chunk, chunks, make_plan
 from emhrnn.em.sentence_plan import Forest, SentencePlan
 from emhrnn.errors import DataError
-from emhrnn.layers.forest import attend_paths, forest_lstm
+from emhrnn.layers.forest import attend_paths, forest_h
 from emhrnn.layers.linear import linear
-from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.pairs import pair_attention
+from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
 
@@ -127,8 +127,8 @@ def batch_labels(batch: Batch) -> Tensor:
     return torch.from_numpy(batch.labels)
 
 
-def _forest(lstm: LSTM, x: Float[Tensor, "m features"], forest: Forest) -> Float[Tensor, "nodes hidden"]:
-    return forest_lstm(lstm, x, torch.from_numpy(forest.inputs), torch.from_numpy(forest.parents), forest.level_sizes)
+def _forest(layer: Recurrent, x: Float[Tensor, "m features"], forest: Forest) -> Float[Tensor, "nodes hidden"]:
+    return forest_h(layer, x, torch.from_numpy(forest.inputs), torch.from_numpy(forest.parents), forest.level_sizes)
 
 
 def _spread(log_p: Float[Tensor, " variants"], plan: DocumentPlan) -> Float[Tensor, "blocks configurations"]:

@@ -9,10 +9,10 @@ phi(a, b), for a phrase of words a..b in sentence i, is what its vector and its 
     phi(a, b) = e^(score_ab) / B_i  < g_i, p_ab - s_i >  +  < lambda_b, state_ab - C_(b+1) >
 
     g_i        d log p / d s_i                        B_i   sum of e^score over the phrases of Z in the sentence
-    C_a        (h2, c2) that a phrase starting at a would continue: Z cut after word a - 1
-    state_ab   the phrase LSTM's step from C_a on the phrase vector q_ab
+    C_a        the state that a phrase starting at a would continue: Z cut after word a - 1
+    state_ab   the phrase layer's step from C_a on the phrase vector q_ab
     p_ab       what attention pools of it, h2 or [h2; q_ab] of a model with skip; score_ab its attention score
-    lambda_b   d log p / d (h2, c2) as it enters the phrase of Z that holds word b + 1; 0 at sentence ends
+    lambda_b   d log p / d state as it enters the phrase of Z that holds word b + 1; 0 at sentence ends
 
 At Z' = Z all terms cancel, so the surrogate is exact there.
 """
@@ -27,9 +27,8 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.likelihood import batch_labels
 from emhrnn.layers.attention import attend
-from emhrnn.layers.cell import cell_
-from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
 
@@ -44,8 +43,10 @@ class Expansion:
     s: Float[Tensor, "sentences phrase_features"]
     log_mass: Float[Tensor, " sentences"]  # log B
     g: Float[Tensor, "sentences phrase_features"]
-    entering: Float[Tensor, "phrases two_phrase_size"]  # (h2, c2) that each phrase of Z continues
-    slope: Float[Tensor, "phrases two_phrase_size"]  # d log p / d entering
+    entering: Float[
+        Tensor, "phrases state"
+    ]  # the state that each phrase of Z continues: h2, and c2 of an LSTM beside it
+    slope: Float[Tensor, "phrases state"]  # d log p / d entering
 
 
 def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"]) -> Expansion:
@@ -54,8 +55,9 @@ def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, 
     sentence_phrases = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]
     with torch.enable_grad():
         q = attend(states.h1.detach(), states.scores.detach(), torch.from_numpy(phrase_offsets))[0]
-        nudge = q.new_zeros(len(q), 2 * model.phrase_layer.hidden_size, requires_grad=True)
-        h2, entering = _nudged_lstm(model.phrase_layer, q, nudge, sentence_phrases)
+        layer = model.phrase_layer
+        nudge = q.new_zeros(len(q), layer.cell.states * layer.hidden_size, requires_grad=True)
+        h2, entering = _nudged(layer, q, nudge, sentence_phrases)
         p = model.phrase_features(h2, q)
         scores = model.phrase_attention.scores(p)
         s, _ = attend(p, scores, torch.from_numpy(sentence_phrases))
@@ -65,36 +67,32 @@ def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, 
     return Expansion(log_p.detach(), s.detach(), log_mass, g, entering.detach(), slope)
 
 
-def _nudged_lstm(
-    layer: LSTM,
+def _nudged(
+    layer: Recurrent,
     x: Float[Tensor, "phrases features"],
-    nudge: Float[Tensor, "phrases two_hidden"],
+    nudge: Float[Tensor, "phrases state"],
     offsets: Int64[np.ndarray, " sequences_plus_1"],
-) -> tuple[Float[Tensor, "phrases hidden"], Float[Tensor, "phrases two_hidden"]]:
-    """The LSTM in plain steps, with `nudge` added to the state that enters each step: its gradient is that of the
+) -> tuple[Float[Tensor, "phrases hidden"], Float[Tensor, "phrases state"]]:
+    """The layer in plain steps, with `nudge` added to the state that enters each step: its gradient is that of the
     state. Returns h, and the states that entered."""
     packing = pack(offsets)
-    H = layer.hidden_size
     projection = layer.project(x)[packing.order]
     nudge = nudge[packing.order]
-    state = nudge.new_zeros(len(offsets) - 1, 2 * H)
+    state = nudge.new_zeros(len(offsets) - 1, nudge.shape[1])
     outputs, entered, start = [], [], 0
     for size in packing.batch_sizes.tolist():
         state = state[:size] + nudge[start : start + size]
         entered.append(state)
-        gates = projection[start : start + size] + state[:, :H] @ layer.state_weight.t()
-        state = torch.cat(_cell(gates, state[:, H:]), dim=1)
-        outputs.append(state[:, :H])
+        state = _step(layer, projection[start : start + size], state)
+        outputs.append(state[:, : layer.hidden_size])
         start += size
     return torch.cat(outputs)[packing.inverse], torch.cat(entered)[packing.inverse]
 
 
-def _cell(
-    gates: Float[Tensor, "n four_H"], c: Float[Tensor, "n H"]
-) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
-    i, f, g, o = gates.chunk(4, dim=1)
-    c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
-    return torch.sigmoid(o) * torch.tanh(c), c
+def _step(
+    layer: Recurrent, projection: Float[Tensor, "n gates"], state: Float[Tensor, "n state"]
+) -> Float[Tensor, "n state"]:
+    return torch.cat(layer.step(projection, torch.split(state, layer.hidden_size, dim=1)), dim=1)
 
 
 @torch.no_grad()
@@ -107,7 +105,8 @@ def segment_scores(
     longest: int = LONGEST,
 ) -> Float[Tensor, "words longest"]:
     """phi(a, a + l) at [a, l]; -inf where the phrase would leave its sentence."""
-    layer, H = model.phrase_layer, model.phrase_layer.hidden_size
+    layer = model.phrase_layer
+    cell, H = layer.cell, layer.hidden_size
     phrase = torch.from_numpy(np.cumsum(z) - z)  # the phrase of Z that each word is in
     sentence = torch.from_numpy(batch.sentence_of_word)
     words = torch.arange(batch.n_words)
@@ -119,7 +118,7 @@ def segment_scores(
     weight = (states.scores.detach() - highest[sentence]).clamp(min=-30).exp()[:, None]
     # q is a weighted mean of word states, and what is linear in q the same mean of theirs: project words, not phrases
     h1, g = states.h1.detach(), expansion.g[sentence]
-    weighted = h1 @ layer.input_weight.t() * weight  # (words, 4H)
+    weighted = h1 @ layer.input_weight.t() * weight  # (words, gates)
     phrases = _GrowingPhrases(model, h1, g, weight)
 
     # C: from the start of Z's phrase to the word before. One step from the state that enters the phrase.
@@ -128,32 +127,35 @@ def segment_scores(
     inside = torch.nonzero(~starts_phrase).squeeze(1)
     q_part, _ = _partial_means(weighted, weight, begin, inside - 1)
     entering = expansion.entering[phrase[inside]]
-    gates = q_part + layer.bias + entering[:, :H] @ layer.state_weight.t()
-    context[inside] = torch.cat(_cell(gates, entering[:, H:]), dim=1)
+    context[inside] = _step(layer, q_part + layer.bias, entering)
 
     # what depends on a or on b alone
-    gates_of_context = context[:, :H] @ layer.state_weight.t() + layer.bias
-    c_of_context = context[:, H:].contiguous()
+    before = tuple(state.contiguous() for state in torch.split(context, H, dim=1))
+    gates_of_context = cell.opened(layer.bias.expand(batch.n_words, -1).clone())
+    cell.of_state(gates_of_context).addmm_(before[0], cell.to_gates(layer.state_weight).t())
     log_mass = expansion.log_mass[sentence]
     g_s = (expansion.g * expansion.s).sum(1)[sentence]
     slope = torch.where((left > 1)[:, None], expansion.slope[phrase.roll(-1)], 0)  # of the phrase that holds b + 1
-    slope_h, slope_c = slope[:, :H], slope[:, H:]
+    slopes = torch.split(slope, H, dim=1)
     slope_context = (slope * context.roll(-1, 0)).sum(1)
 
     phi = states.h1.new_full((batch.n_words, longest), -torch.inf)
     total, mass = torch.zeros_like(weighted), torch.zeros_like(weight)
-    h, c = torch.empty_like(c_of_context), torch.empty_like(c_of_context)
+    now = tuple(torch.empty_like(state) for state in before)
     for l in range(min(longest, int(batch.sentence_lengths.max()))):
         # a runs over all words but the last l, and b = a + l; phrases that leave their sentence are masked at the end
         a, b = slice(0, batch.n_words - l), slice(l, batch.n_words)
         total[a] += weighted[b]
         mass[a] += weight[b]
-        gates = (total[a] / mass[a]).add_(gates_of_context[a])
-        cell_(gates, c_of_context[a], c[a], h[a])
-        scores, value = phrases.grow(h[a], a, b, mass[a])
+        gates = cell.opened(total[a] / mass[a]).add_(gates_of_context[a])
+        state = tuple(part[a] for part in now)
+        cell.activate_(gates, tuple(part[a] for part in before), state)
+        scores, value = phrases.grow(state[0], a, b, mass[a])
         share = (scores - log_mass[a]).exp_()
         own = share * (value - g_s[a])
-        later = torch.linalg.vecdot(h[a], slope_h[b]) + torch.linalg.vecdot(c[a], slope_c[b]) - slope_context[b]
+        later = -slope_context[b]
+        for part, of_part in zip(state, slopes, strict=True):
+            later += torch.linalg.vecdot(part, of_part[b])
         phi[a, l] = torch.where(left[a] > l, own + later, -torch.inf)
     return phi
 

@@ -31,7 +31,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import attend
 from emhrnn.layers.packing import pack
 from emhrnn.layers.row_dots import row_dots
-from emhrnn.layers.state_slopes import LSTMPass, lstm_pass
+from emhrnn.layers.state_slopes import Pass, layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import Output
 
@@ -73,20 +73,20 @@ def encode_with_effects(
     multi_label: bool = False,
     temperature: float = 1.0,
     chosen: Int64[Tensor, " documents"] | None = None,
-    context: Sequence[LSTMPass] = (),
+    context: Sequence[Pass] = (),
 ) -> tuple[Output, BatchEffects]:
     """As `model.encode`, and the effects, on the log-odds of the chosen classes or else of the predicted ones."""
     words_of, phrases_of = _offsets(batch, z)
     documents = torch.from_numpy(batch.document_offsets)
-    # forward, as in EMHRNN.encode; attention is differentiated by autograd, each LSTM keeps what its slopes need
+    # forward, as in EMHRNN.encode; attention is differentiated by autograd, recurrent layers keep what slopes need
     q, alpha = attend(states.h1, states.scores, words_of)  # (phrases, word_features)
-    phrases = lstm_pass(model.phrase_layer, q, pack(phrases_of.numpy()))
+    phrases = layer_pass(model.phrase_layer, q, pack(phrases_of.numpy()))
     h2 = phrases.h.requires_grad_()
     with torch.enable_grad():
         p = model.phrase_features(h2, q.requires_grad_())
         s, beta = model.phrase_attention(p, phrases_of)  # (sentences, phrase_features)
-    forward = lstm_pass(model.sentence_forward, s.detach(), pack(batch.document_offsets))
-    backward = lstm_pass(model.sentence_backward, s.detach(), pack(batch.document_offsets, reverse=True))
+    forward = layer_pass(model.sentence_forward, s.detach(), pack(batch.document_offsets))
+    backward = layer_pass(model.sentence_backward, s.detach(), pack(batch.document_offsets, reverse=True))
     h3 = torch.cat([forward.h, backward.h], dim=1).requires_grad_()  # (sentences, 2 sentence_size)
     with torch.enable_grad():
         v, gamma = model.sentence_attention(h3, documents)
@@ -110,9 +110,9 @@ def encode_with_effects(
 
     document, sentence, phrase = (_segments(offsets) for offsets in (documents, phrases_of, words_of))
     of_sentences = f_v.detach()[document] - f(_without(h3.detach(), gamma, v, document), chosen[document])
-    of_sentences += _handed_on(forward, *ahead) + _handed_on(backward, *behind)
+    of_sentences += _handed_on(forward, ahead) + _handed_on(backward, behind)
     of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(p.detach(), s.detach(), g_s, sentence)
-    of_phrases += _handed_on(phrases, *onward)
+    of_phrases += _handed_on(phrases, onward)
     alone = (phrases_of.diff() == 1)[sentence]  # then the sentence goes with it
     of_phrases = torch.where(alone, of_sentences[sentence], of_phrases)
     of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q.detach(), g_q, phrase))
@@ -139,7 +139,7 @@ def with_context(
     """With what words do to their neighbours. Costs about two predictions more."""
     x = model.embedding(torch.from_numpy(batch.words))
     passes = [
-        lstm_pass(layer, x, pack(batch.sentence_offsets, reverse=reverse))
+        layer_pass(layer, x, pack(batch.sentence_offsets, reverse=reverse))
         for layer, reverse in zip(model.word_directions(), (False, True), strict=False)
     ]
     h1 = torch.cat([done.h for done in passes], dim=1)
@@ -154,7 +154,7 @@ def _heard(
     states: WordStates,
     words_of: Int64[Tensor, " phrases_plus_1"],
     g_q: Float[Tensor, "phrases word_features"],
-    context: Sequence[LSTMPass],
+    context: Sequence[Pass],
 ) -> tuple[Float[Tensor, " words"], Float[Tensor, " phrases"]]:
     """What the word states of each word, and of each phrase as a whole, hand on."""
     h1 = states.h1.detach().requires_grad_()
@@ -164,8 +164,8 @@ def _heard(
     by_words, by_phrases = h1.new_zeros(len(h1)), h1.new_zeros(len(g_q))
     for done, g in zip(context, g_h1.chunk(len(context), dim=1), strict=True):
         slopes = done.state_slopes(g)
-        by_words += _handed_on(done, *slopes)
-        by_phrases += _handed_on(done, *slopes, words_of)
+        by_words += _handed_on(done, slopes)
+        by_phrases += _handed_on(done, slopes, words_of)
     return by_words, by_phrases
 
 
@@ -199,24 +199,23 @@ def _difference(
 
 
 def _handed_on(
-    done: LSTMPass,
-    slope_h: Float[Tensor, "n H"],
-    slope_c: Float[Tensor, "n H"],
+    done: Pass,
+    slopes: Sequence[Float[Tensor, "n H"]],
     offsets: Int64[Tensor, " m_plus_1"] | None = None,
 ) -> Float[Tensor, " m"]:
     """What changes in the rows behind each row when they go on from the state before it; or behind each segment of
     rows, when they go on from the state before the segment. At the start of a sequence that state is zero."""
-    n = len(slope_h)
+    n = len(slopes[0])
     offsets = torch.arange(n + 1) if offsets is None else offsets
     if done.packing.reverse:
         last, before, starts = offsets[:-1], offsets[1:], done.packing.offsets[1:]
     else:
         last, before, starts = offsets[1:] - 1, offsets[:-1] - 1, done.packing.offsets[:-1] - 1
-    goes_on = torch.ones(n + 2, dtype=slope_h.dtype)
+    goes_on = torch.ones(n + 2, dtype=slopes[0].dtype)
     goes_on[starts + 1] = 0
     goes_on = goes_on[before + 1]
     before = before.clamp(0, n - 1)
-    total = torch.zeros(len(last), dtype=slope_h.dtype)
-    for slope, states in ((slope_h, done.h.detach()), (slope_c, done.cells)):
+    total = torch.zeros(len(last), dtype=slopes[0].dtype)
+    for slope, states in zip(slopes, done.states, strict=True):
         total += row_dots(slope, last, states, last) - goes_on * row_dots(slope, last, states, before)
     return total

@@ -1,4 +1,4 @@
-"""What every model is made of: ragged LSTM and GRU, attention over segments, the forest LSTM of the E-step.
+"""What every model is made of: ragged LSTM and GRU, attention over segments, the forest of the E-step.
 
 All layers work on flat rows plus offsets and never pad. They are pure torch; `layers/native` is a second, faster
 implementation of the same functions that is used where a C++ compiler is at hand.
@@ -13,7 +13,7 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.forest import attend_paths, forest_lstm, forest_states
+from emhrnn.layers.forest import attend_paths, forest_h, forest_states
 from emhrnn.layers.gru import GRU
 from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.linear import linear
@@ -21,27 +21,30 @@ from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.pairs import pair_attention
 from emhrnn.layers.path_sums import Probe, path_sums
+from emhrnn.layers.recurrent import Recurrent, recurrent_layer
 from emhrnn.layers.row_dots import row_dots
-from emhrnn.layers.state_slopes import LSTMPass, lstm_pass
+from emhrnn.layers.state_slopes import Pass, layer_pass
 
 __all__ = [
     "GRU",
     "LSTM",
     "AttentionPool",
     "Bidirectional",
-    "LSTMPass",
     "LearnedRows",
     "Packing",
+    "Pass",
     "Probe",
+    "Recurrent",
     "attend",
     "attend_paths",
     "dropout",
-    "forest_lstm",
+    "forest_h",
     "forest_states",
+    "layer_pass",
     "linear",
-    "lstm_pass",
     "pack",
     "pair_attention",
     "path_sums",
+    "recurrent_layer",
     "row_dots",
 ]

@@ -5,16 +5,15 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from emhrnn.layers.gru import GRU
 from emhrnn.layers.learned import LearnedRows
-from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import Recurrent
 
 
 class Bidirectional(nn.Module):
     """[forward ; backward] states of every row."""
 
-    def __init__(self, forward_layer: LSTM | GRU, backward_layer: LSTM | GRU) -> None:
+    def __init__(self, forward_layer: Recurrent, backward_layer: Recurrent) -> None:
         super().__init__()
         self.forward_layer = forward_layer
         self.backward_layer = backward_layer

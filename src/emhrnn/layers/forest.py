@@ -1,4 +1,4 @@
-"""An LSTM over trees of shared prefixes: node i reads input inputs[i] in the state of its parent.
+"""A recurrent layer over trees of shared prefixes: node i reads input inputs[i] in the state of its parent.
 
     a -> b -> c            nodes in level order: a | b d | c e
       -> d -> e            parents:             -1 | 0 0 | 1 2       level_sizes 1 2 2
@@ -16,40 +16,39 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.attention import attend, segment_softmax, segments, weighted_sums
-from emhrnn.layers.cell import cell_, cell_slopes
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.cells import Cell, States
 from emhrnn.layers.native import kernels_for
+from emhrnn.layers.recurrent import Recurrent
 
 CHUNK = 2048  # nodes per matrix product: the gates of a chunk stay in the cache
 
 
-def forest_lstm(
-    lstm: LSTM,
+def forest_h(
+    layer: Recurrent,
     x: Float[Tensor, "m D"],
     inputs: Int64[Tensor, " n"],
     parents: Int64[Tensor, " n"],
     level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
 ) -> Float[Tensor, "n H"]:
-    """States of all nodes, which come level by level: roots first (parent -1), then their children, and so on."""
-    projection = lstm.project(x)
-    keep = torch.is_grad_enabled() and (projection.requires_grad or lstm.state_weight.requires_grad)
-    h: Tensor = _Forest.apply(  # type: ignore[no-untyped-call]
-        projection, lstm.state_weight, inputs.contiguous(), parents.contiguous(), list(map(int, level_sizes)), keep
-    )
+    """h of all nodes, which come level by level: roots first (parent -1), then their children, and so on."""
+    projection = layer.project(x)
+    keep = torch.is_grad_enabled() and (projection.requires_grad or layer.state_weight.requires_grad)
+    nodes = inputs.contiguous(), parents.contiguous(), list(map(int, level_sizes))
+    h: Tensor = _Forest.apply(layer.cell, projection, layer.state_weight, *nodes, keep)  # type: ignore[no-untyped-call]
     return h
 
 
 @torch.no_grad()
 def forest_states(
-    lstm: LSTM,
+    layer: Recurrent,
     x: Float[Tensor, "m D"],
     inputs: Int64[Tensor, " n"],
     parents: Int64[Tensor, " n"],
     level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
-) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
-    """h as from `forest_lstm`, and c; without gradients."""
-    h, _, c = _run(lstm.project(x), lstm.state_weight, inputs.contiguous(), parents.contiguous(), level_sizes)
-    return h, c
+) -> States:
+    """h as from `forest_h`, and c of an LSTM; without gradients."""
+    nodes = inputs.contiguous(), parents.contiguous(), list(map(int, level_sizes))
+    return _run(layer.cell, layer.project(x), layer.state_weight, *nodes, keep=False)[1]
 
 
 def attend_paths(
@@ -68,11 +67,12 @@ def attend_paths(
 
 
 class _Forest(torch.autograd.Function):
-    """Projections of the distinct inputs (m, 4H) -> states of the nodes (n, H)."""
+    """Projections of the distinct inputs (m, gates) -> h of the nodes (n, H)."""
 
     @staticmethod
     def forward(
         ctx: Any,
+        cell: Cell,
         projection: Tensor,
         state_weight: Tensor,
         inputs: Tensor,
@@ -80,74 +80,80 @@ class _Forest(torch.autograd.Function):
         level_sizes: list[int],
         keep: bool,
     ) -> Tensor:
-        h, gates, c = _run(projection, state_weight, inputs, parents, level_sizes, keep=keep)
+        gates, states = _run(cell, projection, state_weight, inputs, parents, level_sizes, keep=keep)
         if keep:
-            ctx.level_sizes, ctx.distinct = level_sizes, len(projection)
-            ctx.save_for_backward(state_weight, inputs, parents, gates, c, h)
-        return h
+            ctx.cell, ctx.level_sizes, ctx.distinct = cell, level_sizes, len(projection)
+            ctx.save_for_backward(state_weight, inputs, parents, gates, *states)
+        return states[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
-        state_weight, inputs, parents, gates, c, h = ctx.saved_tensors
-        H = c.shape[1]
-        d_h, d_c = dh.clone(), torch.zeros_like(c)  # children add to their parents' rows
-        d_projection = gates.new_zeros(ctx.distinct, 4 * H)
-        d_state_weight = torch.zeros_like(state_weight)
+        state_weight, inputs, parents, gates, *states = ctx.saved_tensors
+        cell: Cell = ctx.cell
+        weight = cell.to_gates(state_weight)
+        d_states = (dh.clone(), *(torch.zeros_like(state) for state in states[1:]))  # children add to parents
+        d_projection = gates.new_zeros(ctx.distinct, len(weight))
+        d_weight = torch.zeros_like(weight)
         for rows, root in reversed(list(_chunks(ctx.level_sizes))):
-            c_prev = torch.zeros_like(c[rows]) if root else c.index_select(0, parents[rows])
-            d_gates, through_h = cell_slopes(gates[rows], c[rows], c_prev)
-            d_c_t = d_c[rows].addcmul_(through_h, d_h[rows])
-            d_gates[:, : 3 * H].view(-1, 3, H).mul_(d_c_t.unsqueeze(1))
-            d_gates[:, 3 * H :].mul_(d_h[rows])
-            d_projection.index_add_(0, inputs[rows], d_gates)
+            before = tuple(
+                torch.zeros_like(state[rows]) if root else state.index_select(0, parents[rows]) for state in states
+            )
+            d_gates, passed = cell.slopes(gates[rows], tuple(state[rows] for state in states), before)
+            d_now = tuple(d[rows].clone() for d in d_states)  # becomes that of the states before
+            cell.backward_(d_gates, passed, d_now)
+            d_projection.index_add_(0, inputs[rows], cell.of_input(d_gates))
             if not root:
-                d_state_weight.addmm_(d_gates.t(), h.index_select(0, parents[rows]))
-                d_h.index_add_(0, parents[rows], d_gates @ state_weight)
-                d_c.index_add_(0, parents[rows], d_c_t * gates[rows, H : 2 * H])
-        return d_projection, d_state_weight, None, None, None, None
+                of_state = cell.of_state(d_gates)
+                d_weight.addmm_(of_state.t(), before[0])
+                d_now[0].addmm_(of_state, weight, beta=cell.h_passes)
+                for d, d_before in zip(d_states, d_now, strict=True):
+                    d.index_add_(0, parents[rows], d_before)
+        return None, d_projection, cell.from_gates(d_weight), None, None, None, None
 
 
 def _run(
-    projection: Float[Tensor, "m four_H"],
-    state_weight: Float[Tensor, "four_H H"],
-    inputs: Int64[Tensor, " n"],
-    parents: Int64[Tensor, " n"],
-    level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
-    *,
-    keep: bool = False,
-) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"]]:
-    """h, the activated gates if they are to be kept, and c, on the back end at hand."""
-    sizes = [int(size) for size in level_sizes]
-    if kernels := kernels_for(projection, state_weight):
-        return kernels.forest_forward(sizes, inputs, parents, projection, state_weight.contiguous(), keep=keep)
-    return _forest(projection, state_weight, inputs, parents, sizes, keep=keep)
-
-
-def _forest(
-    projection: Float[Tensor, "m four_H"],
-    state_weight: Float[Tensor, "four_H H"],
+    cell: Cell,
+    projection: Float[Tensor, "m gates"],
+    state_weight: Float[Tensor, "gates H"],
     inputs: Int64[Tensor, " n"],
     parents: Int64[Tensor, " n"],
     level_sizes: list[int],
     *,
     keep: bool,
-) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"]]:
-    """h, the activated gates if they are to be kept, and c."""
+) -> tuple[Float[Tensor, "n four_H"] | None, States]:
+    """The activated gates if they are to be kept, and the states, on the back end at hand."""
+    if kernels := kernels_for(projection, state_weight):
+        return kernels.forest_forward(
+            cell.name, level_sizes, inputs, parents, projection, state_weight.contiguous(), keep=keep
+        )
+    return _forest(cell, projection, state_weight, inputs, parents, level_sizes, keep=keep)
+
+
+def _forest(
+    cell: Cell,
+    projection: Float[Tensor, "m gates"],
+    state_weight: Float[Tensor, "gates H"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: list[int],
+    *,
+    keep: bool,
+) -> tuple[Float[Tensor, "n four_H"] | None, States]:
     n, H = len(inputs), state_weight.shape[1]
-    h, c = projection.new_empty(n, H), projection.new_empty(n, H)
+    states = tuple(projection.new_empty(n, H) for _ in range(cell.states))
     kept = projection.new_empty(n, 4 * H) if keep else None
-    transposed = state_weight.t().contiguous()
+    transposed = cell.to_gates(state_weight).t().contiguous()
     for rows, root in _chunks(level_sizes):
-        gates = projection.index_select(0, inputs[rows])
-        c_prev = None
+        gates = cell.opened(projection.index_select(0, inputs[rows]))
+        before = None
         if not root:
-            gates.addmm_(h.index_select(0, parents[rows]), transposed)
-            c_prev = c.index_select(0, parents[rows])
-        cell_(gates, c_prev, c[rows], h[rows])
+            before = tuple(state.index_select(0, parents[rows]) for state in states)
+            cell.of_state(gates).addmm_(before[0], transposed)
+        cell.activate_(gates, before, tuple(state[rows] for state in states))
         if kept is not None:
             kept[rows] = gates
-    return h, kept, c
+    return kept, states
 
 
 def _chunks(level_sizes: list[int]) -> list[tuple[slice, bool]]:

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from emhrnn.layers.attention import attend
-from emhrnn.layers.cell import tanh_
+from emhrnn.layers.cells import tanh_
 from emhrnn.layers.native import kernels_for
 
 CHUNK = 8192  # pairs at a time: the sums stay in the cache

@@ -1,4 +1,4 @@
-r"""What attention adds up along every path of a forest LSTM, without keeping its states.
+r"""What attention adds up along every path of a forest, without keeping its states.
 
     a -> b -> c        of node c:   weights w_a + w_b + w_c,        w = exp(score - shift of the tree)
       -> d             values w_a < g, h_a > + w_b < g, h_b > + w_c < g, h_c >,       g: one direction per tree
@@ -18,10 +18,11 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.layers.attention import AttentionPool
+from emhrnn.layers.cells import States
 from emhrnn.layers.forest import forest_states
 from emhrnn.layers.linear import linear
-from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.native import kernels_for
+from emhrnn.layers.recurrent import Recurrent
 from emhrnn.layers.row_dots import row_dots
 
 
@@ -31,13 +32,12 @@ class Probe:
 
     g: Float[Tensor, "trees features"]  # H, or H + D of nodes with their inputs
     shift: Float64[Tensor, " trees"]
-    slope_h: Float[Tensor, "k H"]
-    slope_c: Float[Tensor, "k H"]
+    slopes: States  # (k, H) each, one for each state of the layer
 
 
 @torch.no_grad()
 def path_sums(
-    lstm: LSTM,
+    layer: Recurrent,
     attention: AttentionPool,
     x: Float[Tensor, "m D"],
     inputs: Int64[Tensor, " n"],
@@ -49,20 +49,22 @@ def path_sums(
     *,
     skip: bool = False,
 ) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " n"], Float[Tensor, " n"]]:
-    """For every node, the sums of weights and of values from its root to it; and where ends >= 0, what its state (h, c)
-    is along that row of the slopes (zero elsewhere)."""
+    """For every node, the sums of weights and of values from its root to it; and where ends >= 0, what its states
+    are along that row of the slopes (zero elsewhere)."""
     sizes = [int(size) for size in level_sizes]
-    if kernels := kernels_for(x, lstm.state_weight):
-        projection, H = lstm.project(x), lstm.hidden_size
+    if kernels := kernels_for(x, layer.state_weight):
+        projection, H = layer.project(x), layer.hidden_size
         weight, bias, context = (
             tensor.contiguous() for tensor in (attention.weight[:, :H], attention.bias, attention.context)
         )
         beside = linear(x, attention.weight[:, H:].contiguous()) if skip else None
         return kernels.forest_path_sums(
-            sizes, inputs, parents, projection, lstm.state_weight.contiguous(), x.contiguous() if skip else None,
-            beside, weight, bias, context, trees, probe.g, probe.shift, ends, probe.slope_h, probe.slope_c,
+            layer.cell.name, sizes, inputs, parents, projection, layer.state_weight.contiguous(),
+            x.contiguous() if skip else None, beside, weight, bias, context, trees, probe.g, probe.shift, ends,
+            probe.slopes,
         )  # fmt: skip
-    h, c = forest_states(lstm, x, inputs, parents, sizes)
+    states = forest_states(layer, x, inputs, parents, sizes)
+    h = states[0]
     node = torch.cat([h, x[inputs]], dim=1) if skip else h
     weights = torch.exp(attention.scores(node).double() - probe.shift[trees])
     values = weights * row_dots(node, torch.arange(len(h)), probe.g, trees)
@@ -74,5 +76,6 @@ def path_sums(
         end += size
     along = torch.zeros_like(h[:, 0])
     some = torch.nonzero(ends >= 0).squeeze(1)
-    along[some] = row_dots(h, some, probe.slope_h, ends[some]) + row_dots(c, some, probe.slope_c, ends[some])
+    for state, slope in zip(states, probe.slopes, strict=True):
+        along[some] += row_dots(state, some, slope, ends[some])
     return weights, values, along

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from emhrnn.layers.cell import tanh_
+from emhrnn.layers.cells import tanh_
 from emhrnn.layers.packing import Packing
 from emhrnn.models.multiscale_wiring import Wiring
 

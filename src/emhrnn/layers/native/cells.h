@@ -8,14 +8,15 @@ namespace {
 
 // A cell turns a row of four blocks of H gates into states, and gradients of states into gradients of gates. INPUT and
 // STATE say which block of the weights feeds each gate (-1: none), so that both cells share the code around them.
-// `kept` (4H) takes the activated gates if KEEP, and is scratch if not.
+// `kept` (4H) takes the activated gates if KEEP, and is scratch if not. BLOCKS is how many the weights have.
 
 struct LSTM {  // gates i f g o; the memory is c
-  static constexpr int INPUT[4] = {0, 1, 2, 3}, STATE[4] = {0, 1, 2, 3};
+  static constexpr int BLOCKS = 4, INPUT[4] = {0, 1, 2, 3}, STATE[4] = {0, 1, 2, 3};
+  static constexpr bool MEMORY = true;
 
   template <bool KEEP>
   static void forward(isize H, const float* gates, const float*, const float* c_prev, float* kept, float* c, float* h) {
-    if (!KEEP) return states(H, gates, nullptr, c_prev, kept, c, h);
+    if (!KEEP) return states(H, gates, nullptr, nullptr, c_prev, kept, c, h);
     for_vectors(H, [=](isize j, auto row) {
       const vec i = sigmoid(row.in(gates + j)), f = sigmoid(row.in(gates + H + j));
       const vec g = tanh(row.in(gates + 2 * H + j)), o = sigmoid(row.in(gates + 3 * H + j));
@@ -31,8 +32,8 @@ struct LSTM {  // gates i f g o; the memory is c
 
   // The same states when nobody asks for the activated gates: over a common denominator there are two divisions, not
   // five. The gates are the sum of two rows, if `more` is given. scratch: H floats
-  static void states(isize H, const float* gates, const float* more, const float* c_prev, float* scratch, float* c,
-                     float* h) {
+  static void states(isize H, const float* gates, const float* more, const float*, const float* c_prev, float* scratch,
+                     float* c, float* h) {
     for_vectors(H, [=](isize j, auto row) {
       const auto gate = [&](int k) {
         const vec sum = row.in(gates + k * H + j);
@@ -69,21 +70,41 @@ struct LSTM {  // gates i f g o; the memory is c
       row.out(carry + j, dc * f);
     });
   }
+
+  // What a row hands to the next has these gradients: from the gates after it that of h, and the carry.
+  static void handed_on(isize H, const float* dh_next, const float* carry_next, float* d_h, float* d_c) {
+    copy(H, dh_next, d_h);
+    copy(H, carry_next, d_c);
+  }
 };
 
-struct GRU {  // gates r u n and U_n h, which r multiplies; no memory beside h
-  static constexpr int INPUT[4] = {0, 1, 2, -1}, STATE[4] = {0, 1, -1, 2};
+struct GRU {  // gates s r u n, with s = U_n h, which r multiplies; no memory beside h
+  static constexpr int BLOCKS = 3, INPUT[4] = {-1, 0, 1, 2}, STATE[4] = {2, 0, 1, -1};
+  static constexpr bool MEMORY = false;
 
   template <bool KEEP>
   static void forward(isize H, const float* gates, const float* h_prev, const float*, float* kept, float*, float* h) {
     for_vectors(H, [=](isize j, auto row) {
-      const vec r = sigmoid(row.in(gates + j)), u = sigmoid(row.in(gates + H + j));
-      const vec from_state = row.in(gates + 3 * H + j);
-      const vec n = tanh(row.in(gates + 2 * H + j) + r * from_state);
+      const vec s = row.in(gates + j), r = sigmoid(row.in(gates + H + j)), n_sum = row.in(gates + 3 * H + j) + r * s;
+      if (!KEEP) return blend(row, j, one_plus_exp(-row.in(gates + 2 * H + j)), n_sum, h_prev, h);
+      const vec u = sigmoid(row.in(gates + 2 * H + j)), n = tanh(n_sum);
       const vec before = h_prev ? row.in(h_prev + j) : vec{};
       row.out(h + j, before + u * (n - before));
-      if (KEEP) row.out(kept + j, r), row.out(kept + H + j, u), row.out(kept + 2 * H + j, n);
-      if (KEEP) row.out(kept + 3 * H + j, from_state);
+      row.out(kept + j, s), row.out(kept + H + j, r), row.out(kept + 2 * H + j, u), row.out(kept + 3 * H + j, n);
+    });
+  }
+
+  // As of the LSTM; gates and `more` have three blocks, r u n.
+  static void states(isize H, const float* gates, const float* more, const float* h_prev, const float*, float*, float*,
+                     float* h) {
+    for_vectors(H, [=](isize j, auto row) {
+      const auto gate = [&](int k) {
+        const vec sum = row.in(gates + k * H + j);
+        return more ? sum + row.in(more + k * H + j) : sum;
+      };
+      const vec u = one_plus_exp(-gate(1)), n_input = row.in(gates + 2 * H + j);
+      const vec n = more ? n_input + row.in(more + 2 * H + j) / one_plus_exp(-gate(0)) : n_input;
+      blend(row, j, u, n, h_prev, h);
     });
   }
 
@@ -92,16 +113,28 @@ struct GRU {  // gates r u n and U_n h, which r multiplies; no memory beside h
                        const float* dh_out, const float* dh_next, const float* carry_next, float* carry,
                        float* d_gates) {
     for_vectors(H, [=](isize j, auto row) {
-      const vec r = row.in(gates + j), u = row.in(gates + H + j);
-      const vec n = row.in(gates + 2 * H + j), from_state = row.in(gates + 3 * H + j);
+      const vec s = row.in(gates + j), r = row.in(gates + H + j);
+      const vec u = row.in(gates + 2 * H + j), n = row.in(gates + 3 * H + j);
       const vec dh = row.in(dh_out + j) + row.in(dh_next + j) + row.in(carry_next + j);
       const vec before = h_prev ? row.in(h_prev + j) : vec{}, dn = dh * u * (1.f - n * n);
-      row.out(d_gates + j, dn * from_state * r * (1.f - r));
-      row.out(d_gates + H + j, dh * (n - before) * u * (1.f - u));
-      row.out(d_gates + 2 * H + j, dn);
-      row.out(d_gates + 3 * H + j, dn * r);
+      row.out(d_gates + j, dn * r);
+      row.out(d_gates + H + j, dn * s * r * (1.f - r));
+      row.out(d_gates + 2 * H + j, dh * (n - before) * u * (1.f - u));
+      row.out(d_gates + 3 * H + j, dn);
       row.out(carry + j, dh * (1.f - u));
     });
+  }
+
+  static void handed_on(isize H, const float* dh_next, const float* carry_next, float* d_h, float*) {
+    for_vectors(H, [=](isize j, auto row) { row.out(d_h + j, row.in(dh_next + j) + row.in(carry_next + j)); });
+  }
+
+ private:
+  // h = before + (tanh n - before) / u, with one division.
+  template <class Row>
+  static INLINE void blend(Row row, isize j, vec u, vec n, const float* h_prev, float* h) {
+    const vec before = h_prev ? row.in(h_prev + j) : vec{}, t = exp_less_one(n), t_2 = t + 2.f;
+    row.out(h + j, before + (t - before * t_2) / (t_2 * u));
   }
 };
 

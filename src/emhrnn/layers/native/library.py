@@ -13,12 +13,13 @@ from torch import Tensor
 
 from emhrnn.layers.packing import Packing
 
-Cell = Literal["lstm", "gru"]
-CELLS: dict[Cell, int] = {"lstm": 0, "gru": 1}  # as recurrent.h numbers them
+CellName = Literal["lstm", "gru"]
+CELLS: dict[CellName, int] = {"lstm": 0, "gru": 1}  # as recurrent.h numbers them
+STATES: dict[CellName, int] = {"lstm": 2, "gru": 1}
 
 
 class RecurrentGradients(NamedTuple):
-    """Of four blocks of gates: for a GRU r, u, n and U_n h. What was not asked for is None."""
+    """Of four blocks of gates, as in layers/cells.py. What was not asked for is None."""
 
     input_weight: Float[Tensor, "four_H D"] | None
     state_weight: Float[Tensor, "four_H H"] | None
@@ -38,10 +39,10 @@ class Kernels:
 
     def recurrent_forward(
         self,
-        cell: Cell,
+        cell: CellName,
         packing: Packing,
         x: Float[Tensor, "m D"] | None,
-        projection: Float[Tensor, "m four_H"] | None,
+        projection: Float[Tensor, "m gates"] | None,
         rows: Int64[Tensor, " n"] | None,
         input_weight: Float[Tensor, "gates D"] | None,
         state_weight: Float[Tensor, "gates H"],
@@ -49,7 +50,8 @@ class Kernels:
         *,
         keep: bool,
     ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"] | None]:
-        """h, and with `keep` what the backward pass needs: the gates and c. The input is x, or else a projection."""
+        """h, and with `keep` what the backward pass needs: the gates, and c of an LSTM. The input is x, or else a
+        projection."""
         n, H = packing.rows, state_weight.shape[1]
         source = x if x is not None else projection
         assert source is not None
@@ -61,7 +63,7 @@ class Kernels:
                 raise IndexError(f"{len(rows)} row numbers for offsets that end at {n}")
         h = state_weight.new_empty(n, H)
         gates = state_weight.new_empty(n, 4 * H) if keep else None
-        c = state_weight.new_empty(n, H) if keep else None
+        c = state_weight.new_empty(n, H) if keep and cell == "lstm" else None
         self.call(
             "recurrent_forward", CELLS[cell], *sequences(packing), H, source.shape[1], x, projection, rows,
             input_weight, state_weight, bias, gates, c, h, torch.get_num_threads(),
@@ -70,13 +72,13 @@ class Kernels:
 
     def recurrent_backward(
         self,
-        cell: Cell,
+        cell: CellName,
         packing: Packing,
         x: Float[Tensor, "n D"] | None,
         input_weight: Float[Tensor, "gates D"] | None,
         state_weight: Float[Tensor, "gates H"],
         gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"],
+        c: Float[Tensor, "n H"] | None,
         h: Float[Tensor, "n H"],
         dh: Float[Tensor, "n H"],
         *,
@@ -104,67 +106,73 @@ class Kernels:
 
     def state_slopes(
         self,
+        cell: CellName,
         packing: Packing,
-        state_weight: Float[Tensor, "four_H H"],
+        state_weight: Float[Tensor, "gates H"],
         gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"],
+        c: Float[Tensor, "n H"] | None,
         h: Float[Tensor, "n H"],
         dh: Float[Tensor, "n H"],
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n H"]]:
-        """Of an LSTM: gradients of the h and c that each row hands on to the next."""
-        behind = h.new_empty(2, *h.shape)
+    ) -> tuple[Float[Tensor, "n H"], ...]:
+        """Gradients of the h, and c of an LSTM, that each row hands on to the next."""
+        behind = h.new_empty(STATES[cell], *h.shape)
         self.call(
-            "recurrent_backward", CELLS["lstm"], *sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
+            "recurrent_backward", CELLS[cell], *sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
             c, h, dh, None, None, None, None, behind, torch.get_num_threads(),
         )  # fmt: skip
-        return behind[0], behind[1]
+        return behind.unbind()
 
     def slopes(
         self,
+        cell: CellName,
         packing: Packing,
         x: Float[Tensor, "n D"],
-        input_weight: Float[Tensor, "four_H D"],
-        state_weight: Float[Tensor, "four_H H"],
+        input_weight: Float[Tensor, "gates D"],
+        state_weight: Float[Tensor, "gates H"],
         gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"],
+        c: Float[Tensor, "n H"] | None,
         h: Float[Tensor, "n H"],
         dh: Float[Tensor, "n H"],
-    ) -> tuple[Float[Tensor, "n D"], Float[Tensor, "n H"], Float[Tensor, "n H"]]:
-        """Of an LSTM: gradients of the inputs, and `state_slopes`, in one scan."""
-        dx, behind = torch.empty_like(x), h.new_empty(2, *h.shape)
+    ) -> tuple[Tensor, ...]:
+        """Gradients of the inputs, and `state_slopes`, in one scan."""
+        dx, behind = torch.empty_like(x), h.new_empty(STATES[cell], *h.shape)
         self.call(
-            "recurrent_backward", CELLS["lstm"], *sequences(packing), h.shape[1], x.shape[1], x, input_weight,
+            "recurrent_backward", CELLS[cell], *sequences(packing), h.shape[1], x.shape[1], x, input_weight,
             state_weight, gates, c, h, dh, None, None, None, dx, behind, torch.get_num_threads(),
         )  # fmt: skip
-        return dx, behind[0], behind[1]
+        return dx, *behind.unbind()
 
     def forest_forward(
         self,
+        cell: CellName,
         level_sizes: Sequence[int],
         inputs: Int64[Tensor, " n"],
         parents: Int64[Tensor, " n"],
-        projection: Float[Tensor, "m four_H"],
-        state_weight: Float[Tensor, "four_H H"],
+        projection: Float[Tensor, "m gates"],
+        state_weight: Float[Tensor, "gates H"],
         *,
         keep: bool,
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"]]:
+    ) -> tuple[Float[Tensor, "n four_H"] | None, tuple[Float[Tensor, "n H"], ...]]:
+        """The gates with `keep`, and the states: h, and c of an LSTM."""
         n, H = len(inputs), state_weight.shape[1]
         sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
-        h, c = projection.new_empty(n, H), projection.new_empty(n, H)
+        states = tuple(projection.new_empty(n, H) for _ in range(STATES[cell]))
+        h, c = states if cell == "lstm" else (*states, None)
         gates = projection.new_empty(n, 4 * H) if keep else None
         self.call(
-            "forest_forward", len(sizes), sizes, H, inputs, parents, projection, state_weight, gates, c, h,
+            "forest_forward", CELLS[cell], len(sizes), sizes, H, inputs, parents, projection, state_weight, gates, c, h,
             torch.get_num_threads(),
         )  # fmt: skip
-        return h, gates, c
+        return gates, states
 
     def forest_path_sums(
         self,
+        cell: CellName,
         level_sizes: Sequence[int],
         inputs: Int64[Tensor, " n"],
         parents: Int64[Tensor, " n"],
-        projection: Float[Tensor, "m four_H"],
-        state_weight: Float[Tensor, "four_H H"],
+        projection: Float[Tensor, "m gates"],
+        state_weight: Float[Tensor, "gates H"],
         x: Float[Tensor, "m D"] | None,
         beside: Float[Tensor, "m A"] | None,
         weight: Float[Tensor, "A H"],
@@ -174,8 +182,7 @@ class Kernels:
         directions: Float[Tensor, "trees H_plus_D"],
         shifts: Float64[Tensor, " trees"],
         ends: Int64[Tensor, " n"],
-        slope_h: Float[Tensor, "k H"],
-        slope_c: Float[Tensor, "k H"],
+        slopes: tuple[Float[Tensor, "k H"], ...],
     ) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " n"], Float[Tensor, " n"]]:
         """Sums of weights and of values along paths, and the ends' inner products: see layers/path_sums.py."""
         n, (A, H) = len(inputs), weight.shape
@@ -186,15 +193,17 @@ class Kernels:
         if any(len(table) != len(projection) for table in (x, beside) if table is not None):
             raise IndexError(f"inputs and their projections must be as many: {len(projection)}")
         check_index(trees, min(len(directions), len(shifts)))
-        check_index(ends + 1, min(len(slope_h), len(slope_c)) + 1)  # -1: none
+        check_index(ends + 1, min(map(len, slopes)) + 1)  # -1: none
+        if len(slopes) != STATES[cell]:
+            raise IndexError(f"{len(slopes)} slopes for the {STATES[cell]} states of {cell}")
         if len(trees) != n or len(ends) != n:
             raise IndexError(f"{len(trees)} trees and {len(ends)} ends for {n} nodes")
         weights, values = (projection.new_empty(n, dtype=torch.float64) for _ in range(2))
         along = projection.new_zeros(n)
         self.call(
-            "forest_path_sums", len(sizes), sizes, H, inputs, parents, projection, state_weight,
+            "forest_path_sums", CELLS[cell], len(sizes), sizes, H, inputs, parents, projection, state_weight,
             D, x, beside, A, weight, bias, context, trees, directions, shifts, ends,
-            slope_h, slope_c, weights, values, along, torch.get_num_threads(),
+            *slopes, *[None] * (2 - len(slopes)), weights, values, along, torch.get_num_threads(),
         )  # fmt: skip
         return weights, values, along
 

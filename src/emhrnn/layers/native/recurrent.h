@@ -57,6 +57,14 @@ Panels gradient_weights(Sizes size, const float* input_weight, const float* stat
   });
 }
 
+// A row of gates before the state's share: zeros where the input has none, or else a copy of `start`.
+template <class Cell>
+INLINE void begin_gates(isize H, const float* projection, const float* start, float* gates) {
+  if (!projection) return copy(4 * H, start, gates);
+  copy(Cell::BLOCKS * H, projection, gates + (4 - Cell::BLOCKS) * H);
+  if (Cell::BLOCKS < 4) std::fill_n(gates, H, 0.f);
+}
+
 // States h of all rows. Row i reads input row `rows[i]` (or i): of x, when there is one, on top of the bias; else of
 // `projection`, which is the input's share of the gates. Training keeps gates and c; null pointers keep nothing.
 template <class Cell>
@@ -80,12 +88,13 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
       for (isize r = 0; r < active; ++r) {
         const isize row = sequences.row(group, r, t), read = rows ? rows[row] : row;
         input[r] = x ? x + read * size.D : nullptr;
-        copy(4 * H, x ? start.data() : projection + read * 4 * H, sums.data() + r * weights.stride);
+        begin_gates<Cell>(H, x ? nullptr : projection + read * Cell::BLOCKS * H, start.data(),
+                          sums.data() + r * weights.stride);
       }
       for (isize r = 0; r < active; ++r)
         if (t + 1 < sequences.length(group, r)) {
           const isize row = sequences.row(group, r, t + 1), read = rows ? rows[row] : row;
-          x ? prefetch(size.D, x + read * size.D) : prefetch(4 * H, projection + read * 4 * H);
+          x ? prefetch(size.D, x + read * size.D) : prefetch(Cell::BLOCKS * H, projection + read * Cell::BLOCKS * H);
         }
       multiply(active, input, size.D, h_prev, t ? H : 0, weights, sums.data());
       for (isize r = 0; r < active; ++r) {
@@ -105,7 +114,8 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
 // Gradients, where they are asked for: d_weights (4H, D + H + 1 in whole vectors), of the weights of x, of those of h and
 // of the bias; d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0
 // in it, and dx (rows, D). Without x, D must be 0; a tensor without rows may be a null pointer, too. With `behind`
-// (2, rows, H) nothing else is asked for: the gradients of the state and the memory that each row hands to the next.
+// (2 or 1, rows, H) only dx may be asked for too: the gradients of the state, and of the memory if the cell has one,
+// that each row hands to the next.
 template <class Cell>
 void backward(const Sequences& sequences, Sizes size, const float* x, const float* input_weight,
               const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
@@ -129,12 +139,11 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
           const isize row = sequences.row(group, r, t);
           const isize before = t ? sequences.row(group, r, t - 1) * H : 0;
           float* d = d_gates.data() + r * 4 * H;
-          if (behind) {
-            copy(H, sums.data() + r * weights.stride, behind + row * H);
-            copy(H, carry.data() + ((t + 1) % 2 * GROUP + r) * H, behind + (rows + row) * H);
-          }
-          Cell::backward(H, gates + row * 4 * H, t ? h + before : nullptr, t ? c + before : nullptr, c + row * H,
-                         dh + row * H, sums.data() + r * weights.stride, carry.data() + ((t + 1) % 2 * GROUP + r) * H,
+          if (behind)
+            Cell::handed_on(H, sums.data() + r * weights.stride, carry.data() + ((t + 1) % 2 * GROUP + r) * H,
+                            behind + row * H, behind + (rows + row) * H);
+          Cell::backward(H, gates + row * 4 * H, t ? h + before : nullptr, t && c ? c + before : nullptr,
+                         c ? c + row * H : nullptr, dh + row * H, sums.data() + r * weights.stride, carry.data() + ((t + 1) % 2 * GROUP + r) * H,
                          carry.data() + (t % 2 * GROUP + r) * H, d);
           if (t) {
             const isize next = sequences.row(group, r, t - 1);

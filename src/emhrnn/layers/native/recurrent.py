@@ -7,8 +7,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from emhrnn.layers.cells import Cell
 from emhrnn.layers.learned import LearnedRows
-from emhrnn.layers.native.library import Cell, Kernels
+from emhrnn.layers.native.library import Kernels, RecurrentGradients
 from emhrnn.layers.packing import Packing
 
 
@@ -34,15 +35,16 @@ def recurrent(
 
 def recurrent_projected(
     kernels: Kernels,
+    cell: Cell,
     packing: Packing,
-    projection: Float[Tensor, "m four_H"],
+    projection: Float[Tensor, "m gates"],
     rows: Int64[Tensor, " n"] | None,
-    state_weight: Float[Tensor, "four_H H"],
+    state_weight: Float[Tensor, "gates H"],
 ) -> Float[Tensor, "n H"]:
-    """An LSTM from projections of its input; position i reads row rows[i], or row i."""
+    """The same from projections of its input; position i reads row rows[i], or row i."""
     tensors = [tensor.contiguous() for tensor in (projection, state_weight)]
     keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
-    h: Tensor = _Projected.apply(kernels, packing, keep, rows, *tensors)  # type: ignore[no-untyped-call]
+    h: Tensor = _Projected.apply(kernels, cell, packing, keep, rows, *tensors)  # type: ignore[no-untyped-call]
     return h
 
 
@@ -62,7 +64,7 @@ class _Recurrent(torch.autograd.Function):
         bias: Tensor,
     ) -> Tensor:
         h, gates, c = kernels.recurrent_forward(
-            cell, packing, x, None, None, input_weight, state_weight, bias, keep=keep
+            cell.name, packing, x, None, None, input_weight, state_weight, bias, keep=keep
         )
         if keep:
             ctx.kernels, ctx.cell, ctx.packing = kernels, cell, packing
@@ -74,19 +76,11 @@ class _Recurrent(torch.autograd.Function):
     def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
         x, input_weight, state_weight, gates, c, h, learned_rows = ctx.saved_tensors
         d = ctx.kernels.recurrent_backward(
-            ctx.cell, ctx.packing, x, input_weight, state_weight, gates, c, h, dh.contiguous(),
+            ctx.cell.name, ctx.packing, x, input_weight, state_weight, gates, c, h, dh.contiguous(),
             projection_rows=learned_rows, need_x=ctx.needs_input_grad[6], need_weights=any(ctx.needs_input_grad[7:]),
         )  # fmt: skip
-        d_input, d_state, d_bias, d_projection = d.input_weight, d.state_weight, d.bias, d.projection
-        if ctx.cell == "gru":  # the input feeds the blocks r u n, the state r u and U_n h
-            inputs = 3 * h.shape[1]
-            states = 2 * h.shape[1]
-            if d_input is not None and d_state is not None and d_bias is not None:
-                d_input, d_bias = d_input[:inputs], d_bias[:inputs]
-                d_state = torch.cat([d_state[:states], d_state[inputs:]])
-            d_projection = None if d_projection is None else d_projection[:, :inputs]
-        d_learned = None if d_projection is None else d_projection @ input_weight
-        return None, None, None, None, None, d_learned, d.x, d_input, d_state, d_bias
+        d_learned = None if d.projection is None else ctx.cell.of_input(d.projection) @ input_weight
+        return None, None, None, None, None, d_learned, d.x, *_of_weights(ctx.cell, d)
 
 
 class _Projected(torch.autograd.Function):
@@ -94,6 +88,7 @@ class _Projected(torch.autograd.Function):
     def forward(
         ctx: Any,
         kernels: Kernels,
+        cell: Cell,
         packing: Packing,
         keep: bool,
         rows: Tensor | None,
@@ -101,10 +96,10 @@ class _Projected(torch.autograd.Function):
         state_weight: Tensor,
     ) -> Tensor:
         h, gates, c = kernels.recurrent_forward(
-            "lstm", packing, None, projection, rows, None, state_weight, None, keep=keep
+            cell.name, packing, None, projection, rows, None, state_weight, None, keep=keep
         )
         if keep:
-            ctx.kernels, ctx.packing, ctx.shape = kernels, packing, projection.shape
+            ctx.kernels, ctx.cell, ctx.packing, ctx.shape = kernels, cell, packing, projection.shape
             ctx.save_for_backward(rows, state_weight, gates, c, h)
         return h
 
@@ -112,12 +107,20 @@ class _Projected(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
         rows, state_weight, gates, c, h = ctx.saved_tensors
-        everything = torch.arange(len(h)) if ctx.needs_input_grad[4] else None
+        everything = torch.arange(len(h)) if ctx.needs_input_grad[5] else None
         d = ctx.kernels.recurrent_backward(
-            "lstm", ctx.packing, None, None, state_weight, gates, c, h, dh.contiguous(),
-            projection_rows=everything, need_x=False, need_weights=ctx.needs_input_grad[5],
+            ctx.cell.name, ctx.packing, None, None, state_weight, gates, c, h, dh.contiguous(),
+            projection_rows=everything, need_x=False, need_weights=ctx.needs_input_grad[6],
         )  # fmt: skip
-        d_projection = d.projection
+        d_projection = None if d.projection is None else ctx.cell.of_input(d.projection)
         if d_projection is not None and rows is not None:
             d_projection = d_projection.new_zeros(ctx.shape).index_add_(0, rows, d_projection)
-        return None, None, None, None, d_projection, d.state_weight
+        return None, None, None, None, None, d_projection, _of_weights(ctx.cell, d)[1]
+
+
+def _of_weights(cell: Cell, d: RecurrentGradients) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Of the layer's weights, from those of four blocks of gates."""
+    if d.input_weight is None or d.state_weight is None or d.bias is None:
+        return None, None, None
+    of_input, of_state = (cell.of_input(d.input_weight.t()).t(), cell.of_state(d.state_weight.t()).t())
+    return of_input, cell.from_gates(of_state), cell.of_input(d.bias[None])[0]
