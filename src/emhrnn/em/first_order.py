@@ -10,7 +10,7 @@ the *join*, and from there on only the state differs.
                                                           a new state, exact: the join
 
 The attention of Z' over phrases is computed exactly up to the join; the tail enters with its weights and values under
-Z, moved by their slopes in the state. With w the weights before they are divided by their sum, all over the sum under Z,
+Z, moved by their slopes in it. With w the weights before they are divided by their sum, all over the sum under Z,
 
     < g, s(Z') > ~ (sum over path of w < g, p > + sum over tail of beta < g, p > + slope . (state' - state))
                    / (sum over path of w + sum over tail of beta),             p = h2, or [h2; q] of a model with skip

@@ -108,7 +108,8 @@ void forest_forward(int64_t kind, int64_t levels, const int64_t* level_sizes, in
 
 // Of every node, sums over its path from the root: of w = exp(attention score - shift), and of w < direction, h >, where
 // shift and direction are those of the node's tree; in double precision, which no sum of weights leaves. And of each
-// node with ends >= 0: < slope_h, h > + < slope_c, c > with that row of the slopes, slope_c of an LSTM only. No state outlives the next level.
+// node with ends >= 0: < slope_h, h > + < slope_c, c > with that row of the slopes; slope_c is null for a GRU. No state
+// outlives the next level.
 // With D > 0 a node is [h; x] of its input x: directions are H + D long, and `beside` is x's part of the scores (m, A).
 void forest_path_sums(int64_t kind, int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
                       const int64_t* parents, const float* projection, const float* state_weight, int64_t D,

@@ -143,8 +143,8 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
             Cell::handed_on(H, sums.data() + r * weights.stride, carry.data() + ((t + 1) % 2 * GROUP + r) * H,
                             behind + row * H, behind + (rows + row) * H);
           Cell::backward(H, gates + row * 4 * H, t ? h + before : nullptr, t && c ? c + before : nullptr,
-                         c ? c + row * H : nullptr, dh + row * H, sums.data() + r * weights.stride, carry.data() + ((t + 1) % 2 * GROUP + r) * H,
-                         carry.data() + (t % 2 * GROUP + r) * H, d);
+                         c ? c + row * H : nullptr, dh + row * H, sums.data() + r * weights.stride,
+                         carry.data() + ((t + 1) % 2 * GROUP + r) * H, carry.data() + (t % 2 * GROUP + r) * H, d);
           if (t) {
             const isize next = sequences.row(group, r, t - 1);
             prefetch(4 * H, gates + next * 4 * H);
