@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.explain.effects import encode_with_effects, log_odds, with_context
+from emhrnn.explain.effects import encode_with_effects, log_odds, log_odds_slopes, with_context
 from emhrnn.explain.removal import without
 from emhrnn.explain.thorough import thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
@@ -102,6 +102,16 @@ def test_log_odds_are_those_of_the_probability(multi_label: bool) -> None:
     p = (torch.sigmoid(logits / 2) if multi_label else torch.softmax(logits / 2, 1)).gather(1, chosen[:, None])[:, 0]
     odds = log_odds(logits, chosen, multi_label=multi_label, temperature=2.0)
     torch.testing.assert_close(odds, torch.log(p / (1 - p)))
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_slopes_of_log_odds_are_those_of_autograd(multi_label: bool, classes: int) -> None:
+    logits = torch.randn(5, classes, generator=generator_of(0), dtype=torch.float64, requires_grad=True)
+    chosen = torch.arange(5) % classes
+    odds = log_odds(logits, chosen, multi_label=multi_label, temperature=2.0)
+    slopes = log_odds_slopes(logits.detach(), chosen, multi_label=multi_label, temperature=2.0)
+    torch.testing.assert_close(slopes, torch.autograd.grad(odds.sum(), logits)[0])
 
 
 def test_the_second_look_is_at_the_document_without_its_strongest_words() -> None:

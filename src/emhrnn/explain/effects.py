@@ -21,6 +21,7 @@ that is left to `with_context`: words and phrases also count what their word sta
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import attend
+from emhrnn.layers.attention_slopes import attention_pass
 from emhrnn.layers.packing import pack
 from emhrnn.layers.row_dots import row_dots
 from emhrnn.layers.state_slopes import Pass, layer_pass
@@ -63,6 +65,16 @@ def log_odds(
     return own.squeeze(1) - scaled.scatter(1, chosen.unsqueeze(1), -torch.inf).logsumexp(1)
 
 
+def log_odds_slopes(
+    logits: Float[Tensor, "n classes"], chosen: Int64[Tensor, " n"], *, multi_label: bool, temperature: float = 1.0
+) -> Float[Tensor, "n classes"]:
+    """Of `log_odds`."""
+    slopes = torch.zeros_like(logits)
+    if not multi_label and logits.shape[1] > 1:
+        slopes -= (logits / temperature).scatter(1, chosen.unsqueeze(1), -torch.inf).softmax(1)
+    return slopes.scatter_(1, chosen.unsqueeze(1), 1.0).div_(temperature)
+
+
 @torch.no_grad()
 def encode_with_effects(
     model: EMHRNN,
@@ -78,51 +90,45 @@ def encode_with_effects(
     """As `model.encode`, and the effects, on the log-odds of the chosen classes or else of the predicted ones."""
     words_of, phrases_of = _offsets(batch, z)
     documents = torch.from_numpy(batch.document_offsets)
-    # forward, as in EMHRNN.encode; attention is differentiated by autograd, recurrent layers keep what slopes need
+    # forward, as in EMHRNN.encode; each layer keeps what its slopes need
     q, alpha = attend(states.h1, states.scores, words_of)  # (phrases, word_features)
     phrases = layer_pass(model.phrase_layer, q, pack(phrases_of.numpy()))
-    h2 = phrases.h.requires_grad_()
-    with torch.enable_grad():
-        p = model.phrase_features(h2, q.requires_grad_())
-        s, beta = model.phrase_attention(p, phrases_of)  # (sentences, phrase_features)
-    forward = layer_pass(model.sentence_forward, s.detach(), pack(batch.document_offsets))
-    backward = layer_pass(model.sentence_backward, s.detach(), pack(batch.document_offsets, reverse=True))
-    h3 = torch.cat([forward.h, backward.h], dim=1).requires_grad_()  # (sentences, 2 sentence_size)
-    with torch.enable_grad():
-        v, gamma = model.sentence_attention(h3, documents)
+    in_sentences = attention_pass(model.phrase_attention, model.phrase_features(phrases.h, q), phrases_of)
+    s, beta = in_sentences.pooled, in_sentences.weights  # (sentences, phrase_features)
+    forward = layer_pass(model.sentence_forward, s, pack(batch.document_offsets))
+    backward = layer_pass(model.sentence_backward, s, pack(batch.document_offsets, reverse=True))
+    h3 = torch.cat([forward.h, backward.h], dim=1)  # (sentences, 2 sentence_size)
+    in_document = attention_pass(model.sentence_attention, h3, documents)
+    v, gamma = in_document.pooled, in_document.weights
     logits = model.output(v)
     chosen = logits.argmax(dim=1) if chosen is None else chosen
 
-    def f(v: Float[Tensor, "n features"], of_class: Int64[Tensor, " n"]) -> Float[Tensor, " n"]:
-        return log_odds(model.output(v), of_class, multi_label=multi_label, temperature=temperature)
-
     # backward, level by level
-    with torch.enable_grad():
-        f_v = f(v, chosen)
-        (g_h3,) = torch.autograd.grad(f_v.sum(), h3)
-    half = forward.h.shape[1]
-    g_s, *ahead = forward.slopes(g_h3[:, :half])
-    g_s_back, *behind = backward.slopes(g_h3[:, half:])
+    g_v = log_odds_slopes(logits, chosen, multi_label=multi_label, temperature=temperature) @ model.output.weight
+    g_ahead, g_behind = in_document.slopes(g_v).chunk(2, dim=1)
+    g_s, *ahead = forward.slopes(g_ahead)
+    g_s_back, *behind = backward.slopes(g_behind)
     g_s += g_s_back
-    g_h2, g_skipped = torch.autograd.grad(s, (h2, q), g_s, materialize_grads=True)
-    g_q, *onward = phrases.slopes(g_h2)
-    g_q += g_skipped
+    g_p, size = in_sentences.slopes(g_s), phrases.h.shape[1]
+    g_q, *onward = phrases.slopes(g_p[:, :size])
+    if model.skip:
+        g_q += g_p[:, size:]
 
     document, sentence, phrase = (_segments(offsets) for offsets in (documents, phrases_of, words_of))
-    of_sentences = f_v.detach()[document] - f(_without(h3.detach(), gamma, v, document), chosen[document])
+    f = partial(log_odds, multi_label=multi_label, temperature=temperature)
+    left = model.output(_without(h3, gamma, v, document))
+    of_sentences = f(logits, chosen)[document] - f(left, chosen[document])
     of_sentences += _handed_on(forward, ahead) + _handed_on(backward, behind)
-    of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(p.detach(), s.detach(), g_s, sentence)
+    of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(in_sentences.h, s, g_s, sentence)
     of_phrases += _handed_on(phrases, onward)
     alone = (phrases_of.diff() == 1)[sentence]  # then the sentence goes with it
     of_phrases = torch.where(alone, of_sentences[sentence], of_phrases)
-    of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q.detach(), g_q, phrase))
+    of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q, g_q, phrase))
     if context:
         by_words, by_phrases = _heard(model, states, words_of, g_q, context)
         of_words += by_words
         of_phrases += torch.where(alone, 0, by_phrases)
-    output = Output(
-        logits, v.detach(), z=z, alpha=alpha, beta=beta.detach(), gamma=gamma.detach(), pi=torch.sigmoid(states.a)
-    )
+    output = Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
     return output, BatchEffects(chosen, of_words, of_phrases, of_sentences)
 
 
@@ -194,8 +200,7 @@ def _difference(
     h: Float[Tensor, "n H"], pooled: Float[Tensor, "m H"], g: Float[Tensor, "m H"], segment: Int64[Tensor, " n"]
 ) -> Float[Tensor, " n"]:
     """g . (h - pooled) of each row's segment."""
-    of_pool = row_dots(pooled, torch.arange(len(pooled)), g, torch.arange(len(g)))
-    return row_dots(h, torch.arange(len(h)), g, segment) - of_pool[segment]
+    return row_dots(h, torch.arange(len(h)), g, segment) - (pooled * g).sum(1)[segment]
 
 
 def _handed_on(
