@@ -152,6 +152,7 @@ def test_explanations(run: Path, tmp_path: Path) -> None:
         assert (told["text"], told["start"], told["end"]) == (node.text, node.start, node.end)
         assert told["weight"] == pytest.approx(node.weight, abs=1e-5)
         assert told["share"] == pytest.approx(node.share, abs=1e-5)
+        assert told["effect"] == pytest.approx(node.effect, abs=1e-5)
     assert rows[2]["decided"] is None
     scored(run, data, out=tmp_path / "plain.jsonl")
     plain = read(tmp_path / "plain.jsonl")
@@ -160,8 +161,10 @@ def test_explanations(run: Path, tmp_path: Path) -> None:
     scored(run, data, out=tmp_path / "p.csv", explain=True)
     with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
-    assert list(table[0])[-6:] == ["sentence", "sentence_weight", "phrase", "phrase_weight", "word", "word_weight"]
+    levels = ("sentence", "phrase", "word")
+    assert list(table[0])[-9:] == [f"{level}{what}" for level in levels for what in ("", "_weight", "_effect")]
     assert table[0]["word"] == word.text
+    assert float(table[0]["word_effect"]) == pytest.approx(word.effect, abs=1e-5)
     assert table[2]["word"] == ""
 
 

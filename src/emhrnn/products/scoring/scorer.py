@@ -63,7 +63,8 @@ class Scorer:
 
     @property
     def columns(self) -> list[str]:
-        decided = ["decided"] if self.task.suffix == ".jsonl" else [f"{x}{y}" for x in LEVELS for y in ("", "_weight")]
+        flat = [f"{level}{what}" for level in LEVELS for what in ("", "_weight", "_effect")]
+        decided = ["decided"] if self.task.suffix == ".jsonl" else flat
         return ["id", "label", *self._shares, *(decided if self.task.explain else [])]
 
     def __call__(self, payload: bytes) -> Part:
@@ -123,7 +124,7 @@ def _nested(path: DecisivePath) -> Row:
         "decided": {
             level: {
                 "text": node.text, "start": node.start, "end": node.end,
-                "weight": round(node.weight, 6), "share": round(node.share, 6),
+                "weight": round(node.weight, 6), "share": round(node.share, 6), "effect": _effect(node),
             }
             for level, node in _nodes(path)
         }
@@ -133,8 +134,13 @@ def _nested(path: DecisivePath) -> Row:
 def _flat(path: DecisivePath) -> Row:
     row: Row = {}
     for level, node in _nodes(path):
-        row |= {level: node.text, f"{level}_weight": round(node.weight, 6)}
+        row |= {level: node.text, f"{level}_weight": round(node.weight, 6), f"{level}_effect": _effect(node)}
     return row
+
+
+def _effect(node: Sentence | Phrase | Word) -> float | None:
+    """None for a model whose effects are not known."""
+    return None if node.effect is None else round(node.effect, 6)
 
 
 def _in_digits(shares: Float32[np.ndarray, "rows classes"]) -> list[list[float]]:
