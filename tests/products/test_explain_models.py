@@ -8,6 +8,7 @@ import pytest
 from emhrnn.errors import DataError
 from emhrnn.models.table import MODELS
 from emhrnn.products.model import load
+from emhrnn.training.data import reads_ids
 from tests.products.commands import TINY, Cli, rows
 
 WEIGHING = sorted(name for name, row in MODELS.items() if {"words", "sentences"} <= set(row.shows))
@@ -28,7 +29,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_models_that_weigh_words_explain(cli: Cli, data: Path, tmp_path: Path, name: str) -> None:
     run = tmp_path / "run"
     cli.ok("train", data, "--out", run, "--model", name, "--quiet", *TINY, "--set", "model.id_size=3")
-    told = cli.ok("explain", run, "The soup was good. We hated it!", "--user", "u1", "--product", "new", "--json").json
+    names = ("--user", "u1", "--product", "new") if reads_ids(load(run).run.config) else ()
+    told = cli.ok("explain", run, "The soup was good. We hated it!", *names, "--json").json
     shares = [
         word["share"]
         for sentence in told["sentences"]  # type: ignore[attr-defined]
@@ -46,6 +48,12 @@ def test_models_that_weigh_words_explain(cli: Cli, data: Path, tmp_path: Path, n
 def test_a_model_without_weights_says_so(cli: Cli, data: Path, tmp_path: Path) -> None:
     cli.ok("train", data, "--out", tmp_path / "run", "--model", "lstm", "--quiet", *TINY)
     assert "no weights of words and sentences" in cli.error("explain", tmp_path / "run", "The soup was good.")
+
+
+def test_names_are_for_models_that_read_them(cli: Cli, run: Path) -> None:
+    for name in ("--user", "--product"):
+        error = cli.error("explain", run, "The soup was good.", name, "ann")
+        assert "does not read who wrote a text or about what; leave out --user and --product" in error
 
 
 def test_a_name_for_each_text(run: Path) -> None:

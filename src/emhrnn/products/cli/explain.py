@@ -63,8 +63,14 @@ def explain(
     from emhrnn.explain.html import html_page
     from emhrnn.explain.terminal import print_counterfactual, print_explanation
     from emhrnn.products.model import load
+    from emhrnn.training.data import reads_ids
 
     model = load(run)
+    if (user, product) != (None, None) and not reads_ids(model.run.config):
+        raise ConfigError(
+            f"the model {model.run.config.model.name!r} does not read who wrote a text or about what; leave out "
+            "--user and --product, or give a run that was trained with ids"
+        )
     explanation = model.explain(content, users=[user], products=[product], thorough=thorough)
     other = model.counterfactual(content) if counterfactual else None
     if html is not None:
