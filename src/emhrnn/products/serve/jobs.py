@@ -94,7 +94,7 @@ class Job:
 
     def _gather(self) -> bool:
         """The lexicon; False when cancelled on the way."""
-        if not self.served.explains:
+        if not self.served.has_phrases:
             return True
         run, step = self.served.model.run, -(-len(self.rows) // GATHERED)
         texts = [row.text for row in self.rows[::step]]  # from all over the file

@@ -73,7 +73,7 @@ async def _reading(
 
 async def _view(served: Served, text: str, threshold: float | None, dropped: frozenset[int]) -> View:
     if not served.explains:
-        raise RefusedError(422, f"{served.name} is a {served.model.run.config.model.name} and has no phrases to show")
+        raise RefusedError(422, f"{served.name} is a {served.model.run.config.model.name} and has no weights to show")
     run = served.model.run
     try:
         return await served.engine.run(lambda: view(run, text, threshold, dropped))

@@ -9,6 +9,7 @@ from emhrnn.errors import EmhrnnError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.table import MODELS
 from emhrnn.products.model import Model
 from emhrnn.products.serve.engine import Engine
 from emhrnn.products.serve.limits import Limits, RefusedError
@@ -26,14 +27,26 @@ class Served:
 
     @property
     def explains(self) -> bool:
-        """Whether there are phrases to show."""
-        return isinstance(self.model.run.model, EMHRNN)
+        """Whether there are weights to show."""
+        return "words" in self._shows
+
+    @property
+    def has_phrases(self) -> bool:
+        return "phrases" in self._shows
+
+    @property
+    def _shows(self) -> tuple[str, ...]:
+        name = self.model.run.config.model.name
+        return MODELS[name].shows if name in MODELS else ()
 
     async def explain(self, texts: list[str], threshold: float | None = None) -> list[Explanation]:
+        name = self.model.run.config.model.name
         if not self.explains:
             raise RefusedError(
-                422, f"{self.model.run.config.model.name} has no phrases to explain with; serve an em-hrnn run"
+                422, f"{name} has no weights of words and sentences to explain with; serve an em-hrnn run"
             )
+        if threshold is not None and not isinstance(self.model.run.model, EMHRNN):
+            raise RefusedError(422, f"{name} has no threshold for the ends of phrases; leave it out")
         try:
             if threshold is None:
                 return await self.engine.explain(texts)

@@ -1,0 +1,44 @@
+"""Models other than em-hrnn: those that weigh words are explained, the others say that they cannot."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from emhrnn.products.serve.server import application
+from emhrnn.products.training import train
+from emhrnn.training.config import make_config
+from tests.products.commands import TINY, write_reviews
+
+TEXT = "The soup was good. We hated it!"
+
+
+@pytest.fixture(scope="module", params=["hn-att", "mhs-rnn-att", "lstm"])
+def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    folder = tmp_path_factory.mktemp("served-model")
+    settings = [setting for setting in TINY if setting != "--set"]
+    config = make_config(assignments=[*settings, f"model.name={request.param}"])
+    train(write_reviews(folder / "reviews.csv", 12), folder / "run", config=config, progress=False)
+    with TestClient(application([folder / "run"], data=Path(folder)), base_url="http://127.0.0.1") as opened:
+        yield opened
+
+
+def test_what_it_can(client: TestClient) -> None:
+    (fact,) = client.get("/v1/model").json()
+    answer, page = client.post("/v1/explain", json={"text": TEXT}), client.post("/", data={"text": TEXT})
+    if not fact["explains"]:
+        assert fact["model"] == "lstm"
+        assert answer.status_code == page.status_code == 422
+        assert "has no weights of words and sentences to explain with" in answer.json()["error"]
+        assert "has no weights to show" in page.text
+        return
+    (explanation,) = answer.json()["explanations"]
+    assert sum(sentence["weight"] for sentence in explanation["sentences"]) == pytest.approx(1)
+    assert page.status_code == 200
+    assert "Decided most by sentence" in page.text
+    refused = client.post("/v1/explain", json={"text": TEXT, "threshold": 0.5})
+    assert refused.status_code == 422
+    assert "has no threshold for the ends of phrases; leave it out" in refused.json()["error"]
+    dropped = client.post("/", data={"text": TEXT, "dropped": "0"})
+    assert "without 1 phrase" in dropped.text
