@@ -13,7 +13,6 @@ chance (1 / number of siblings): weights of softmaxes over 4 and over 20 items c
 built when somebody asks for it.
 """
 
-from collections.abc import Iterator
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -158,11 +157,11 @@ class Explanation:
         """All words in reading order."""
         effects = None if self.effects is None else self.effects.words
         boundaries = [None] * len(self.known) if self.pi is None else self.pi.tolist()
-        nodes = self._nodes(
+        columns = self._columns(
             self.starts, self.ends, self.phrase_offsets, self.alpha, self.word_shares, effects,
             self.known.tolist(), boundaries,
         )  # fmt: skip
-        return tuple([Word(*node) for node in nodes])
+        return tuple(map(Word, *columns))
 
     @cached_property
     def phrases(self) -> tuple[Phrase, ...]:
@@ -170,8 +169,8 @@ class Explanation:
         effects = None if self.effects is None else self.effects.phrases
         starts, ends = self.starts[self.phrase_offsets[:-1]], self.ends[self.phrase_offsets[1:] - 1]
         words = [self.words[first:last] for first, last in pairwise(self.phrase_offsets.tolist())]
-        nodes = self._nodes(starts, ends, self.sentence_offsets, self.beta, self.phrase_shares, effects, words)
-        return tuple([Phrase(*node) for node in nodes])
+        columns = self._columns(starts, ends, self.sentence_offsets, self.beta, self.phrase_shares, effects, words)
+        return tuple(map(Phrase, *columns))
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -179,10 +178,10 @@ class Explanation:
         first = self.phrase_offsets[self.sentence_offsets]  # words of the sentences
         starts, ends = self.starts[first[:-1]], self.ends[first[1:] - 1]
         phrases = [self.phrases[first:last] for first, last in pairwise(self.sentence_offsets.tolist())]
-        nodes = self._nodes(starts, ends, np.array([0, len(self.gamma)]), self.gamma, self.gamma, effects, phrases)
-        return tuple([Sentence(*node) for node in nodes])
+        columns = self._columns(starts, ends, np.array([0, len(self.gamma)]), self.gamma, self.gamma, effects, phrases)
+        return tuple(map(Sentence, *columns))
 
-    def _nodes(
+    def _columns(
         self,
         starts: Int64[np.ndarray, " n"],
         ends: Int64[np.ndarray, " n"],
@@ -191,15 +190,14 @@ class Explanation:
         shares: Float64[np.ndarray, " n"],
         effects: Float64[np.ndarray, " n"] | None,
         *more: list[Any],
-    ) -> Iterator[tuple[Any, ...]]:
-        """The fields of each node of a level: those that all nodes have, and more."""
+    ) -> list[list[Any]]:
+        """The fields of the nodes of a level, each as a list: those that all nodes have, and more."""
         counts = np.diff(siblings)
         index = np.arange(len(weights)) - np.repeat(siblings[:-1], counts)
         lifts = weights * np.repeat(counts, counts)
         columns = [column.tolist() for column in (starts, ends, index, weights, shares, lifts)]
-        columns.append([None] * len(weights) if effects is None else effects.tolist())
-        for start, end, *fields in zip(*columns, *more, strict=True):
-            yield (self.text[start:end], start, end, *fields)
+        texts = [self.text[start:end] for start, end in zip(*columns[:2], strict=True)]
+        return [texts, *columns, [None] * len(weights) if effects is None else effects.tolist(), *more]
 
     # ---- the questions people ask --------------------------------------------------------------------------------
 
