@@ -98,7 +98,7 @@ def test_siblings_are_neighbours():
 def test_chunks_cover_the_blocks_in_order():
     batch = make_batch([[9, 9], [5], [7, 7, 7]])
     blocks = local_blocks(batch, 5, 3, generator=np.random.default_rng(0))
-    parts = list(chunks(batch, blocks, bytes_per_state=100, budget=10_000))
+    parts = list(chunks(batch, blocks, budget=10_000, sentence_bytes=100, phrase_bytes=100))
     assert len(parts) > 2
     positions = [
         np.where(part.blocks.positions >= 0, part.blocks.positions + part.word_range.start, -1) for part in parts

@@ -55,7 +55,8 @@ def first_order_likelihood(
         return states.h1.new_zeros(0, 1 << blocks.length)
     expansion = _expand(model, batch, states, z)
     parts = []
-    for chunk in chunks(batch, blocks, bytes_per_state=bytes_per_state(model), budget=budget, per_document=False):
+    half = bytes_per_state(model) // 2  # no path goes on behind its join
+    for chunk in chunks(batch, blocks, budget=budget, sentence_bytes=0, phrase_bytes=half):
         words = chunk.word_range
         plan = make_sentence_plan(chunk.batch, z[words], chunk.blocks)
         q = phrase_vectors(states.h1[words], states.scores[words], plan)  # (segments, word_features)

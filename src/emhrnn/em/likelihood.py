@@ -24,6 +24,7 @@ from emhrnn.errors import DataError
 from emhrnn.layers.forest import attend_paths, forest_h
 from emhrnn.layers.linear import linear
 from emhrnn.layers.pairs import pair_attention
+from emhrnn.layers.path_attention import attend_path_pairs
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
@@ -43,7 +44,8 @@ def configuration_likelihood(
     """log p(y | z_B, zhat_-B, w): z holds the boundaries outside each block. -inf where a block has no such
     configuration."""
     labels = batch_labels(batch)
-    cut = list(chunks(batch, blocks, bytes_per_state=bytes_per_state(model), budget=budget))
+    sentence, phrase = bytes_per_state(model), bytes_per_phrase(model)
+    cut = list(chunks(batch, blocks, budget=budget, sentence_bytes=sentence, phrase_bytes=phrase))
     if not cut:
         return states.h1.new_zeros(0, 1 << blocks.length)
     evaluate: Callable[..., Tensor] = _chunk_likelihood
@@ -85,8 +87,9 @@ def sentence_vectors(
     q = phrase_vectors(h1, scores, plan)
     h2 = _forest(model.phrase_layer, q, plan.phrases)  # (nodes, phrase_size)
     path = torch.from_numpy(plan.path_offsets), torch.from_numpy(plan.path_nodes)
-    p = model.phrase_features(h2, q[torch.from_numpy(plan.phrases.inputs)]) if model.skip else h2
-    return attend_paths(p, model.phrase_attention.scores(p), *path)
+    if model.skip:
+        return attend_path_pairs(model.phrase_attention, h2, q, torch.from_numpy(plan.phrases.inputs), *path)
+    return attend_paths(h2, model.phrase_attention.scores(h2), *path)
 
 
 def phrase_vectors(
@@ -135,6 +138,11 @@ def _spread(log_p: Float[Tensor, " variants"], plan: DocumentPlan) -> Float[Tens
     """From distinct documents to configurations."""
     variant = torch.from_numpy(plan.configurations)
     return torch.where(variant >= 0, log_p[variant.clamp(min=0)], -torch.inf)
+
+
+def bytes_per_phrase(model: EMHRNN) -> int:
+    """A node of the phrase layer: h and c, its row of scores twice, and its indices."""
+    return 4 * 2 * (model.phrase_layer.hidden_size + len(model.phrase_attention.context)) + 64
 
 
 def bytes_per_state(model: EMHRNN) -> int:

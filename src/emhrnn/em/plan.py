@@ -19,7 +19,7 @@ from emhrnn.em.document_plan import DocumentPlan, plan_documents
 from emhrnn.em.native_plan import native_plan
 from emhrnn.em.sentence_plan import SentencePlan, find_parts, flip_keys, plan_sentences
 
-PHRASES_PER_SENTENCE, PHRASES_TO_JOIN = 8, 4  # guesses for the byte budget
+WORDS_PER_PHRASE = 4  # a guess for the byte budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +55,14 @@ class Chunk:
     word_range: slice  # of all words
 
 
-def chunks(
-    batch: Batch, blocks: Blocks, *, bytes_per_state: int, budget: int, per_document: bool = True
-) -> Iterator[Chunk]:
+def chunks(batch: Batch, blocks: Blocks, *, budget: int, sentence_bytes: int, phrase_bytes: int) -> Iterator[Chunk]:
     """Runs of blocks whose states need about `budget` bytes, and at least one block each: a configuration has the
-    sentences of its document, and each sentence has phrases once for every choice within it. Without `per_document`
-    there are no states of sentences, and only a few of phrases."""
-    if per_document:
-        sentences = np.diff(batch.document_offsets)[blocks.documents]
-        parts = find_parts(batch, blocks)
-        variants = np.bincount(parts.block, 1 << parts.width, minlength=len(blocks)).astype(np.int64)
-        states = (sentences << blocks.free) + variants * PHRASES_PER_SENTENCE
-    else:
-        states = PHRASES_TO_JOIN << blocks.free
-    cost = states * bytes_per_state
+    sentences of its document, and each sentence has phrases once for every choice within it."""
+    sentences = np.diff(batch.document_offsets)[blocks.documents]
+    parts = find_parts(batch, blocks)
+    of_part = (2 + batch.sentence_lengths[parts.sentence] // WORDS_PER_PHRASE) << parts.width
+    phrases = np.bincount(parts.block, of_part, minlength=len(blocks)).astype(np.int64)
+    cost = (sentences << blocks.free) * sentence_bytes + phrases * phrase_bytes
     run = (np.cumsum(cost) - cost) // budget
     starts = np.flatnonzero(np.diff(run, prepend=-1))
     for begin, end in pairwise([*starts.tolist(), len(blocks)]):
