@@ -40,6 +40,8 @@ from emhrnn.models.output import Output
 from emhrnn.models.segmentation import PAPER_RATE
 from emhrnn.models.word_table import WordTable
 
+REPEATED = 2  # how often a word of a batch comes, at least, for a table of the batch's words to pay
+
 
 @dataclass(frozen=True, eq=False)
 class WordStates:
@@ -103,7 +105,7 @@ class EMHRNN(nn.Module):
     def words(self, batch: Batch, generator: torch.Generator | None = None) -> WordStates:
         """h1, attention scores and indicator logits of every word. A generator turns dropout on."""
         words = torch.from_numpy(batch.words)
-        table = self._word_table if generator is None else None
+        table = self._table_for(batch) if generator is None else None
         rows = None if table is None else table.rows_of(words)
         if table is not None and rows is not None:
             h1 = self._h1_from_table(table, rows, batch)
@@ -111,6 +113,16 @@ class EMHRNN(nn.Module):
             h1 = self._h1(words, batch, generator)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
         return WordStates(h1, self.word_attention.scores(h1), self.indicator(h1).squeeze(1))
+
+    def _table_for(self, batch: Batch) -> WordTable | None:
+        """The table that was made beforehand; else, where nothing is learned and words come again and again, one of
+        the batch's own words."""
+        if self._word_table is not None or torch.is_grad_enabled():
+            return self._word_table
+        distinct = np.unique(batch.words)
+        if len(distinct) * REPEATED > batch.n_words:
+            return None
+        return WordTable.of(self.embedding, self.word_directions(), distinct)
 
     def _h1(
         self, words: Int64[Tensor, " words"], batch: Batch, generator: torch.Generator | None
