@@ -60,26 +60,26 @@ def test_without_boundaries_it_is_a_hierarchical_attention_network():
     s = []
     for sentence in words:
         q = em_hrnn.pool(model.word_attention, em_hrnn.word_states(model, sentence))
-        s.append(em_hrnn.lstm(model.phrase_layer, [q])[0])
+        s.append(em_hrnn.recurrence(model.phrase_layer, [q])[0])
     expected = _document(model, s)
     logits = model.encode(batch, model.words(batch), whole_sentences(batch)).logits[0]
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
 
 
 @torch.no_grad()
-def test_with_every_boundary_it_is_two_stacked_lstms():
+def test_with_every_boundary_it_is_two_stacked_layers():
     """z = 1: a phrase is a word; word attention has nothing to choose from."""
     model, batch = small_model(), make_batch([[3, 5, 1]])
     s = []
     for sentence in em_hrnn.nested(batch, batch.words, 0):
-        h2 = em_hrnn.lstm(model.phrase_layer, em_hrnn.word_states(model, sentence))
+        h2 = em_hrnn.recurrence(model.phrase_layer, em_hrnn.word_states(model, sentence))
         s.append(em_hrnn.pool(model.phrase_attention, h2))
     logits = model.encode(batch, model.words(batch), single_words(batch)).logits[0]
     torch.testing.assert_close(logits, _document(model, s), rtol=0, atol=1e-10)
 
 
 def _document(model, s):
-    forward = em_hrnn.lstm(model.sentence_forward, s)
-    backward = em_hrnn.lstm(model.sentence_backward, s[::-1])[::-1]
+    forward = em_hrnn.recurrence(model.sentence_forward, s)
+    backward = em_hrnn.recurrence(model.sentence_backward, s[::-1])[::-1]
     h3 = [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
     return model.output(em_hrnn.pool(model.sentence_attention, h3))

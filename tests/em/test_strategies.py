@@ -19,6 +19,7 @@ from emhrnn.em.steps import m_step_pi
 from emhrnn.em.strategies import STRATEGIES, EMSettings
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 from tests.oracles import em_hrnn
+from tests.oracles.recurrent import step, zero_state
 
 SETTINGS = EMSettings(blocks=4, block_length=3, samples=6)
 
@@ -96,8 +97,8 @@ def upper_slopes(model, batch, z, d):
         for words, z_sentence in zip(em_hrnn.nested(batch, batch.words, d), em_hrnn.nested(batch, z, d), strict=True):
             s.append(em_hrnn.sentence_vector(model, phrase_inputs(model, words, z_sentence)))
     s = [vector.requires_grad_() for vector in s]
-    forward = em_hrnn.lstm(model.sentence_forward, s)
-    backward = em_hrnn.lstm(model.sentence_backward, s[::-1])[::-1]
+    forward = em_hrnn.recurrence(model.sentence_forward, s)
+    backward = em_hrnn.recurrence(model.sentence_backward, s[::-1])[::-1]
     h3 = [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
     logits = model.output(em_hrnn.pool(model.sentence_attention, h3))
     log_p = torch.log_softmax(logits, 0)[batch.labels[d]]
@@ -117,7 +118,7 @@ def gain_by_definition(model, g, words, z, changed):
     def total(states, q):
         """Of attention before it is normalised: sum of weight times < g, p >, and sum of weights."""
         attention = model.phrase_attention
-        p = [em_hrnn.phrase_features(model, h, x) for (h, _), x in zip(states, q, strict=True)]
+        p = [em_hrnn.phrase_features(model, h, x) for (h, *_), x in zip(states, q, strict=True)]
         weights = [(torch.tanh(attention.weight @ row + attention.bias) @ attention.context).exp() for row in p]
         return sum(w * (g @ row) for w, row in zip(weights, p, strict=True)), sum(weights)
 
@@ -138,15 +139,11 @@ def phrase_inputs(model, words, z):
 
 
 def run(model, q, state=None):
-    """(h, c) behind each phrase."""
-    layer, H = model.phrase_layer, model.phrase_layer.hidden_size
-    h, c = state or (layer.bias.new_zeros(H), layer.bias.new_zeros(H))
-    states = []
+    """The state behind each phrase."""
+    state, states = state or zero_state(model.phrase_layer), []
     for x in q:
-        i, f, g, o = (layer.input_weight @ x + layer.state_weight @ h + layer.bias).split(H)
-        c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
-        h = torch.sigmoid(o) * torch.tanh(c)
-        states.append((h, c))
+        state = step(model.phrase_layer, x, *state)
+        states.append(state)
     return states
 
 

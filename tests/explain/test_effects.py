@@ -18,7 +18,8 @@ from tests.oracles.em_hrnn import nested
 def make_model(seed: int, **sizes: object) -> EMHRNN:
     return EMHRNN(
         table=make_table(seed), classes=CLASSES, generator=generator_of(seed), word_size=4, phrase_size=3,
-        sentence_size=3, attention_size=4, skip=seed % 2 == 1, **sizes,
+        sentence_size=3, attention_size=4, cell="gru" if seed // 2 % 2 else "lstm",
+        skip=seed % 2 == 1, **sizes,
     )  # fmt: skip
 
 

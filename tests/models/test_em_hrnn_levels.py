@@ -28,8 +28,9 @@ from tests.oracles import em_hrnn_levels as oracle
 
 def small(seed: int = 0, levels: int = 3) -> EMHRNNLevels:
     sizes = Sizes(
-        classes=CLASSES, levels=levels, word_size=4, phrase_size=3, sentence_size=5, attention_size=6, rate=0.6
-    )
+        classes=CLASSES, levels=levels, word_size=4, phrase_size=3, sentence_size=5, attention_size=6, rate=0.6,
+        cell="gru" if seed // 2 % 2 else "lstm",
+    )  # fmt: skip
     model = build_em_hrnn(sizes, make_table(seed), ["word"] * VOCABULARY, seed)
     assert isinstance(model, EMHRNNLevels)
     return model

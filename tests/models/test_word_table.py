@@ -1,5 +1,7 @@
 """Words from a table, of the whole vocabulary or of some words, give what the model gives without one."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 import torch
@@ -9,12 +11,13 @@ from emhrnn.models.word_table import WordTable
 from tests.models.examples import VOCABULARY, generator_of, make_batch, make_table
 
 
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("tuned", [False, True])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_a_table_changes_nothing(tuned: bool, bidirectional: bool) -> None:
+def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool) -> None:
     model = EMHRNN(
         table=make_table(), classes=3, generator=generator_of(1), tune_embedding=tuned, word_size=4,
-        bidirectional_words=bidirectional,
+        bidirectional_words=bidirectional, cell=cell,
     )  # fmt: skip
     batch = make_batch([[5, 1], [7]], seed=3)
     expected = model.words(batch)

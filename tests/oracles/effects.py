@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from emhrnn.models.em_hrnn import EMHRNN
-from tests.oracles.em_hrnn import cell, phrase_features, phrases, pool, word_states
+from tests.oracles.em_hrnn import phrase_features, phrases, pool, word_states
+from tests.oracles.recurrent import step, zero_state
 
 
 @dataclass
@@ -22,30 +23,16 @@ class Change:
     sentence: int | None = None
 
 
-def lstm(layer, inputs: list[Tensor], skipped: int | None, eps: Tensor) -> list[Tensor]:
-    """What row `skipped` hands on goes over to what it was handed, as eps goes to 1."""
-    h = c = inputs[0].new_zeros(layer.state_weight.shape[1])
-    states = []
-    for t, x in enumerate(inputs):
-        before = h, c
-        h, c = cell(layer, x, h, c)
-        states.append(h)
-        if t == skipped:
-            h, c = h + eps * (before[0] - h), c + eps * (before[1] - c)
-    return states
-
-
-def skipping(layer, inputs: list[Tensor], first: int, last: int, eps: Tensor) -> list[Tensor]:
-    """What row `last` hands on goes over to what row `first` was handed, as eps goes to 1."""
-    h = c = inputs[0].new_zeros(layer.state_weight.shape[1])
-    states = []
+def skipping(layer, inputs: list[Tensor], first: int | None, last: int | None, eps: Tensor) -> list[Tensor]:
+    """h; what row `last` hands on goes over to what row `first` was handed, as eps goes to 1."""
+    state, states = zero_state(layer), []
     for t, x in enumerate(inputs):
         if t == first:
-            before = h, c
-        h, c = cell(layer, x, h, c)
-        states.append(h)
+            before = state
+        state = step(layer, x, *state)
+        states.append(state[0])
         if t == last:
-            h, c = h + eps * (before[0] - h), c + eps * (before[1] - c)
+            state = tuple(after + eps * (was - after) for after, was in zip(state, before, strict=True))
     return states
 
 
@@ -80,7 +67,7 @@ class Document:
         if change.q is not None and change.q[0] == i:
             q[change.q[1]] = q[change.q[1]] + change.eps * change.q[2]
         skipped = change.phrase[1] if change.phrase is not None and change.phrase[0] == i else None
-        h2 = lstm(self.model.phrase_layer, q, skipped, change.eps)
+        h2 = skipping(self.model.phrase_layer, q, skipped, skipped, change.eps)
         return [phrase_features(self.model, *pair) for pair in zip(h2, q, strict=True)]
 
     def moved_phrases(self, change: Change) -> list[Tensor]:
@@ -99,8 +86,9 @@ class Document:
         if change.s is not None:
             s[change.s[0]] = s[change.s[0]] + change.eps * change.s[1]
         i, n = change.sentence, len(s)
-        forward = lstm(self.model.sentence_forward, s, i, change.eps)
-        backward = lstm(self.model.sentence_backward, s[::-1], None if i is None else n - 1 - i, change.eps)[::-1]
+        forward = skipping(self.model.sentence_forward, s, i, i, change.eps)
+        j = None if i is None else n - 1 - i
+        backward = skipping(self.model.sentence_backward, s[::-1], j, j, change.eps)[::-1]
         return [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
 
     def f(self, v: Tensor) -> Tensor:

@@ -7,18 +7,15 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
+from tests.oracles.recurrent import step, zero_state
 
 
-def lstm(layer, inputs: list[Tensor]) -> list[Tensor]:
-    """Equation 1, step by step."""
-    H = layer.state_weight.shape[1]
-    h, c = inputs[0].new_zeros(H), inputs[0].new_zeros(H)
-    states = []
+def recurrence(layer, inputs: list[Tensor]) -> list[Tensor]:
+    """h of every step."""
+    state, states = zero_state(layer), []
     for x in inputs:
-        i, f, g, o = (layer.input_weight @ x + layer.state_weight @ h + layer.bias).split(H)
-        c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
-        h = torch.sigmoid(o) * torch.tanh(c)
-        states.append(h)
+        state = step(layer, x, *state)
+        states.append(state[0])
     return states
 
 
@@ -33,10 +30,10 @@ def word_states(model: EMHRNN, words: list[int]) -> list[Tensor]:
     """h1 of one sentence."""
     x = list(model.embedding.vectors()[words])
     if isinstance(model.word_layer, Bidirectional):
-        forward = lstm(model.word_layer.forward_layer, x)
-        backward = lstm(model.word_layer.backward_layer, x[::-1])[::-1]
+        forward = recurrence(model.word_layer.forward_layer, x)
+        backward = recurrence(model.word_layer.backward_layer, x[::-1])[::-1]
         return [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
-    return lstm(model.word_layer, x)
+    return recurrence(model.word_layer, x)
 
 
 def phrases(states: list[Tensor], z: list[bool]) -> list[list[Tensor]]:
@@ -56,7 +53,7 @@ def phrase_features(model: EMHRNN, h: Tensor, q: Tensor) -> Tensor:
 
 def sentence_vector(model: EMHRNN, q: list[Tensor]) -> Tensor:
     """s from the vectors of its phrases."""
-    p = [phrase_features(model, *pair) for pair in zip(lstm(model.phrase_layer, q), q, strict=True)]
+    p = [phrase_features(model, *pair) for pair in zip(recurrence(model.phrase_layer, q), q, strict=True)]
     return pool(model.phrase_attention, p)
 
 
@@ -65,8 +62,8 @@ def document_logits(model: EMHRNN, sentences: list[list[int]], z: list[list[bool
     for words, z_sentence in zip(sentences, z, strict=True):
         h1 = word_states(model, words)
         s.append(sentence_vector(model, [pool(model.word_attention, phrase) for phrase in phrases(h1, z_sentence)]))
-    forward = lstm(model.sentence_forward, s)
-    backward = lstm(model.sentence_backward, s[::-1])[::-1]
+    forward = recurrence(model.sentence_forward, s)
+    backward = recurrence(model.sentence_backward, s[::-1])[::-1]
     v = pool(model.sentence_attention, [torch.cat(pair) for pair in zip(forward, backward, strict=True)])
     return model.output.weight @ v + model.output.bias
 
@@ -87,24 +84,18 @@ def log_p(model: EMHRNN, batch: Batch, z, document: int) -> Tensor:
 # ------------------------------------------------------------------ SPEC 1.3: two other ways to write steps 3 to 6
 
 
-def cell(layer, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    i, f, g, o = (layer.input_weight @ x + layer.state_weight @ h + layer.bias).split(len(h))
-    c = torch.sigmoid(i) * torch.tanh(g) + torch.sigmoid(f) * c
-    return torch.sigmoid(o) * torch.tanh(c), c
-
-
 def token_synchronous(model: EMHRNN, h1: Tensor, scores: Tensor, z: list[bool]) -> Tensor:
     """s of one sentence, form (b): one step per word, z as numbers that switch the recurrences."""
-    h = c = h1.new_zeros(model.phrase_layer.hidden_size)
+    state = zero_state(model.phrase_layer)
     A = h1.new_zeros(model.phrase_attention.weight.shape[1])
     S, N, B, z_before = torch.zeros_like(h1[0]), h1.new_zeros(()), h1.new_zeros(()), 1
     e = torch.exp((scores - scores.max()).clamp(min=-30))
     for t in range(len(h1)):
         z_t = int(z[t] or t == len(h1) - 1)
         S, N = (1 - z_before) * S + e[t] * h1[t], (1 - z_before) * N + e[t]
-        h_new, c_new = cell(model.phrase_layer, S / N, h, c)
-        h, c = z_t * h_new + (1 - z_t) * h, z_t * c_new + (1 - z_t) * c
-        p = phrase_features(model, h, S / N)
+        new = step(model.phrase_layer, S / N, *state)
+        state = tuple(z_t * after + (1 - z_t) * before for after, before in zip(new, state, strict=True))
+        p = phrase_features(model, state[0], S / N)
         g = torch.exp(model.phrase_attention.scores(p[None])[0])
         A, B = A + z_t * g * p, B + z_t * g
         z_before = z_t

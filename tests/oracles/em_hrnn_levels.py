@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from tests.oracles.em_hrnn import lstm, phrases, pool, word_states
+from tests.oracles.em_hrnn import phrases, pool, recurrence, word_states
 
 
 def document_logits(levels, sentences: list[list[int]], z: list[list[list[bool]]]) -> Tensor:
@@ -13,10 +13,10 @@ def document_logits(levels, sentences: list[list[int]], z: list[list[list[bool]]
     for i, words in enumerate(sentences):
         states, q = word_states(levels[0], words), []
         for k, level in enumerate(levels):
-            states = lstm(level.word_layer, q) if k else states
+            states = recurrence(level.word_layer, q) if k else states
             q = [pool(level.word_attention, phrase) for phrase in phrases(states, z[k][i])]
-        s.append(pool(top.phrase_attention, lstm(top.phrase_layer, q)))
-    forward = lstm(top.sentence_forward, s)
-    backward = lstm(top.sentence_backward, s[::-1])[::-1]
+        s.append(pool(top.phrase_attention, recurrence(top.phrase_layer, q)))
+    forward = recurrence(top.sentence_forward, s)
+    backward = recurrence(top.sentence_backward, s[::-1])[::-1]
     v = pool(top.sentence_attention, [torch.cat(pair) for pair in zip(forward, backward, strict=True)])
     return top.output.weight @ v + top.output.bias

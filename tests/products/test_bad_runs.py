@@ -67,6 +67,7 @@ def test_a_run_from_before_a_setting_existed(cli: Cli, made: Path, tmp_path: Pat
     shown = cli.ok("explain", out, "good food", "--json").out
     config = json.loads((out / "config.json").read_text())["config"]
     assert config["model"].pop("skip") is False
+    assert config["model"].pop("cell") == "lstm"
     change(out / "config.json", config=config)
     assert cli.ok("explain", out, "good food", "--json").out == shown
 

@@ -3,6 +3,8 @@
 r, u = sigmoid(W x + U h_prev + b)      n = tanh(W x + b + r * (U h_prev))      h = h_prev + u * (n - h_prev)
 """
 
+from typing import no_type_check
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -43,6 +45,7 @@ class GRU(nn.Module):
         """From input projections that exist already; position i reads row index[i], or row i without an index."""
         return scan.run_projected(self.cell, projection, packing, index, self.state_weight)
 
+    @no_type_check  # torch.export follows it into whatever wraps it
     def step(self, projection: Float[Tensor, "n three_H"], before: States) -> States:
         """One step from any state, as the equations are written; differentiable."""
         (h,) = before

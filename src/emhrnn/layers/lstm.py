@@ -1,5 +1,7 @@
 """The LSTM of equation 1 over ragged sequences: flat rows in, flat rows out. Gates stand in the order i f g o."""
 
+from typing import no_type_check
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -42,6 +44,7 @@ class LSTM(nn.Module):
         """From input projections that exist already; position i reads row index[i], or row i without an index."""
         return scan.run_projected(self.cell, projection, packing, index, self.state_weight)
 
+    @no_type_check  # torch.export follows it into whatever wraps it
     def step(self, projection: Float[Tensor, "n four_H"], before: States) -> States:
         """One step from any state, as the equations are written; differentiable."""
         h, c = before

@@ -6,6 +6,8 @@ from emhrnn.layers.gru import GRU
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.native.library import CellName
 
+__all__ = ["CellName", "Recurrent", "recurrent_layer"]
+
 Recurrent = LSTM | GRU
 
 

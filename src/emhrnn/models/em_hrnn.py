@@ -2,7 +2,7 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
 
     x   x   x   x   x   x   x   x      word vectors
     |   |   |   |   |   |   |   |
-    h1--h1--h1--h1  h1--h1--h1--h1     word LSTM, restarted at each sentence
+    h1--h1--h1--h1  h1--h1--h1--h1     word layer, an LSTM, restarted at each sentence
     |   |   |   |   |   |   |   |
     0   1   0   1   1   0   0   1      z ~ Bernoulli(pi), pi = sigmoid(W_pi h1 + b_pi); 1 = the phrase ends here
     \___/   \___/   |   \_______/      word attention alpha in each phrase
@@ -15,7 +15,8 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
 
     u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
 
-`skip` goes beyond the paper: a phrase's own vector reaches its sentence beside its state, past one recurrent layer.
+Two settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
+recurrent layer. `cell`: GRUs in the place of all LSTMs.
 
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
@@ -32,8 +33,8 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import CellName, Recurrent, recurrent_layer
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
@@ -72,6 +73,7 @@ class EMHRNN(nn.Module):
         sentence_size: int = 50,
         attention_size: int = 50,
         bidirectional_words: bool = False,
+        cell: CellName = "lstm",
         skip: bool = False,
         dropout: float = 0.0,
         rate: float = PAPER_RATE,
@@ -82,16 +84,18 @@ class EMHRNN(nn.Module):
         self.dropout, self.skip, self.rule = dropout, skip, rule
         self.embedding = WordEmbedding(table, tuned=tune_embedding)
         size = self.embedding.size
-        directions = [LSTM(size, word_size, generator=generator) for _ in range(1 + bidirectional_words)]
-        self.word_layer: LSTM | Bidirectional = Bidirectional(*directions) if bidirectional_words else directions[0]
+        directions = [recurrent_layer(cell, size, word_size, generator) for _ in range(1 + bidirectional_words)]
+        self.word_layer: Recurrent | Bidirectional = (
+            Bidirectional(*directions) if bidirectional_words else directions[0]
+        )
         h1_size = word_size * (2 if bidirectional_words else 1)
         self.indicator = dense(h1_size, 1, generator)
         self.word_attention = AttentionPool(h1_size, attention_size, generator=generator)
-        self.phrase_layer = LSTM(h1_size, phrase_size, generator=generator)
+        self.phrase_layer = recurrent_layer(cell, h1_size, phrase_size, generator)
         p_size = phrase_size + (h1_size if skip else 0)
         self.phrase_attention = AttentionPool(p_size, attention_size, generator=generator)
-        self.sentence_forward = LSTM(p_size, sentence_size, generator=generator)
-        self.sentence_backward = LSTM(p_size, sentence_size, generator=generator)
+        self.sentence_forward = recurrent_layer(cell, p_size, sentence_size, generator)
+        self.sentence_backward = recurrent_layer(cell, p_size, sentence_size, generator)
         self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
         self.output = dense(2 * sentence_size, classes, generator)
         # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
@@ -150,9 +154,9 @@ class EMHRNN(nn.Module):
         ]
         return torch.cat(states, dim=1) if len(states) > 1 else states[0]
 
-    def word_directions(self) -> list[LSTM]:
-        layers = [*self.word_layer.children()] if isinstance(self.word_layer, Bidirectional) else [self.word_layer]
-        return [layer for layer in layers if isinstance(layer, LSTM)]
+    def word_directions(self) -> list[Recurrent]:
+        layer = self.word_layer
+        return [layer.forward_layer, layer.backward_layer] if isinstance(layer, Bidirectional) else [layer]
 
     def precompute_words(self, words: Int64[np.ndarray, " some"] | None = None) -> None:
         """For inference: the word layer's input projection of the whole vocabulary, or of some words, so that a word

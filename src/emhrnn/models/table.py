@@ -32,6 +32,7 @@ class Sizes:
     sentence_size: int = 50
     attention_size: int = 50
     bidirectional_words: bool = False
+    cell: Literal["lstm", "gru"] = "lstm"  # em-hrnn
     skip: bool = False  # em-hrnn
     tune_embedding: bool = False
     dropout: float = 0.0
@@ -112,6 +113,7 @@ def build_em_hrnn(
         "phrase_size": sizes.phrase_size,
         "sentence_size": sizes.sentence_size,
         "attention_size": sizes.attention_size,
+        "cell": sizes.cell,
     }
     first = EMHRNN(
         **common,

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.embedding import WordEmbedding
 
 
@@ -16,13 +16,13 @@ from emhrnn.models.embedding import WordEmbedding
 class WordTable:
     """One table per direction of the layer; of the whole vocabulary, or of some of its words."""
 
-    projections: tuple[Float[Tensor, "some four_H"], ...]
+    projections: tuple[Float[Tensor, "some gates"], ...]
     rows: Int64[Tensor, " vocabulary"] | None  # row of each word in the tables, -1 where it has none; None: its id
 
     @classmethod
     @torch.no_grad()
     def of(
-        cls, embedding: WordEmbedding, directions: Sequence[LSTM], words: Int64[np.ndarray, " some"] | None
+        cls, embedding: WordEmbedding, directions: Sequence[Recurrent], words: Int64[np.ndarray, " some"] | None
     ) -> "WordTable":
         if words is None:
             vectors, rows = embedding.vectors(), None

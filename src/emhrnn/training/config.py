@@ -50,7 +50,8 @@ class ModelConfig(Section):
     sentence_size: int = Field(50, ge=1)
     attention_size: int = Field(50, ge=1)
     bidirectional_words: bool = True
-    skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its LSTM state")
+    cell: Literal["lstm", "gru"] = Field("lstm", description="em-hrnn: of its recurrent layers (the paper: lstm)")
+    skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
     dropout: float = Field(0.3, ge=0, lt=1)
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
@@ -142,7 +143,7 @@ class Config(Section):
 # The letter of the paper (SPEC 1.8). The learning rate is to be picked on validation.
 PAPER: dict[str, dict[str, Any]] = {
     "data": {"vocabulary": "vectors"},
-    "model": {"tune_embedding": False, "bidirectional_words": False, "skip": False, "dropout": 0.0},
+    "model": {"tune_embedding": False, "bidirectional_words": False, "cell": "lstm", "skip": False, "dropout": 0.0},
     "em": {
         "estep": "local",
         "focus": False,

@@ -38,7 +38,10 @@ from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
 
 FORMAT = 1
-LATER = {"skip": False}  # settings of a model that runs from before they existed do not name: what those runs are
+LATER = {
+    "cell": "lstm",
+    "skip": False,
+}  # settings of a model that runs from before they existed do not name: what those runs are
 CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
     "config.json",
     "model.safetensors",

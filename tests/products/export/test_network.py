@@ -18,10 +18,11 @@ from emhrnn.training.run import Run, new_run
 from tests.models.examples import VOCABULARY, generator_of, make_batch, make_table, seeds, shapes
 
 
-def random_run(*, bidirectional: bool, multi_label: bool = False, temperature: float = 1.7) -> Run:
+def random_run(*, bidirectional: bool, cell: str = "lstm", multi_label: bool = False, temperature: float = 1.7) -> Run:
     settings = [
         f"model.{name}_size={size}" for name, size in (("word", 4), ("phrase", 6), ("sentence", 3), ("attention", 5))
     ]
+    settings.append(f"model.cell={cell}")
     config = make_config(assignments=[*settings, f"model.bidirectional_words={str(bidirectional).lower()}"])
     words = Vocabulary([UNK, *(f"w{n}" for n in range(1, VOCABULARY))])
     run = new_run(config, words, ("a", "b", "c"), make_table(), multi_label=multi_label, text=TextSettings())
@@ -34,15 +35,16 @@ def random_run(*, bidirectional: bool, multi_label: bool = False, temperature: f
     return replace(run, temperature=temperature)
 
 
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize(("bidirectional", "multi_label"), [(True, False), (False, True)])
-def test_equals_the_model(bidirectional: bool, multi_label: bool) -> None:
-    run = random_run(bidirectional=bidirectional, multi_label=multi_label)
+def test_equals_the_model(bidirectional: bool, multi_label: bool, cell: str) -> None:
+    run = random_run(bidirectional=bidirectional, cell=cell, multi_label=multi_label)
     assert isinstance(run.model, EMHRNN)
     content = network(run, run.model).SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
     @given(shapes, seeds)
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=60, deadline=None)
     def compare(lengths: list[list[int]], seed: int) -> None:
         batch = make_batch(lengths, seed)
         with torch.inference_mode():

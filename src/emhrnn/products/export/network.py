@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from emhrnn.layers.attention import AttentionPool
 from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.products.export.graph import Graph
 from emhrnn.products.export.ragged import Segments
@@ -37,7 +38,7 @@ def network(run: Run, model: EMHRNN) -> Any:
     g = Graph()
     sentences, documents = Segments(g, "sentence_lengths"), Segments(g, "document_lengths")
     x = g.op("Gather", g.weight("embedding", _array(model.embedding.vectors())), "words")  # (words, size)
-    h1 = _lstm(g, "word_layer", x, sentences, *model.word_directions())  # (words, word_features)
+    h1 = _recurrent(g, "word_layer", x, sentences, *model.word_directions())  # (words, word_features)
 
     a = _linear(g, "indicator", h1, model.indicator)  # (words, 1)
     a = g.op("Squeeze", a, np.array([1]))
@@ -49,10 +50,10 @@ def network(run: Run, model: EMHRNN) -> Any:
     phrase_lengths = _lengths_from_ends(g, phrase_ends)
     phrases, phrases_in_sentences = Segments(g, phrase_lengths), Segments(g, phrases_per_sentence)
     q, alpha = _pool(g, "word_attention", h1, phrases, model.word_attention)  # (phrases, word_features)
-    h2 = _lstm(g, "phrase_layer", q, phrases_in_sentences, model.phrase_layer)
+    h2 = _recurrent(g, "phrase_layer", q, phrases_in_sentences, model.phrase_layer)
     p = g.op("Concat", h2, q, axis=1) if model.skip else h2
     s, beta = _pool(g, "phrase_attention", p, phrases_in_sentences, model.phrase_attention)
-    h3 = _lstm(g, "sentence_layer", s, documents, model.sentence_forward, model.sentence_backward)
+    h3 = _recurrent(g, "sentence_layer", s, documents, model.sentence_forward, model.sentence_backward)
     v, gamma = _pool(g, "sentence_attention", h3, documents, model.sentence_attention)
     logits = g.op("Div", _linear(g, "output", v, model.output), float(run.temperature))
     shares = g.op("Sigmoid", logits) if run.multi_label else g.op("Softmax", logits, axis=1)
@@ -72,32 +73,41 @@ def _lengths_from_ends(g: Graph, ends: str) -> str:
     return lengths
 
 
-def _lstm(g: Graph, name: str, x: str, segments: Segments, *directions: LSTM) -> str:
+def _recurrent(g: Graph, name: str, x: str, segments: Segments, *directions: Recurrent) -> str:
     """States of one layer or of two, forward and backward, over each segment: (rows, directions * hidden)."""
     hidden = directions[0].hidden_size
-    input_weight = np.stack([_gates(layer.input_weight) for layer in directions])
-    state_weight = np.stack([_gates(layer.state_weight) for layer in directions])
-    bias = np.stack([np.concatenate([_gates(layer.bias), np.zeros(4 * hidden, np.float32)]) for layer in directions])
-    padded, _, _ = g.op(
-        "LSTM",
+    lstm = isinstance(directions[0], LSTM)
+    gates = _lstm_gates if lstm else _gru_gates
+    input_weight = np.stack([gates(_array(layer.input_weight)) for layer in directions])
+    state_weight = np.stack([gates(_array(layer.state_weight)) for layer in directions])
+    bias = np.stack([gates(_array(layer.bias)) for layer in directions])
+    padded, *_ = g.op(
+        "LSTM" if lstm else "GRU",
         segments.padded(x),
         g.weight(f"{name}.input_weight", input_weight),
         g.weight(f"{name}.state_weight", state_weight),
-        g.weight(f"{name}.bias", bias),
+        g.weight(f"{name}.bias", np.concatenate([bias, np.zeros_like(bias)], axis=1)),  # of input and state
         g.op("Cast", segments.lengths, to=6),  # int32
-        outputs=3,
+        outputs=3 if lstm else 2,
         hidden_size=hidden,
         direction="bidirectional" if len(directions) == 2 else "forward",
+        **({} if lstm else {"linear_before_reset": 1}),  # r * (U h), not U (r * h)
     )  # (time, directions, segments, hidden)
     joined = g.op("Transpose", padded, perm=[0, 2, 1, 3])
     joined = g.op("Reshape", joined, np.array([0, 0, len(directions) * hidden]))
     return segments.flat(joined)
 
 
-def _gates(tensor: Tensor) -> np.ndarray:
+def _lstm_gates(weight: np.ndarray) -> np.ndarray:
     """From our order i f g o to ONNX's i o f c."""
-    i, f, g, o = np.split(_array(tensor), 4)
+    i, f, g, o = np.split(weight, 4)
     return np.concatenate([i, o, f, g])
+
+
+def _gru_gates(weight: np.ndarray) -> np.ndarray:
+    """From our order r u n to ONNX's z r h; its z is 1 - u."""
+    r, u, n = np.split(weight, 3)
+    return np.concatenate([-u, r, n])
 
 
 def _pool(g: Graph, name: str, h: str, segments: Segments, layer: AttentionPool) -> tuple[str, str]:

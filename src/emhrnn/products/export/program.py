@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch._higher_order_ops.while_loop import while_loop
 
 from emhrnn.layers.attention import AttentionPool
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.run import Run
 
@@ -70,31 +70,29 @@ def _pool(h: Tensor, segment: Tensor, count: Size, layer: AttentionPool) -> tupl
     return h.new_zeros(count, h.shape[1]).index_add(0, segment, h * weights[:, None]), weights
 
 
-def _states(x: Tensor, lengths: Tensor, directions: list[LSTM]) -> Tensor:
-    """An LSTM over each segment, or a forward and a backward one: (rows, directions * hidden)."""
-    return torch.cat([_lstm(x, lengths, layer, backward=k == 1) for k, layer in enumerate(directions)], dim=1)
+def _states(x: Tensor, lengths: Tensor, directions: list[Recurrent]) -> Tensor:
+    """A recurrent layer over each segment, or a forward and a backward one: (rows, directions * hidden)."""
+    return torch.cat([_scan(x, lengths, layer, backward=k == 1) for k, layer in enumerate(directions)], dim=1)
 
 
 @no_type_check  # torch follows the loop's functions into whatever wraps them, type checkers too
-def _lstm(x: Tensor, lengths: Tensor, layer: LSTM, *, backward: bool) -> Tensor:
+def _scan(x: Tensor, lengths: Tensor, layer: Recurrent, *, backward: bool) -> Tensor:
     rows = x.shape[0]
-    gates = nn.functional.linear(x, layer.input_weight, layer.bias)  # (rows, 4 hidden)
-    gates = torch.cat([gates, gates.new_zeros(1, gates.shape[1])])  # a last row, where segments that have ended rest
-    starts, state_weight = lengths.cumsum(0) - lengths, layer.state_weight.t()
+    projection = nn.functional.linear(x, layer.input_weight, layer.bias)  # (rows, gates)
+    projection = nn.functional.pad(projection, (0, 0, 0, 1))  # a last row, where segments that have ended rest
+    starts = lengths.cumsum(0) - lengths
     longest = lengths.max()
 
-    def goes_on(t, h, c, states):
+    def goes_on(t, states, *state):
         return t < longest
 
-    def step(t, h, c, states):
+    def step(t, states, *state):
         place = lengths - 1 - t if backward else t
         row = torch.where(t < lengths, starts + place, rows)
-        i, f, g, o = (gates[row] + h @ state_weight).chunk(4, dim=1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        h = torch.sigmoid(o) * torch.tanh(c)
-        return t + 1, h, c, states.index_copy(0, row, h)
+        state = layer.step(projection[row], state)
+        return t + 1, states.index_copy(0, row, state[0]), *state
 
-    zeros = x.new_zeros(lengths.shape[0], layer.hidden_size)
-    first = (torch.zeros((), dtype=torch.int64), zeros, zeros.clone(), x.new_zeros(rows + 1, layer.hidden_size))
-    states: Tensor = while_loop(goes_on, step, first)[3]
+    zeros = [x.new_zeros(lengths.shape[0], layer.hidden_size) for _ in range(layer.cell.states)]
+    first = (torch.zeros((), dtype=torch.int64), x.new_zeros(rows + 1, layer.hidden_size), *zeros)
+    states: Tensor = while_loop(goes_on, step, first)[1]
     return states[:-1]
