@@ -31,11 +31,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_train_save_load(name: str, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "more"), [*((name, ()) for name in NAMES), ("em-hrnn", ("model.cell=gru",))])
+def test_train_save_load(name: str, more: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     if name == "fasttext":
         pytest.importorskip("fasttext")
-    config = make_config(assignments=[f"model.name={name}", *SETTINGS])
+    config = make_config(assignments=[f"model.name={name}", *SETTINGS, *more])
     trained = train(Named(path=data), tmp_path / "run", config=config, progress=False)
     again = train(Named(path=data), tmp_path / "again", config=config, progress=False)
     for tensor, name in zip(trained.run.model.state_dict().values(), again.run.model.state_dict(), strict=True):
