@@ -31,7 +31,7 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import attend
 from emhrnn.layers.attention_slopes import attention_pass
-from emhrnn.layers.packing import pack
+from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.row_dots import row_dots
 from emhrnn.layers.state_slopes import Pass, layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
@@ -210,17 +210,26 @@ def _handed_on(
 ) -> Float[Tensor, " m"]:
     """What changes in the rows behind each row when they go on from the state before it; or behind each segment of
     rows, when they go on from the state before the segment. At the start of a sequence that state is zero."""
-    n = len(slopes[0])
-    offsets = torch.arange(n + 1) if offsets is None else offsets
-    if done.packing.reverse:
-        last, before, starts = offsets[:-1], offsets[1:], done.packing.offsets[1:]
-    else:
-        last, before, starts = offsets[1:] - 1, offsets[:-1] - 1, done.packing.offsets[:-1] - 1
-    goes_on = torch.ones(n + 2, dtype=slopes[0].dtype)
-    goes_on[starts + 1] = 0
-    goes_on = goes_on[before + 1]
-    before = before.clamp(0, n - 1)
-    total = torch.zeros(len(last), dtype=slopes[0].dtype)
-    for slope, states in zip(slopes, done.states, strict=True):
-        total += row_dots(slope, last, states, last) - goes_on * row_dots(slope, last, states, before)
+    total = slopes[0].new_zeros(len(slopes[0]) if offsets is None else len(offsets) - 1)
+    for slope, state in zip(slopes, done.states, strict=True):
+        before = _before(done.packing, state)
+        if offsets is not None:
+            ends = offsets[:-1], offsets[1:] - 1
+            last, first = ends if done.packing.reverse else ends[::-1]
+            slope, state, before = slope[last], state[last], before[first]
+        total += torch.linalg.vecdot(slope, state - before)
     return total
+
+
+def _before(packing: Packing, state: Float[Tensor, "n H"]) -> Float[Tensor, "n H"]:
+    """The state that each row went on from; zero at the start of a sequence."""
+    before = torch.zeros_like(state)
+    begins, ends = packing.offsets[:-1], packing.offsets[1:]
+    some = begins < ends
+    if packing.reverse:
+        before[:-1] = state[1:]
+        before[ends[some] - 1] = 0
+    else:
+        before[1:] = state[:-1]
+        before[begins[some]] = 0
+    return before
