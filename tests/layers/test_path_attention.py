@@ -7,13 +7,14 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.layers import AttentionPool
-from emhrnn.layers.native import native_kernels
+from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.path_attention import attend_path_pairs
 from tests.layers.shapes import generator_of, hidden_sizes, seeds
+from tests.layers.test_path_sums import NEEDS_COMPILER
 from tests.oracles.em_hrnn import pool
 
 
-@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("native", [False, pytest.param(True, marks=NEEDS_COMPILER)])
 @settings(max_examples=20, deadline=None)
 @given(hidden=hidden_sizes, seed=seeds)
 def test_equals_the_oracle_with_and_without_gradients(native, hidden, seed) -> None:
@@ -27,6 +28,7 @@ def test_equals_the_oracle_with_and_without_gradients(native, hidden, seed) -> N
     paths = [index[a:b].tolist() for a, b in pairwise(offsets)]
     expected = torch.stack([pool(attention, [torch.cat([h[i], x[inputs[i]]]) for i in path]) for path in paths])
     with native_kernels(native):
+        assert (kernels() is not None) == native
         differentiable = attend_path_pairs(attention, h, x, inputs, offsets, index)
         with torch.no_grad():
             plain = attend_path_pairs(attention, h, x, inputs, offsets, index)

@@ -43,9 +43,7 @@ class Expansion:
     s: Float[Tensor, "sentences phrase_features"]
     log_mass: Float[Tensor, " sentences"]  # log B
     g: Float[Tensor, "sentences phrase_features"]
-    entering: Float[
-        Tensor, "phrases state"
-    ]  # the state that each phrase of Z continues: h2, and c2 of an LSTM beside it
+    entering: Float[Tensor, "phrases state"]  # that each phrase of Z continues: h2, and c2 of an LSTM beside it
     slope: Float[Tensor, "phrases state"]  # d log p / d entering
 
 

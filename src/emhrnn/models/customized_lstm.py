@@ -1,6 +1,6 @@
 """An LSTM whose matrices depend on the document: basis customisation of the encoder (Kim et al., TACL 2019).
 
-[W(m) U(m)] = [W U] + sum_k beta_k(m) B_k        W of the input, U of the state; gates i f g o as in layers/cell.py
+[W(m) U(m)] = [W U] + sum_k beta_k(m) B_k        W of the input, U of the state; gates i f g o as in layers/cells.py
 
 No document gets matrices of its own: each step multiplies by all bases at once and mixes the results with beta.
 """
