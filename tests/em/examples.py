@@ -14,7 +14,7 @@ def small_model(
     seed: int = 0, *, bidirectional_words: bool = False, scale: float = 3.0, votes: float = 4.0, classes: int = CLASSES
 ) -> EMHRNN:
     """Tiny layers of different sizes with large weights: label and boundaries must matter. Seeds go through
-    all kinds: with skip if the seed is odd, of GRUs if half of it is."""
+    all kinds: with skip if the seed is odd, of GRUs if half of it is, with ngrams if a quarter of it is."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(VOCABULARY, 5, generator=generator)
     model = EMHRNN(
@@ -28,8 +28,11 @@ def small_model(
         bidirectional_words=bidirectional_words,
         cell="gru" if seed // 2 % 2 else "lstm",
         skip=seed % 2 == 1,
+        ngrams=7 if seed // 4 % 2 else 0,
     )
     with torch.no_grad():
+        if model.ngrams is not None:
+            model.ngrams.table.normal_(generator=generator)
         for parameter in model.parameters():
             parameter.mul_(scale)
         model.output.weight.mul_(votes)

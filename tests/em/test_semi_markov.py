@@ -30,7 +30,8 @@ class Surrogate:
         forward = em_hrnn.recurrence(model.sentence_forward, self.s)
         backward = em_hrnn.recurrence(model.sentence_backward, self.s[::-1])[::-1]
         h3 = [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
-        logits = model.output(em_hrnn.pool(model.sentence_attention, h3))
+        said = em_hrnn.said(model, em_hrnn.nested(batch, batch.words, document))
+        logits = model.output(em_hrnn.pool(model.sentence_attention, h3)) + said
         self.log_p = torch.log_softmax(logits, 0)[batch.labels[document]]
 
     def phrase(self, words, state):

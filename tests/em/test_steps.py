@@ -13,7 +13,7 @@ from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 def gradient(model, loss):
     model.zero_grad()
     loss.backward()
-    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+    return torch.cat([p.grad.to_dense().flatten() for p in model.parameters() if p.grad is not None])
 
 
 @given(shapes(3, 3, 3), seeds)

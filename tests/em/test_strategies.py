@@ -1,6 +1,7 @@
 """Every E-step by its name: the same contract, and agreement with the exact posterior where theory says so."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def test_focus_spends_the_blocks_where_pi_is_undecided():
     states = model.words(batch)
     a = torch.full_like(states.a, -12.0)
     a[30:40] = 0
-    focused = type(states)(states.h1, states.scores, a)
+    focused = replace(states, a=a)
     chosen = EMSettings(blocks=5, block_length=1, focus=True)
     result = STRATEGIES["local"](model, batch, focused, random_z(batch), chosen, np.random.default_rng(0))
     assert set(np.flatnonzero(result.mask)) <= set(range(30, 40))
@@ -100,7 +101,8 @@ def upper_slopes(model, batch, z, d):
     forward = em_hrnn.recurrence(model.sentence_forward, s)
     backward = em_hrnn.recurrence(model.sentence_backward, s[::-1])[::-1]
     h3 = [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
-    logits = model.output(em_hrnn.pool(model.sentence_attention, h3))
+    said = em_hrnn.said(model, em_hrnn.nested(batch, batch.words, d))
+    logits = model.output(em_hrnn.pool(model.sentence_attention, h3)) + said
     log_p = torch.log_softmax(logits, 0)[batch.labels[d]]
     return log_p.item(), torch.autograd.grad(log_p, s)
 

@@ -106,7 +106,7 @@ def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray,
         p = model.phrase_features(h2, q)
         scores = model.phrase_attention.scores(p)
         s, _ = attend(p, scores, torch.from_numpy(offsets))
-        log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
+        log_p = log_likelihood(model.classify(batch, s, states.detach().d)[0], batch_labels(batch))
         g, d_h2 = torch.autograd.grad(log_p.sum(), (s, h2))
     sentence = np.repeat(np.arange(batch.n_sentences), np.diff(offsets))
     values = row_dots(p.detach(), torch.arange(len(p)), g, torch.from_numpy(sentence))

@@ -55,7 +55,7 @@ def configuration_likelihood(
         [
             evaluate(
                 model, chunk, states.h1[chunk.word_range], states.scores[chunk.word_range], z[chunk.word_range],
-                labels[chunk.document_range],
+                labels[chunk.document_range], None if states.d is None else states.d[chunk.document_range],
             )
             for chunk in cut
         ]
@@ -69,11 +69,15 @@ def _chunk_likelihood(
     scores: Float[Tensor, " words"],
     z: Bool[np.ndarray, " words"],
     labels: Tensor,
+    d: Float[Tensor, "documents classes"] | None,
 ) -> Float[Tensor, "blocks configurations"]:
     plan = make_plan(chunk.batch, z, chunk.blocks)
     s = sentence_vectors(model, h1, scores, plan.sentences)
     logits = document_logits(model, s, plan.documents)  # (variants, classes)
-    y = labels[torch.from_numpy(plan.documents.documents)]
+    document = torch.from_numpy(plan.documents.documents)  # of each variant
+    y = labels[document]
+    if d is not None:
+        logits = logits + d[document]
     return _spread(log_likelihood(logits, y), plan.documents)
 
 

@@ -26,8 +26,12 @@ def sample_likelihood(
     """log p(y | Z^k, w) of every document: one pass over as many copies of the batch as there are samples, which
     share the word states."""
     copies = len(z)
+    states = states.detach()
     repeated = WordStates(
-        states.h1.detach().repeat(copies, 1), states.scores.detach().repeat(copies), states.a.detach().repeat(copies)
+        states.h1.repeat(copies, 1),
+        states.scores.repeat(copies),
+        states.a.repeat(copies),
+        None if states.d is None else states.d.repeat(copies, 1),
     )
     logits = model.encode(copy(batch, copies), repeated, z.reshape(-1)).logits
     labels = batch_labels(batch)

@@ -59,7 +59,7 @@ def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, 
         p = model.phrase_features(h2, q)
         scores = model.phrase_attention.scores(p)
         s, _ = attend(p, scores, torch.from_numpy(sentence_phrases))
-        log_p = log_likelihood(model.classify(batch, s)[0], batch_labels(batch))
+        log_p = log_likelihood(model.classify(batch, s, states.detach().d)[0], batch_labels(batch))
         slope, g = torch.autograd.grad(log_p.sum(), (nudge, s))
     log_mass = torch.segment_reduce(scores.detach().exp(), "sum", offsets=torch.from_numpy(sentence_phrases)).log()
     return Expansion(log_p.detach(), s.detach(), log_mass, g, entering.detach(), slope)

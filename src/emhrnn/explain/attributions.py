@@ -3,7 +3,8 @@
 attention             descent: gamma; gamma beta; gamma beta alpha
 weight x effect       effects.py
 random                a number out of a hat
-integrated gradients  of the word vectors, from zero vectors, by captum; phrases and sentences sum their words
+integrated gradients  of the word vectors and of what words say by themselves, from zero, by captum; phrases and
+                      sentences sum their words
 occlusion             the fall of the log-odds when one unit is really taken out: one pass for each unit
 """
 
@@ -23,7 +24,7 @@ from emhrnn.explain.thorough import thorough_effects
 from emhrnn.explain.units import LEVELS, units_of
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.packing import pack
-from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.em_hrnn import EMHRNN
 
 Scores = Mapping[str, Float64[np.ndarray, " units"]]  # by level
 STEPS = 50  # of the path of integrated gradients
@@ -100,8 +101,8 @@ def integrated_gradients(subject: Subject, steps: int = STEPS) -> Attribution:
     for d in range(subject.batch.n_documents):
         one = _FromVectors(subject.part(d))
         method = IntegratedGradients(one)
-        given = method.attribute(one.vectors, n_steps=steps, internal_batch_size=one.at_once)
-        words.append(given.detach().sum(dim=2)[0].double().numpy())  # (words,)
+        given = method.attribute(one.inputs, n_steps=steps, internal_batch_size=one.at_once)
+        words.append(sum(part.detach().sum(dim=2)[0].double().numpy() for part in given))  # (words,)
     of_words = np.concatenate(words)
     scores = {"word": of_words}
     for level in ("phrase", "sentence"):
@@ -110,15 +111,20 @@ def integrated_gradients(subject: Subject, steps: int = STEPS) -> Attribution:
 
 
 class _FromVectors:
-    """The log-odds of one document as a function of its word vectors, with its phrases as they are."""
+    """The log-odds of one document as a function of its word vectors and of what its words say by themselves, with its
+    phrases as they are."""
 
     def __init__(self, one: Subject) -> None:
         self.subject, self.model = one, _model(one)
         with torch.no_grad():
-            self.vectors = self.model.embedding(torch.from_numpy(one.batch.words)).unsqueeze(0)  # (1, words, size)
+            vectors = self.model.embedding(torch.from_numpy(one.batch.words))  # (words, size)
+            said = () if self.model.ngrams is None else (self.model.ngrams.of_words(one.batch),)  # (words, classes)
+        self.inputs = tuple(part.unsqueeze(0) for part in (vectors, *said))
         self.at_once = max(CHUNK_WORDS // one.batch.n_words, 1)
 
-    def __call__(self, x: Float[Tensor, "copies words size"]) -> Float[Tensor, " copies"]:
+    def __call__(
+        self, x: Float[Tensor, "copies words size"], said: Float[Tensor, "copies words classes"] | None = None
+    ) -> Float[Tensor, " copies"]:
         model, run, copies = self.model, self.subject.run, len(x)
         batch, z = repeated(self.subject.batch, copies), np.tile(self.subject.z, copies)
         flat = x.flatten(0, 1)
@@ -126,7 +132,7 @@ class _FromVectors:
             h1 = model.word_layer(flat, batch.sentence_offsets)
         else:
             h1 = model.word_layer(flat, pack(batch.sentence_offsets))
-        states = WordStates(h1, model.word_attention.scores(h1), model.indicator(h1).squeeze(1))
+        states = model.word_states(h1, None if said is None else said.sum(dim=1))
         chosen = torch.from_numpy(np.tile(self.subject.chosen, copies))
         return log_odds(
             model.encode(batch, states, z).logits, chosen, multi_label=run.multi_label, temperature=run.temperature

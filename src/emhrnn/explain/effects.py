@@ -11,6 +11,9 @@ against it. With g the slopes of f:
 
     v without i = (v - gamma_i h3_i) / (1 - gamma_i)
 
+What words and pairs say by themselves (`ngrams`) goes with them: a word's own score and half of its pairs' counts as
+the word's, and as its phrase's and its sentence's.
+
 An attention pool without one of its rows has this closed form because a softmax over the others is the same weights
 over 1 - gamma_i. What a state hands on: the next row would have started from the state before this one, so to first
 order slope . (state - state before), and the slopes come from the backward pass.
@@ -100,11 +103,12 @@ def encode_with_effects(
     h3 = torch.cat([forward.h, backward.h], dim=1)  # (sentences, 2 sentence_size)
     in_document = attention_pass(model.sentence_attention, h3, documents)
     v, gamma = in_document.pooled, in_document.weights
-    logits = model.output(v)
+    logits = model.output(v) if states.d is None else model.output(v) + states.d
     chosen = logits.argmax(dim=1) if chosen is None else chosen
 
     # backward, level by level
-    g_v = log_odds_slopes(logits, chosen, multi_label=multi_label, temperature=temperature) @ model.output.weight
+    g_y = log_odds_slopes(logits, chosen, multi_label=multi_label, temperature=temperature)  # (documents, classes)
+    g_v = g_y @ model.output.weight
     g_ahead, g_behind = in_document.slopes(g_v).chunk(2, dim=1)
     g_s, *ahead = forward.slopes(g_ahead)
     g_s_back, *behind = backward.slopes(g_behind)
@@ -117,13 +121,21 @@ def encode_with_effects(
     document, sentence, phrase = (_segments(offsets) for offsets in (documents, phrases_of, words_of))
     f = partial(log_odds, multi_label=multi_label, temperature=temperature)
     left = model.output(_without(h3, gamma, v, document))
+    said = _said(model, batch, words_of, g_y)
+    if said is not None and states.d is not None:
+        left += (states.d[document] - said.logits) * _longer(batch, document)
     of_sentences = f(logits, chosen)[document] - f(left, chosen[document])
     of_sentences += _handed_on(forward, ahead) + _handed_on(backward, behind)
     of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(in_sentences.h, s, g_s, sentence)
     of_phrases += _handed_on(phrases, onward)
+    if said is not None:
+        of_phrases += said.phrases
     alone = (phrases_of.diff() == 1)[sentence]  # then the sentence goes with it
     of_phrases = torch.where(alone, of_sentences[sentence], of_phrases)
-    of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q, g_q, phrase))
+    deep = of_phrases if said is None else of_phrases - said.phrases
+    of_words = alpha * (deep[phrase] + _difference(states.h1, q, g_q, phrase))
+    if said is not None:
+        of_words += said.words
     if context:
         by_words, by_phrases = _heard(model, states, words_of, g_q, context)
         of_words += by_words
@@ -149,10 +161,39 @@ def with_context(
         for layer, reverse in zip(model.word_directions(), (False, True), strict=False)
     ]
     h1 = torch.cat([done.h for done in passes], dim=1)
-    states = WordStates(h1, model.word_attention.scores(h1), model.indicator(h1).squeeze(1))
+    states = model.word_states(h1, None if model.ngrams is None else model.ngrams(batch))
     return encode_with_effects(
         model, batch, states, z, multi_label=multi_label, temperature=temperature, chosen=chosen, context=passes
     )[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """What words say by themselves: on the log-odds to first order, and on the logits."""
+
+    words: Float[Tensor, " words"]
+    phrases: Float[Tensor, " phrases"]
+    logits: Float[Tensor, "sentences classes"]  # of each sentence
+
+
+def _said(
+    model: EMHRNN, batch: Batch, words_of: Int64[Tensor, " phrases_plus_1"], g_y: Float[Tensor, "documents classes"]
+) -> _Said | None:
+    if model.ngrams is None:
+        return None
+    scores = model.ngrams.of_words(batch)  # (words, classes)
+    lengths = torch.from_numpy(batch.document_lengths)
+    words = torch.linalg.vecdot(scores, g_y.repeat_interleave(lengths, dim=0))
+    phrases = torch.segment_reduce(words, "sum", offsets=words_of)
+    return _Said(words, phrases, torch.segment_reduce(scores, "sum", offsets=torch.from_numpy(batch.sentence_offsets)))
+
+
+def _longer(batch: Batch, document: Int64[Tensor, " sentences"]) -> Float[Tensor, "sentences 1"]:
+    """By how much what is said counts more in a document without each of its sentences: sqrt of its words before by
+    its words after. An only sentence leaves nothing to count."""
+    before = torch.from_numpy(batch.document_lengths)[document]
+    after = before - torch.from_numpy(batch.sentence_lengths)
+    return (before / after.clamp_min(1)).sqrt().unsqueeze(1)
 
 
 def _heard(

@@ -11,12 +11,13 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
           s<------------>s             sentence BiLSTM: h3
           \_____________/              sentence attention gamma in the document
                  v
-          softmax(W_c v + b_c)         p(y | Z, w)
+        softmax(W_c v + b_c [+ d])     p(y | Z, w); d: what words and pairs say by themselves, with `ngrams`
 
     u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
 
-Two settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
-recurrent layer. `cell`: GRUs in the place of all LSTMs.
+Three settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
+recurrent layer. `ngrams`: words and pairs of neighbours also speak for the classes directly (ngrams.py). `cell`: GRUs
+in the place of all LSTMs.
 
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
@@ -37,6 +38,7 @@ from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import CellName, Recurrent, recurrent_layer
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.ngrams import NGrams
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import PAPER_RATE
 from emhrnn.models.word_table import WordTable
@@ -46,14 +48,16 @@ REPEATED = 2  # how often a word of a batch comes, at least, for a table of the 
 
 @dataclass(frozen=True, eq=False)
 class WordStates:
-    """All that the word layer says; the same for every z."""
+    """All that the words say before they are cut into phrases; the same for every z."""
 
     h1: Float[Tensor, "words word_features"]
     scores: Float[Tensor, " words"]  # u_t . u_q, the word attention before its softmax
     a: Float[Tensor, " words"]  # logit of pi
+    d: Float[Tensor, "documents classes"] | None = None  # to be added to the logits, of a model with ngrams
 
     def detach(self) -> "WordStates":
-        return WordStates(self.h1.detach(), self.scores.detach(), self.a.detach())
+        d = None if self.d is None else self.d.detach()
+        return WordStates(self.h1.detach(), self.scores.detach(), self.a.detach(), d)
 
 
 class EMHRNN(nn.Module):
@@ -75,11 +79,13 @@ class EMHRNN(nn.Module):
         bidirectional_words: bool = False,
         cell: CellName = "lstm",
         skip: bool = False,
+        ngrams: int = 0,
         dropout: float = 0.0,
         rate: float = PAPER_RATE,
         rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
     ) -> None:
-        """`rule` replaces the learned segmentation by a fixed one (an ablation)."""
+        """`ngrams` are the buckets of word pairs, 0 for a model that reads none. `rule` replaces the learned
+        segmentation by a fixed one (an ablation)."""
         super().__init__()
         self.dropout, self.skip, self.rule = dropout, skip, rule
         self.embedding = WordEmbedding(table, tuned=tune_embedding)
@@ -98,6 +104,7 @@ class EMHRNN(nn.Module):
         self.sentence_backward = recurrent_layer(cell, p_size, sentence_size, generator)
         self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
         self.output = dense(2 * sentence_size, classes, generator)
+        self.ngrams = NGrams(len(table), ngrams, classes) if ngrams else None
         # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
         # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
@@ -116,7 +123,13 @@ class EMHRNN(nn.Module):
         else:
             h1 = self._h1(words, batch, generator)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
-        return WordStates(h1, self.word_attention.scores(h1), self.indicator(h1).squeeze(1))
+        d = None if self.ngrams is None else self.ngrams(batch, self.dropout, generator)
+        return self.word_states(h1, d)
+
+    def word_states(
+        self, h1: Float[Tensor, "words word_features"], d: Float[Tensor, "documents classes"] | None
+    ) -> WordStates:
+        return WordStates(h1, self.word_attention.scores(h1), self.indicator(h1).squeeze(1), d)
 
     def _table_for(self, batch: Batch) -> WordTable | None:
         """The table that was made beforehand; else, where nothing is learned and words come again and again, one of
@@ -194,7 +207,7 @@ class EMHRNN(nn.Module):
         h2 = self.phrase_layer(q, pack(phrases_before))  # (phrases, phrase_size)
         p = self.phrase_features(h2, q)  # (phrases, phrase_features)
         s, beta = self.phrase_attention(p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
-        logits, v, gamma = self.classify(batch, s, generator)
+        logits, v, gamma = self.classify(batch, s, states.d, generator)
         return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
 
     def phrase_features(
@@ -207,6 +220,7 @@ class EMHRNN(nn.Module):
         self,
         batch: Batch,
         s: Float[Tensor, "sentences phrase_features"],
+        d: Float[Tensor, "documents classes"] | None = None,
         generator: torch.Generator | None = None,
     ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
         """From sentence vectors to logits, document vectors v and sentence weights gamma."""
@@ -219,7 +233,8 @@ class EMHRNN(nn.Module):
         )  # (sentences, 2 sentence_size)
         v, gamma = self.sentence_attention(h3, torch.from_numpy(batch.document_offsets))
         v = dropout(v, self.dropout, generator)
-        return self.output(v), v, gamma
+        logits = self.output(v)
+        return logits if d is None else logits + d, v, gamma
 
     def forward(self, batch: Batch) -> Output:
         """Predict: segment, then encode."""

@@ -34,6 +34,7 @@ class Sizes:
     bidirectional_words: bool = False
     cell: Literal["lstm", "gru"] = "lstm"  # em-hrnn
     skip: bool = False  # em-hrnn
+    ngrams: bool = False  # em-hrnn
     tune_embedding: bool = False
     dropout: float = 0.0
     segmentation: str = "learned"
@@ -52,7 +53,7 @@ class Sizes:
     customize: str = "linear"  # basis-cust
     means: int = 5000  # bag-of-means
     max_features: int = 200_000  # tfidf-*: most n-grams
-    buckets: int = 200_000  # fasttext: of word pairs
+    buckets: int = 200_000  # fasttext, em-hrnn with ngrams: of word pairs
     fit_epochs: int | None = None  # sswe-svm, fasttext: passes over the data; none = the model's own
     C: float | None = None  # linear classifiers: inverse strength of the regularisation; none = the model's own
     pretrained: str = ""  # transformer: folder, or name in the local cache
@@ -120,6 +121,7 @@ def build_em_hrnn(
         word_size=sizes.word_size,
         bidirectional_words=sizes.bidirectional_words,
         skip=sizes.skip and sizes.levels == 1,
+        ngrams=sizes.buckets if sizes.ngrams and sizes.levels == 1 else 0,
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),
     )

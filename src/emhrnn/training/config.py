@@ -52,6 +52,7 @@ class ModelConfig(Section):
     bidirectional_words: bool = True
     cell: Literal["lstm", "gru"] = Field("lstm", description="em-hrnn: of its recurrent layers (the paper: lstm)")
     skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
+    ngrams: bool = Field(True, description="em-hrnn: words and pairs of neighbours also speak for the classes directly")
     dropout: float = Field(0.3, ge=0, lt=1)
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
@@ -67,7 +68,7 @@ class ModelConfig(Section):
     customize: str = Field("linear", description="basis-cust: linear, bias, attention, word or encoder")
     means: int = Field(5000, ge=2, description="bag-of-means: clusters of word vectors")
     max_features: int = Field(200_000, ge=1, description="tfidf-lr, tfidf-svm: most n-grams")
-    buckets: int = Field(200_000, ge=1, description="fasttext: of word pairs")
+    buckets: int = Field(200_000, ge=1, description="fasttext, em-hrnn with ngrams: of word pairs")
     fit_epochs: int | None = Field(None, ge=0, description="sswe-svm, fasttext: passes over the data")
     C: float | None = Field(None, gt=0, description="linear classifiers: inverse strength of the regularisation")
     pretrained: str = Field("", description="transformer: folder with model.safetensors, or a name in the local cache")
@@ -143,7 +144,14 @@ class Config(Section):
 # The letter of the paper (SPEC 1.8). The learning rate is to be picked on validation.
 PAPER: dict[str, dict[str, Any]] = {
     "data": {"vocabulary": "vectors"},
-    "model": {"tune_embedding": False, "bidirectional_words": False, "cell": "lstm", "skip": False, "dropout": 0.0},
+    "model": {
+        "tune_embedding": False,
+        "bidirectional_words": False,
+        "cell": "lstm",
+        "skip": False,
+        "ngrams": False,
+        "dropout": 0.0,
+    },
     "em": {
         "estep": "local",
         "focus": False,

@@ -20,12 +20,15 @@ class Scaled(Protocol):
         """By parameter name, the share of the learning rate."""
 
 
+SPARSE = ("embedding.table", "ngrams.table")  # parameters of which a batch touches few rows
+
+
 class Optimizer:
     """Steps every parameter of a model; gradients of word vectors may be sparse."""
 
     def __init__(self, model: nn.Module, config: TrainingConfig, *, indicator_pace: float = 1.0) -> None:
         """`indicator_pace` multiplies the learning rate of EM-HRNN's indicator layer."""
-        rows = {name: p for name, p in model.named_parameters() if name.endswith("embedding.table")}
+        rows = {name: p for name, p in model.named_parameters() if name.endswith(SPARSE)}
         dense = {name: p for name, p in model.named_parameters() if name not in rows}
         scales = model.learning_rate_scales() if isinstance(model, Scaled) else {}
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # by weight decay and pace

@@ -40,6 +40,7 @@ from emhrnn.version import __version__
 FORMAT = 1
 LATER = {
     "cell": "lstm",
+    "ngrams": False,
     "skip": False,
 }  # settings of a model that runs from before they existed do not name: what those runs are
 CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (

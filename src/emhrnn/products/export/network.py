@@ -15,6 +15,7 @@ from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.products.export.graph import Graph
+from emhrnn.products.export.ngrams import said
 from emhrnn.products.export.ragged import Segments
 from emhrnn.training.run import Run
 
@@ -55,7 +56,10 @@ def network(run: Run, model: EMHRNN) -> Any:
     s, beta = _pool(g, "phrase_attention", p, phrases_in_sentences, model.phrase_attention)
     h3 = _recurrent(g, "sentence_layer", s, documents, model.sentence_forward, model.sentence_backward)
     v, gamma = _pool(g, "sentence_attention", h3, documents, model.sentence_attention)
-    logits = g.op("Div", _linear(g, "output", v, model.output), float(run.temperature))
+    logits = _linear(g, "output", v, model.output)
+    if model.ngrams is not None:
+        logits = g.op("Add", logits, said(g, model.ngrams, sentences, documents))
+    logits = g.op("Div", logits, float(run.temperature))
     shares = g.op("Sigmoid", logits) if run.multi_label else g.op("Softmax", logits, axis=1)
     for name, tensor in {
         "probabilities": shares, "z": z, "pi": g.op("Sigmoid", a), "alpha": alpha, "beta": beta, "gamma": gamma,

@@ -16,6 +16,7 @@ from torch._higher_order_ops.while_loop import while_loop
 from emhrnn.layers.attention import AttentionPool
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.ngrams import MIX, NGrams
 from emhrnn.training.run import Run
 
 Size = int | torch.SymInt  # while torch traces, sizes have names
@@ -46,7 +47,10 @@ class Program(nn.Module):
         h3 = _states(s[:-1], document_lengths, [model.sentence_forward, model.sentence_backward])
         v, gamma = _pool(h3, _segment_of(document_lengths, sentences), documents, model.sentence_attention)
 
-        logits = model.output(v) / self.temperature
+        logits = model.output(v)
+        if model.ngrams is not None:
+            logits = logits + _said(words, in_sentence, document_lengths, model.ngrams)
+        logits = logits / self.temperature
         phrases = z.sum().item()  # a number that torch knows by name only
         torch._check(phrases >= 0)  # type: ignore[no-untyped-call]
         torch._check(phrases <= n)  # type: ignore[no-untyped-call]
@@ -68,6 +72,19 @@ def _pool(h: Tensor, segment: Tensor, count: Size, layer: AttentionPool) -> tupl
     weights = torch.exp(scores - highest[segment])
     weights = weights / scores.new_zeros(count).index_add(0, segment, weights)[segment]
     return h.new_zeros(count, h.shape[1]).index_add(0, segment, h * weights[:, None]), weights
+
+
+def _said(words: Tensor, in_sentence: Tensor, document_lengths: Tensor, layer: NGrams) -> Tensor:
+    """What words and pairs say by themselves: (documents, classes)."""
+    documents = document_lengths.shape[0]
+    document = torch.searchsorted(document_lengths.cumsum(0), in_sentence, right=True)  # of each word
+    second = in_sentence == nn.functional.pad(in_sentence, (1, -1), value=-1)  # in the sentence of the word before
+    mixed = nn.functional.pad(words, (1, -1)) * MIX[0] + words * MIX[1]
+    pairs = layer.table[layer.vocabulary + mixed % layer.buckets] * second[:, None]
+    scores = layer.table[words] + pairs
+    lengths = torch.zeros_like(document_lengths).index_add(0, document, torch.ones_like(words))
+    sums = scores.new_zeros(documents, scores.shape[1]).index_add(0, document, scores)
+    return sums * lengths.to(scores.dtype).rsqrt()[:, None]
 
 
 def _states(x: Tensor, lengths: Tensor, directions: list[Recurrent]) -> Tensor:

@@ -1,0 +1,74 @@
+r"""What words and pairs of neighbours say by themselves, straight to the logits, past every recurrent layer.
+
+    logits of document d  +=  sum over its words t of (u[w_t] + u[w_{t-1} w_t]) / sqrt(words of d)
+
+A bag of words and pairs is what a linear classifier reads, and it is hard to beat on long documents: the recurrent
+layers need not learn it again, and say what order and context add. It does not depend on z. Pairs share hashed buckets
+and do not reach over the end of a sentence. All begin at zero, so that an untrained model is the one without this.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.dropout import dropout
+
+MIX = (2654435761, 40503)  # primes: of the first and the second word of a pair
+
+
+class NGrams(nn.Module):
+    """Scores of the classes by the words and pairs of each document."""
+
+    def __init__(self, vocabulary: int, buckets: int, classes: int) -> None:
+        super().__init__()
+        self.vocabulary, self.buckets = vocabulary, buckets
+        self.table = nn.Parameter(torch.zeros(vocabulary + buckets, classes))  # words, then buckets of pairs
+
+    def forward(
+        self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
+    ) -> Float[Tensor, "documents classes"]:
+        """With a generator, each place is left out with probability p, its word and the pair that ends there."""
+        share = self.shares(batch)
+        share = dropout(share, p, generator)
+        second = np.flatnonzero(follows(batch))  # words with one before them in the sentence
+        pairs_before = batch.word_offsets - batch.document_offsets  # every sentence has a first word, which ends none
+        of_words = self._sums(torch.from_numpy(batch.words), batch.word_offsets, share)
+        of_pairs = self._sums(self.rows_of_pairs(batch, second), pairs_before, share[torch.from_numpy(second)])
+        return of_words + of_pairs
+
+    def of_words(self, batch: Batch) -> Float[Tensor, "words classes"]:
+        """What each word adds to the logits of its document: its own score, and half of each pair it is in."""
+        scores = self.table[torch.from_numpy(batch.words)].clone()
+        second = np.flatnonzero(follows(batch))
+        half = self.table[self.rows_of_pairs(batch, second)] / 2
+        for word in (second - 1, second):
+            scores.index_add_(0, torch.from_numpy(word), half)
+        return scores * self.shares(batch)[:, None]
+
+    def shares(self, batch: Batch) -> Float[Tensor, " words"]:
+        """1 / sqrt(words of the document), of each word."""
+        lengths = torch.from_numpy(batch.document_lengths)
+        return lengths.to(self.table.dtype).rsqrt().repeat_interleave(lengths)
+
+    def rows_of_pairs(self, batch: Batch, second: Int64[np.ndarray, " pairs"]) -> Int64[Tensor, " pairs"]:
+        """The bucket of each pair, given where its second word is."""
+        mixed = batch.words[second - 1] * MIX[0] + batch.words[second] * MIX[1]
+        return torch.from_numpy(self.vocabulary + mixed % self.buckets)
+
+    def _sums(
+        self, rows: Int64[Tensor, " n"], offsets: Int64[np.ndarray, " documents_plus_1"], share: Float[Tensor, " n"]
+    ) -> Float[Tensor, "documents classes"]:
+        # A sparse gradient, as that of the word vectors.
+        return F.embedding_bag(
+            rows, self.table, torch.from_numpy(offsets[:-1]), mode="sum", per_sample_weights=share, sparse=True
+        )
+
+
+def follows(batch: Batch) -> np.ndarray:
+    """True at words with another one before them in their sentence."""
+    first = np.zeros(batch.n_words, dtype=bool)
+    first[batch.sentence_offsets[:-1]] = True
+    return ~first

@@ -1,0 +1,27 @@
+"""What words and pairs say by themselves (models/ngrams.py), in ONNX."""
+
+import numpy as np
+
+from emhrnn.models.ngrams import MIX, NGrams
+from emhrnn.products.export.graph import Graph
+from emhrnn.products.export.ragged import Segments
+
+
+def said(g: Graph, layer: NGrams, sentences: Segments, documents: Segments) -> str:
+    """(documents, classes), to be added to the logits."""
+    array = layer.table.detach().float().numpy()
+    table = g.weight("ngrams.table", array)
+    before = g.op("Gather", "words", g.op("Max", g.op("Sub", sentences.row, 1), 0))
+    mixed = g.op("Add", g.op("Mul", before, MIX[0]), g.op("Mul", "words", MIX[1]))
+    bucket = g.op("Add", g.op("Mod", mixed, layer.buckets), layer.vocabulary)
+    second = g.op("Cast", g.op("Greater", sentences.place, 0), to=1)  # words that end a pair
+    pairs = g.op("Mul", g.op("Gather", table, bucket), g.op("Unsqueeze", second, np.array([1])))
+    scores = g.op("Add", g.op("Gather", table, "words"), pairs)  # (words, classes)
+    lengths = documents.sums(g.op("Cast", sentences.lengths, to=1))  # words of each document
+    share = g.op("Reciprocal", g.op("Sqrt", lengths))
+    of_document = g.op("Gather", documents.of_row, sentences.of_row)  # of each word
+    shape = g.op("Concat", documents.count, np.array([array.shape[1]]), axis=0)
+    zeros = g.op("Expand", np.array(0, dtype=np.float32), shape)
+    sums = g.op("ScatterND", zeros, g.op("Unsqueeze", of_document, np.array([1])), scores, reduction="add")
+    result: str = g.op("Mul", sums, g.op("Unsqueeze", share, np.array([1])))
+    return result
