@@ -84,6 +84,10 @@ def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path:
     told = cli.error(*command(data, killed), "--set", "training.epochs=4")
     assert "the job demo--tfidf-lr--0" in told
     assert "give another folder" in told
+    (killed / "runs" / "demo--local--0.json").unlink()
+    report = cli.ok(*command(data, killed), "--report", "--json").json
+    assert [row["model"] for row in report["rows"]] == ["tfidf-lr", "hn-att"]  # type: ignore[index]
+    assert report["missing"] == [{"data": "demo", "model": "local", "why": "seed 0 is not done"}]  # type: ignore[index]
 
 
 def test_bad_input_is_one_line(tmp_path: Path, cli: Cli) -> None:

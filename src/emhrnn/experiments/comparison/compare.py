@@ -24,9 +24,9 @@ from emhrnn.experiments.comparison.rows import Row
 from emhrnn.experiments.comparison.run import read_right, train_row
 from emhrnn.experiments.comparison.table import Missing, Runs, Table, table_rows
 from emhrnn.experiments.cores import threads_of
-from emhrnn.experiments.job_records import Job, Outcome, job_name
+from emhrnn.experiments.job_records import Job, Outcome, as_json, job_name, outcome_of
 from emhrnn.experiments.jobs import run_jobs
-from emhrnn.experiments.provenance import commit, machine
+from emhrnn.experiments.provenance import machine
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.table import MODELS
 from emhrnn.training.config import Config, make_config
@@ -47,10 +47,10 @@ class Protocol:
     assignments: tuple[str, ...] = ()
     vectors: Path | None = None
 
-    def settings(self, row: Row, seed: int) -> Config:
-        """`training.seed` is the first seed; later assignments win."""
+    def settings(self, row: Row, seed: int, data: DataSet | None = None) -> Config:
+        """`training.seed` is the first seed; later assignments win: those of the set, of the protocol, of the row."""
         own = [f"model.name={row.model}", *row.settings]
-        config = make_config(self.preset, self.config, [*self.assignments, *own])
+        config = make_config(self.preset, self.config, [*(data.settings if data else ()), *self.assignments, *own])
         return config.model_copy(
             update={"training": config.training.model_copy(update={"seed": config.training.seed + seed})}
         )
@@ -64,10 +64,12 @@ def compare(
     protocol: Protocol,
     reference: str | None = None,
     processes: int = 1,
+    report: bool = False,
     progress: bool = True,
     say: Say = print,
 ) -> Table:
-    """Train and test all rows on all sets, and write the table. What is done already is not done again.
+    """Train and test all rows on all sets, and write the table. What is done already is not done again; for a `report`
+    nothing else is done either, and another process may be at it.
 
     Raises:
         EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead.
@@ -75,10 +77,14 @@ def compare(
     reference = _check(rows, protocol, reference)
     found = _prepare(sets, rows, out, protocol, processes, progress, say)
     jobs, missing = _jobs(sets, rows, found, protocol)
-    outcomes = run_jobs(
-        train_row, list(jobs.values()), out / "runs", processes=processes, progress=progress, say=say
-    )  # fmt: skip
-    done = dict(zip(jobs, outcomes, strict=True))
+    if report:
+        done = _done(jobs, out / "runs")
+        missing += [Missing(*key[:2], f"seed {key[2]} is not done") for key in jobs if key not in done]
+    else:
+        outcomes = run_jobs(
+            train_row, list(jobs.values()), out / "runs", processes=processes, progress=progress, say=say
+        )
+        done = dict(zip(jobs, outcomes, strict=True))
     seeds = protocol.settings(rows[0], 0).training.seed
     table = Table(
         sets=found,
@@ -87,7 +93,7 @@ def compare(
         reference=reference,
         seeds=tuple(range(seeds, seeds + protocol.seeds)),
         settings=_told_settings(protocol),
-        made_by=_made_by(processes),
+        made_by=_made_by(processes, done),
     )
     write_json(out / "table.json", table.to_dict())
     write_text(out / "table.md", render_markdown(table))
@@ -96,6 +102,14 @@ def compare(
 
 
 Key = tuple[str, str, int]  # set, row, seed
+
+
+def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:
+    outcomes = {key: outcome_of(folder, Job(job.name, as_json(job)), failures=True) for key, job in jobs.items()}
+    done = {key: outcome for key, outcome in outcomes.items() if outcome is not None}
+    if not done:
+        raise DataError(f"{folder} holds no finished run of these rows with these settings; leave out --report")
+    return done
 
 
 def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> str:
@@ -127,7 +141,7 @@ def _prepare(
         if outcome.result is None:
             raise DataError(f"{outcome.name}: {outcome.error}")
         found[outcome.name] = outcome.result
-    return found
+    return {data.name: {**found[data.name], "settings": list(data.settings)} for data in sets}
 
 
 def _jobs(
@@ -141,17 +155,18 @@ def _jobs(
     for seed in range(protocol.seeds):
         for data in sets:
             for row in rows:
-                config = protocol.settings(row, seed)
+                config = protocol.settings(row, seed, data)
                 why = _lacks(row, config, found[data.name], vectors)
                 if why is not None:
                     missing += [Missing(data.name, row.name, why)] if seed == 0 else []
                     continue
                 parts = found[data.name]["parts"]
+                unread = set() if MODELS[row.model].learns == "em" else {"em"}
                 arguments = {
                     "data": data.name,
                     "data_sha256": {name: part["sha256"] for name, part in parts.items()},
                     "row": row.name,
-                    "settings": config.model_dump(),
+                    "settings": config.model_dump(exclude=unread),  # what a row does not read may change
                     "vectors": vectors,
                     "vectors_sha256": digest,
                 }
@@ -206,14 +221,16 @@ def _told_settings(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _made_by(processes: int) -> dict[str, Any]:
+def _made_by(processes: int, done: dict[Key, Outcome]) -> dict[str, Any]:
+    """Runs may be older than the table: it names the commits of all of them."""
     import sklearn
     import torch
 
     threads = threads_of(processes)
+    commits = {outcome.result["times"].get("commit") for outcome in done.values() if outcome.result is not None}
     return {
         "command": shlex.join(["emhrnn", *(_FOLDERS.sub("", word) for word in sys.argv[1:])]),
-        "commit": commit(),
+        "commit": ", ".join(sorted(filter(None, commits))) or None,
         "versions": {
             "emhrnn": __version__,
             "python": platform.python_version(),

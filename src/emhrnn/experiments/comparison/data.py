@@ -27,6 +27,7 @@ class DataSet:
     format: str | None = None
     columns: Columns = field(default_factory=Columns)
     limit: int | None = None  # rows of each part, for a quick look
+    settings: tuple[str, ...] = ()  # as `--set` takes them, the same for all rows on this set
 
 
 def named(text: str) -> tuple[str | None, Path]:

@@ -41,6 +41,9 @@ def describe_set(found: dict[str, object]) -> str:
     if found["majority"] is not None:
         assert isinstance(found["majority"], float)
         told += f" Commonest class: {percent(found['majority'])} %."
+    if found.get("settings"):
+        assert isinstance(found["settings"], list)
+        told += f" Set for all rows: {' '.join(found['settings'])}."
     return told
 
 

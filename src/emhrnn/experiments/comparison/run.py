@@ -12,6 +12,7 @@ from torch import nn
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import score
 from emhrnn.experiments.job_process import report_progress
+from emhrnn.experiments.provenance import commit
 from emhrnn.files import atomic_file
 from emhrnn.models.fitting import Fitted
 from emhrnn.text import Vectors, read_vectors
@@ -27,8 +28,8 @@ RUN, PREDICTIONS = "run", "predictions.npz"
 
 
 def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The corpora are those of `data/NAME` beside the folder of all runs. Figures that depend on the machine and its
-    mood are under `times`; all others come out the same in every repetition with the same number of threads."""
+    """The corpora are those of `data/NAME` beside the folder of all runs. What depends on the machine, its mood and
+    the moment is under `times`; all others come out the same in every repetition with the same number of threads."""
     data = folder.parent.parent / "data" / arguments["data"]
     config = validated(arguments["settings"])
     report_progress(folder, 0.0, "reading")
@@ -64,6 +65,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
             "words_per_second": round(float(np.median([epoch.words_per_second for epoch in epochs])), 1),
             "documents_per_second": round(len(test) / seconds, 1),
             "threads": torch.get_num_threads(),
+            "commit": commit(),
         },
     }
 

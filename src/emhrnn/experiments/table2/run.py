@@ -27,6 +27,7 @@ def reproduce_table2(
     pretrained: Path | None = None,
     quick: bool = False,
     processes: int = 1,
+    report: bool = False,
     progress: bool = True,
     say: Callable[[str], None] = print,
 ) -> Table2:
@@ -37,6 +38,7 @@ def reproduce_table2(
         rows: names of some of the rows; by default all.
         pretrained: a folder with the weights of the row Bert-base; without, that row is left out.
         quick: a few documents and one epoch, to see that everything works.
+        report: only of the runs that are done.
     """
     found = find_sets(data, sets)
     chosen = parse_rows(row_texts(None if pretrained is None else str(pretrained.resolve())))
@@ -52,6 +54,7 @@ def reproduce_table2(
         protocol=protocol,
         reference=REFERENCE if any(row.name == REFERENCE for row in chosen) else None,
         processes=processes,
+        report=report,
         progress=progress,
         say=say,
     )

@@ -35,12 +35,12 @@ _ZHANG = {
 }
 _TANG = re.compile(r"yelp[-_]?(20)?(13|14|15)\b.*train.*\.ss", re.IGNORECASE)
 _JSON = re.compile(r"(yelp_academic_dataset_review|reviews?_.*|.*_5)\.json(\.gz)?", re.IGNORECASE)
-STAND_INS = {
-    "yelp_recsys2013_10k.jsonl.gz": "stands in for Yelp'13: 10,000 Yelp reviews of the 2013 challenge",
-    "imdb_5class_balanced_130k.jsonl.xz": "stands in for the large star-rating sets: 130,000 film reviews",
-    "20newsgroups_raw_19997.jsonl.gz": "stands in for the topics of Yahoo Answers: 20 newsgroups by date",
-    "imdb_user_product_85k.jsonl.xz": "stands in for the sets with users and products: film reviews, rating 1-10",
-    "imdb_aclImdb_train.jsonl.gz": "stands in for the review sets: film reviews, polarity",
+STAND_INS = {  # file: what it is, and the epochs of all rows that are trained by epochs: fewer where there is more text
+    "yelp_recsys2013_10k.jsonl.gz": ("stands in for Yelp'13: 10,000 Yelp reviews of the 2013 challenge", 8),
+    "imdb_5class_balanced_130k.jsonl.xz": ("stands in for the large star-rating sets: 130,000 film reviews", 3),
+    "20newsgroups_raw_19997.jsonl.gz": ("stands in for the topics of Yahoo Answers: 20 newsgroups by date", 8),
+    "imdb_user_product_85k.jsonl.xz": ("stands in for the sets with users and products: film reviews, rating 1-10", 3),
+    "imdb_aclImdb_train.jsonl.gz": ("stands in for the review sets: film reviews, polarity", 4),
 }
 
 
@@ -136,10 +136,11 @@ def _json(files: Sequence[Path]) -> list[Found]:
 def _stand_ins(files: Sequence[Path]) -> list[Found]:
     there = {path.name: path for path in files if path.is_file()}
     found = []
-    for name, what in STAND_INS.items():
+    for name, (what, epochs) in STAND_INS.items():
         path = there.get(name)
         if path is None:
             continue
         test = there.get(name.replace("_train.", "_test.")) if "_train." in name else None
-        found.append(Found(DataSet(name_of(path).removesuffix("_train"), path, test=test), what))
+        data = DataSet(name_of(path).removesuffix("_train"), path, test=test, settings=(f"training.epochs={epochs}",))
+        found.append(Found(data, what))
     return found

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Format, Json, LabelColumn, Quiet, Settings, TextColumn
+from emhrnn.products.cli.options import Format, Json, LabelColumn, Quiet, Report, Settings, TextColumn
 
 
 def compare(
@@ -52,6 +52,7 @@ def compare(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     format: Format = None,
+    report: Report = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -87,6 +88,7 @@ def compare(
         ),
         reference=reference,
         processes=processes or cores(),
+        report=report,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
     )  # fmt: skip

@@ -52,3 +52,6 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Report = Annotated[
+    bool, typer.Option("--report", help="Only make the table of the runs that are done; others may be at work on them.")
+]

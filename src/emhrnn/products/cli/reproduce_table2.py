@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Json, Quiet, Settings
+from emhrnn.products.cli.options import Json, Quiet, Report, Settings
 
 
 def table2(
@@ -54,6 +54,7 @@ def table2(
     ] = None,
     preset: Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")] = "default",
     set_: Settings = None,
+    report: Report = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -90,6 +91,7 @@ def table2(
         pretrained=pretrained,
         quick=quick,
         processes=processes or cores(),
+        report=report,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
     )  # fmt: skip
