@@ -99,6 +99,7 @@ def test_integrated_gradients_add_up_to_the_difference_from_no_words() -> None:
     subject = make_subject([[3, 2]], 2)
     function = attributions._FromVectors(subject.part(0))
     with torch.no_grad():
-        whole, nothing = (function(x)[0] for x in (function.vectors, torch.zeros_like(function.vectors)))
+        inputs = function.inputs
+        whole, nothing = (function(*x)[0] for x in (inputs, [torch.zeros_like(part) for part in inputs]))
     total = attributions.integrated_gradients(subject, steps=200).scores["word"].sum()
     assert total == pytest.approx(float(whole - nothing), abs=1e-3)

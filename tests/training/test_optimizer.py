@@ -3,6 +3,8 @@
 import torch
 from torch import nn
 
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.ngrams import PACE
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.optimizer import Optimizer
 
@@ -29,6 +31,17 @@ def test_layers_learn_at_their_own_rates() -> None:
     for name, p in model.named_parameters():
         moved = 0.05 if name.startswith("lower") else 0.5
         torch.testing.assert_close(before[name] - p.detach(), torch.full_like(p, moved))
+
+
+def test_tables_of_few_rows_learn_at_their_own_rates_too() -> None:
+    model = EMHRNN(
+        table=torch.zeros(3, 2), classes=2, generator=torch.Generator(), tune_embedding=True, word_size=2,
+        phrase_size=2, sentence_size=2, attention_size=2, ngrams=4,
+    )  # fmt: skip
+    optimizer = Optimizer(model, TrainingConfig())
+    optimizer.set_learning_rate(0.5)
+    rates = {group["params"][0]: group["lr"] for group in optimizer.parts[1].param_groups}
+    assert rates == {model.embedding.table: 0.5, model.ngrams.table: 0.5 * PACE}
 
 
 def test_weight_decay_spares_biases_and_the_indicator() -> None:

@@ -38,7 +38,7 @@ from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import CellName, Recurrent, recurrent_layer
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
-from emhrnn.models.ngrams import NGrams
+from emhrnn.models.ngrams import PACE, NGrams
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import PAPER_RATE
 from emhrnn.models.word_table import WordTable
@@ -110,6 +110,10 @@ class EMHRNN(nn.Module):
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
         self.register_buffer("threshold", torch.zeros(()))
         self._word_table: WordTable | None = None
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        """By parameter name, the share of the learning rate."""
+        return {} if self.ngrams is None else {"ngrams.table": PACE}
 
     # ------------------------------------------------------------------ the word layer, once
 

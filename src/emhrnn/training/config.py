@@ -50,7 +50,7 @@ class ModelConfig(Section):
     sentence_size: int = Field(50, ge=1)
     attention_size: int = Field(50, ge=1)
     bidirectional_words: bool = True
-    cell: Literal["lstm", "gru"] = Field("lstm", description="em-hrnn: of its recurrent layers (the paper: lstm)")
+    cell: Literal["lstm", "gru"] = Field("gru", description="em-hrnn: of its recurrent layers (the paper: lstm)")
     skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
     ngrams: bool = Field(True, description="em-hrnn: words and pairs of neighbours also speak for the classes directly")
     dropout: float = Field(0.3, ge=0, lt=1)

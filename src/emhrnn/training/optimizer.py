@@ -39,17 +39,18 @@ class Optimizer:
             pace = indicator_pace if indicator else scales.get(name, 1.0)
             groups.setdefault((weight_decay, pace), []).append(p)
         layers = [{"params": ps, "weight_decay": decay, "pace": pace} for (decay, pace), ps in groups.items()]
+        tables = [{"params": [p], "pace": scales.get(name, 1.0)} for name, p in rows.items()]
         self.parameters = [*dense.values(), *rows.values()]
         self._names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
         self.parts: list[torch.optim.Optimizer]
         if config.optimizer == "sgd":
             self.parts = [torch.optim.SGD(layers, lr=config.learning_rate, momentum=config.momentum)]
             if rows:
-                self.parts.append(torch.optim.SGD(list(rows.values()), lr=config.learning_rate))
+                self.parts.append(torch.optim.SGD(tables, lr=config.learning_rate))
         else:
             self.parts = [torch.optim.AdamW(layers, lr=config.learning_rate)]
             if rows:
-                self.parts.append(torch.optim.SparseAdam(list(rows.values()), lr=config.learning_rate))
+                self.parts.append(torch.optim.SparseAdam(tables, lr=config.learning_rate))
 
     def set_learning_rate(self, rate: float) -> None:
         for part in self.parts:
