@@ -1,6 +1,6 @@
 r"""What words and pairs of neighbours say by themselves, straight to the logits, past every recurrent layer.
 
-    logits of document d  +=  sum over its words t of (u[w_t] + u[w_{t-1} w_t]) / sqrt(words of d)
+    d  =  sum over the words t of a document of (u[w_t] + u[w_{t-1} w_t]) / sqrt(words of the document)
 
 A bag of words and pairs is what a linear classifier reads, and it is hard to beat on long documents: the recurrent
 layers need not learn it again, and say what order and context add. It does not depend on z. Pairs share hashed buckets
@@ -32,9 +32,8 @@ class NGrams(nn.Module):
         self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
     ) -> Float[Tensor, "documents classes"]:
         """With a generator, each place is left out with probability p, its word and the pair that ends there."""
-        share = self.shares(batch)
-        share = dropout(share, p, generator)
-        second = np.flatnonzero(follows(batch))  # words with one before them in the sentence
+        share = dropout(self.shares(batch), p, generator)
+        second = ends_of_pairs(batch)
         pairs_before = batch.word_offsets - batch.document_offsets  # every sentence has a first word, which ends none
         of_words = self._sums(torch.from_numpy(batch.words), batch.word_offsets, share)
         of_pairs = self._sums(self.rows_of_pairs(batch, second), pairs_before, share[torch.from_numpy(second)])
@@ -43,7 +42,7 @@ class NGrams(nn.Module):
     def of_words(self, batch: Batch) -> Float[Tensor, "words classes"]:
         """What each word adds to the logits of its document: its own score, and half of each pair it is in."""
         scores = self.table[torch.from_numpy(batch.words)].clone()
-        second = np.flatnonzero(follows(batch))
+        second = ends_of_pairs(batch)
         half = self.table[self.rows_of_pairs(batch, second)] / 2
         for word in (second - 1, second):
             scores.index_add_(0, torch.from_numpy(word), half)
@@ -68,8 +67,6 @@ class NGrams(nn.Module):
         )
 
 
-def follows(batch: Batch) -> np.ndarray:
-    """True at words with another one before them in their sentence."""
-    first = np.zeros(batch.n_words, dtype=bool)
-    first[batch.sentence_offsets[:-1]] = True
-    return ~first
+def ends_of_pairs(batch: Batch) -> Int64[np.ndarray, " pairs"]:
+    """Where words are that have another one before them in their sentence."""
+    return np.delete(np.arange(batch.n_words), batch.sentence_offsets[:-1])
