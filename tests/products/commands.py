@@ -15,6 +15,7 @@ TINY = [
     "--set", "training.epochs=1", "--set", "em.warmup_epochs=0", "--set", "data.min_count=1",
     "--set", "model.embedding_size=4", "--set", "model.word_size=3", "--set", "model.phrase_size=3",
     "--set", "model.sentence_size=3", "--set", "model.attention_size=3",
+    "--set", "model.buckets=50",
 ]  # fmt: skip
 GOOD = "The soup was good. We liked the waiter, and the room was lovely."
 BAD = "The soup was bad. We hated the waiter, but the room was cheap."

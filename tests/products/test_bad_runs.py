@@ -63,10 +63,12 @@ def test_no_change_of_the_description_is_an_internal_error(own_run: Path, cli: C
 
 def test_a_run_from_before_a_setting_existed(cli: Cli, made: Path, tmp_path: Path) -> None:
     out = tmp_path / "older"
-    cli.ok("train", made / "reviews.csv", "--out", out, *TINY, "--set", "model.skip=false")
+    old = ["--set", "model.skip=false", "--set", "model.cell=lstm", "--set", "model.ngrams=false"]
+    cli.ok("train", made / "reviews.csv", "--out", out, *TINY, *old)
     shown = cli.ok("explain", out, "good food", "--json").out
     config = json.loads((out / "config.json").read_text())["config"]
     assert config["model"].pop("skip") is False
+    assert config["model"].pop("ngrams") is False
     assert config["model"].pop("cell") == "lstm"
     change(out / "config.json", config=config)
     assert cli.ok("explain", out, "good food", "--json").out == shown

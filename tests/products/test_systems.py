@@ -6,7 +6,7 @@ import torch
 
 from emhrnn.corpus import TextSettings
 from emhrnn.models.table import MODELS
-from emhrnn.products.systems import CLASSES, SIZE, systems
+from emhrnn.products.systems import CLASSES, SIZE, WORDS, systems
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import new_run
@@ -15,7 +15,7 @@ from emhrnn.training.run import new_run
 def test_parameters_are_those_of_the_model_that_is_trained() -> None:
     told = {system.name: system for system in systems()}
     assert told.keys() == MODELS.keys()
-    vocabulary = Vocabulary.from_words(["good", "bad"])
+    vocabulary = Vocabulary.from_words(list(map(str, range(WORDS - 1))))  # and the unknown word
     for name in ("em-hrnn", "hn-att", "lstm"):
         config = make_config(assignments=[f"model.name={name}"])
         table = torch.zeros(len(vocabulary), SIZE)

@@ -155,7 +155,8 @@ def test_a_file_from_upload_to_one_document(page: Any, pictures: Path, data: Pat
 def test_hostile_text_does_nothing(page: Any) -> None:
     read(page, HOSTILE + " was good.")
     assert page.locator(".reading script, .reading img").count() == 0
-    assert "<script>alert(1)</script>" in page.locator(".sentences").inner_text()
+    shown = page.locator(".sentences").inner_text().replace(" // ", "")  # wherever its phrases end
+    assert "<script>alert(1)</script>" in shown
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -43,7 +43,8 @@ def test_markup_in_a_document_is_text(client: TestClient) -> None:
         assert answer.status_code == 200
         assert "<script>alert" not in answer.text
         assert "<img" not in answer.text
-        assert "&lt;script&gt;" in answer.text
+        shown = re.sub(r"<[^>]*>|//|\s", "", answer.text)  # wherever its phrases end
+        assert "&lt;script&gt;alert(1)" in shown
 
 
 def test_markup_in_names_labels_and_rows_is_text(client: TestClient, data: Path) -> None:
