@@ -1,4 +1,4 @@
-"""The optimiser: AdamW or SGD for the layers, and a sparse one for word vectors that are tuned.
+"""The optimiser: AdamW or SGD for the layers, and sparse ones for word vectors that are tuned and for n-grams.
 
 A batch holds a few hundred distinct words of a vocabulary of a hundred thousand. Their gradient is kept sparse, so that
 a step costs what the words of the batch cost, not what the vocabulary costs.
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from emhrnn.training.config import TrainingConfig
+from emhrnn.training.row_adagrad import RowAdagrad
 
 
 @runtime_checkable
@@ -20,7 +21,7 @@ class Scaled(Protocol):
         """By parameter name, the share of the learning rate."""
 
 
-SPARSE = ("embedding.table", "ngrams.table")  # parameters of which a batch touches few rows
+VECTORS, NGRAMS = "embedding.table", "ngrams.table"  # parameters of which a batch touches few rows
 
 
 class Optimizer:
@@ -28,7 +29,7 @@ class Optimizer:
 
     def __init__(self, model: nn.Module, config: TrainingConfig, *, indicator_pace: float = 1.0) -> None:
         """`indicator_pace` multiplies the learning rate of EM-HRNN's indicator layer."""
-        rows = {name: p for name, p in model.named_parameters() if name.endswith(SPARSE)}
+        rows = {name: p for name, p in model.named_parameters() if name.endswith((VECTORS, NGRAMS))}
         dense = {name: p for name, p in model.named_parameters() if name not in rows}
         scales = model.learning_rate_scales() if isinstance(model, Scaled) else {}
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # by weight decay and pace
@@ -39,18 +40,23 @@ class Optimizer:
             pace = indicator_pace if indicator else scales.get(name, 1.0)
             groups.setdefault((weight_decay, pace), []).append(p)
         layers = [{"params": ps, "weight_decay": decay, "pace": pace} for (decay, pace), ps in groups.items()]
-        tables = [{"params": [p], "pace": scales.get(name, 1.0)} for name, p in rows.items()]
+        vectors, ngrams = (
+            [{"params": [p], "pace": scales.get(name, 1.0)} for name, p in rows.items() if name.endswith(kind)]
+            for kind in (VECTORS, NGRAMS)
+        )
         self.parameters = [*dense.values(), *rows.values()]
         self._names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
         self.parts: list[torch.optim.Optimizer]
         if config.optimizer == "sgd":
             self.parts = [torch.optim.SGD(layers, lr=config.learning_rate, momentum=config.momentum)]
             if rows:
-                self.parts.append(torch.optim.SGD(tables, lr=config.learning_rate))
+                self.parts.append(torch.optim.SGD([*vectors, *ngrams], lr=config.learning_rate))
         else:
             self.parts = [torch.optim.AdamW(layers, lr=config.learning_rate)]
-            if rows:
-                self.parts.append(torch.optim.SparseAdam(tables, lr=config.learning_rate))
+            if vectors:
+                self.parts.append(torch.optim.SparseAdam(vectors, lr=config.learning_rate))
+            if ngrams:
+                self.parts.append(RowAdagrad(ngrams, lr=config.learning_rate))
 
     def set_learning_rate(self, rate: float) -> None:
         for part in self.parts:

@@ -1,0 +1,41 @@
+"""Adagrad for tables of which a batch touches few rows: the more often an entry has moved, the shorter its next step.
+
+    sum += g^2        entry -= rate * g / sqrt(sum)        of the rows that the gradient has
+
+A rare word takes a full step each time it is seen, and one that is seen in every batch settles down. Adam gives both
+the same step: the rare ones need it large, and then the frequent ones never rest. (torch's own Adagrad takes sparse
+gradients, too, with a warning at each run about checks of them.)
+"""
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+
+TINY = 1e-10  # added to the root, as torch does
+
+
+class RowAdagrad(torch.optim.Optimizer):
+    """For parameters with sparse gradients, which must be coalesced."""
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
+        super().__init__(groups, {"lr": lr})
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is None:
+                    continue
+                state = self.state[table]
+                if not state:
+                    state["sum"] = torch.zeros_like(table)
+                rows, g = table.grad.indices()[0], table.grad.values()  # (rows,), (rows, classes)
+                total = state["sum"][rows].addcmul_(g, g)
+                state["sum"][rows] = total
+                table[rows] -= group["lr"] * g / total.sqrt_().add_(TINY)
