@@ -67,7 +67,8 @@ def test_a_reference_that_failed_leaves_no_comparison() -> None:
 
 
 def test_json_and_markdown() -> None:
-    made = table(runs("base", 0.6, 0.6), runs("a|b", 0.7, 0.71), missing=(Missing("d", "cma", "skipped: no ids"),))
+    missing = tuple(Missing("d", name, "skipped: no ids") for name in ("cma", "basis-cust"))
+    made = table(runs("base", 0.6, 0.6), runs("a|b", 0.7, 0.71), missing=missing)
     rows = json.loads(json.dumps(made.to_dict(), allow_nan=False))["rows"]
     needed = {"data", "model", "accuracy", "sd", "seeds", "macro_f1", "parameters", "words_per_second"}
     assert needed <= rows[1].keys()
@@ -76,7 +77,7 @@ def test_json_and_markdown() -> None:
     told = render_markdown(made)
     assert "| a\\|b | **70.5** | 0.7 |" in told
     assert "+10.5 * | <0.001 |" in told
-    assert "- cma: skipped: no ids" in told
+    assert "- cma, basis-cust: skipped: no ids" in told
     assert "`emhrnn compare <d>`" in told
 
 

@@ -49,7 +49,7 @@ def _seeds(table: Table) -> str:
 
 def _section(table: Table, name: str) -> str:
     rows = table.of(name)
-    missing = [one for one in table.missing if one.data == name]
+    missing = table.missing_of(name)
     parts = [f'<h2>{escape(name)}</h2><p class="muted">{escape(describe_set(table.sets[name]))}</p>']
     if rows:
         scale = Scale.of(rows)
@@ -60,7 +60,7 @@ def _section(table: Table, name: str) -> str:
             f"<tbody>\n{lines}\n</tbody></table></div>"
         )
     if missing:
-        notes = "".join(f"<li>{escape(one.model)}: {escape(one.why)}</li>" for one in missing)
+        notes = "".join(f"<li>{escape(models)}: {escape(why)}</li>" for models, why in missing.items())
         parts.append(f'<ul class="missing muted">{notes}</ul>')
     return "\n".join(parts)
 

@@ -16,8 +16,9 @@ def render_markdown(table: Table) -> str:
         if rows:
             lines = [HEAD, ("---", *["---:"] * (len(HEAD) - 1)), *(_cells(row, table) for row in rows)]
             parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
-        parts += [f"- {plain(one.model)}: {plain(one.why)}" for one in table.missing if one.data == name]
-        if any(one.data == name for one in table.missing):
+        missing = table.missing_of(name)
+        parts += [f"- {plain(models)}: {plain(why)}" for models, why in missing.items()]
+        if missing:
             parts.append("")
     parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {METHOD}\n")
     parts.append(describe_making(table))

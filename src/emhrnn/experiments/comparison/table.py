@@ -104,6 +104,14 @@ class Table:
     def of(self, data: str) -> list[TableRow]:
         return [row for row in self.rows if row.data == data]
 
+    def missing_of(self, data: str) -> dict[str, str]:
+        """The rows that are not there, by name and joined by commas, and why; one for each reason."""
+        reasons: dict[str, list[str]] = {}
+        for one in self.missing:
+            if one.data == data:
+                reasons.setdefault(one.why, []).append(one.model)
+        return {", ".join(models): why for why, models in reasons.items()}
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "rows": [row.to_dict() for row in self.rows],
