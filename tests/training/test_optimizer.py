@@ -42,6 +42,9 @@ def test_tables_of_few_rows_learn_at_their_own_rates_too() -> None:
     optimizer.set_learning_rate(0.5)
     rates = {group["params"][0]: group["lr"] for part in optimizer.parts[1:] for group in part.param_groups}
     assert rates == {model.embedding.table: 0.5, model.ngrams.table: 0.5 * PACE}
+    plain = Optimizer(model, TrainingConfig(optimizer="sgd"))
+    plain.set_learning_rate(0.5)
+    assert {group["lr"] for part in plain.parts for group in part.param_groups} == {0.5}
 
 
 def test_weight_decay_spares_biases_and_the_indicator() -> None:

@@ -49,8 +49,8 @@ class Optimizer:
         self.parts: list[torch.optim.Optimizer]
         if config.optimizer == "sgd":
             self.parts = [torch.optim.SGD(layers, lr=config.learning_rate, momentum=config.momentum)]
-            if rows:
-                self.parts.append(torch.optim.SGD([*vectors, *ngrams], lr=config.learning_rate))
+            if rows:  # all at one pace: that of n-grams is made for Adagrad
+                self.parts.append(torch.optim.SGD(list(rows.values()), lr=config.learning_rate))
         else:
             self.parts = [torch.optim.AdamW(layers, lr=config.learning_rate)]
             if vectors:
