@@ -18,10 +18,6 @@ def said(g: Graph, layer: NGrams, sentences: Segments, documents: Segments) -> s
     pairs = g.op("Mul", g.op("Gather", table, bucket), g.op("Unsqueeze", second, np.array([1])))
     scores = g.op("Add", g.op("Gather", table, "words"), pairs)  # (words, classes)
     lengths = documents.sums(g.op("Cast", sentences.lengths, to=1))  # words of each document
-    share = g.op("Reciprocal", g.op("Sqrt", lengths))
-    of_document = g.op("Gather", documents.of_row, sentences.of_row)  # of each word
-    shape = g.op("Concat", documents.count, np.array([array.shape[1]]), axis=0)
-    zeros = g.op("Expand", np.array(0, dtype=np.float32), shape)
-    sums = g.op("ScatterND", zeros, g.op("Unsqueeze", of_document, np.array([1])), scores, reduction="add")
-    result: str = g.op("Mul", sums, g.op("Unsqueeze", share, np.array([1])))
-    return result
+    words = Segments(g, g.op("Cast", lengths, to=7))  # of the documents
+    share = g.op("Gather", g.op("Reciprocal", g.op("Sqrt", lengths)), words.of_row)
+    return words.weighted_sums(scores, share, array.shape[1])
