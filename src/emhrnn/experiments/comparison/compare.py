@@ -34,6 +34,7 @@ from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
 
 Say = Callable[[str], None]
+EM_ALONE: dict[str, Any] = {"em": True, "model": {"cell", "skip", "ngrams", "segmentation", "levels"}}  # read by em-hrnn
 _FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
 
 
@@ -161,7 +162,7 @@ def _jobs(
                     missing += [Missing(data.name, row.name, why)] if seed == 0 else []
                     continue
                 parts = found[data.name]["parts"]
-                unread = set() if MODELS[row.model].learns == "em" else {"em"}
+                unread = {} if MODELS[row.model].learns == "em" else EM_ALONE
                 arguments = {
                     "data": data.name,
                     "data_sha256": {name: part["sha256"] for name, part in parts.items()},
