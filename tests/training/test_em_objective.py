@@ -12,6 +12,7 @@ from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.fit import fit
+from emhrnn.training.objective import make_objective
 from emhrnn.training.run import Run, new_run
 
 SMALL = ("model.embedding_size=10", "model.word_size=6", "model.phrase_size=6", "model.sentence_size=6")
@@ -96,3 +97,36 @@ def test_a_fixed_segmentation_learns_no_boundaries(corpus: Corpus) -> None:
     assert isinstance(run.model, EMHRNN)
     assert result.scores.phrases is not None
     assert result.scores.phrases.longest == 4
+
+
+@pytest.mark.parametrize("theta", ["map", "all"])
+@pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "em"])
+def test_ngrams_and_recurrent_layers_learn_apart(corpus: Corpus, theta: str, epoch: int) -> None:
+    """Neither changes what the other learns: the gradients are those of two models."""
+    batch = corpus.batch(np.arange(6))
+    settings = ("em.blocks=2", "em.block_length=3", f"em.theta={theta}", "model.dropout=0")
+    runs = {ngrams: make_run(corpus, f"model.ngrams={ngrams}", *settings) for ngrams in ("true", "false")}
+    both = runs["true"].model
+    assert isinstance(both, EMHRNN)
+    assert both.ngrams is not None
+    torch.nn.init.normal_(both.ngrams.table, generator=torch.Generator().manual_seed(0))
+    losses = {}
+    for ngrams, run in runs.items():
+        losses[ngrams] = make_objective(run.model, run.config, corpus).loss(batch, epoch, 0)[0]
+        losses[ngrams].backward()
+    assert float(losses["true"].detach()) == pytest.approx(float(losses["false"].detach()), rel=1e-5)
+    alone = dict(runs["false"].model.named_parameters())
+    for name, p in both.named_parameters():
+        if name != "ngrams.table" and alone[name].grad is not None:
+            torch.testing.assert_close(dense_gradient(p), dense_gradient(alone[name]))
+
+    table = both.ngrams.table
+    learned, table.grad = dense_gradient(table), None
+    d, y = both.ngrams(batch), torch.from_numpy(batch.labels)
+    torch.nn.functional.cross_entropy(d, y).backward()
+    torch.testing.assert_close(learned, dense_gradient(table))
+
+
+def dense_gradient(p: torch.Tensor) -> torch.Tensor:
+    assert p.grad is not None
+    return p.grad.to_dense() if p.grad.is_sparse else p.grad

@@ -2,9 +2,13 @@ r"""What words and pairs of neighbours say by themselves, straight to the logits
 
     d  =  sum over the words t of a document of (u[w_t] + u[w_{t-1} w_t]) / sqrt(words of the document)
 
-A bag of words and pairs is what a linear classifier reads, and it is hard to beat on long documents: the recurrent
-layers need not learn it again, and say what order and context add. It does not depend on z. Pairs share hashed buckets
-and do not reach over the end of a sentence. All begin at zero, so that an untrained model is the one without this.
+A bag of words and pairs is what a linear classifier reads, and it is hard to beat on long documents. It does not depend
+on z. Pairs share hashed buckets and do not reach over the end of a sentence. All begin at zero, so that an untrained
+model is the one without this.
+
+The model is a product of two experts, p(y) ~ p_recurrent(y) p_ngrams(y), which learn apart: each is fitted to the
+labels as if the other were not there (training/em_objective.py). Fitted together, words and pairs learn the
+training documents by heart, and the recurrent layers, to which nothing is left to explain, fall behind.
 """
 
 import numpy as np

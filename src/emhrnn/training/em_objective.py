@@ -6,9 +6,14 @@
     theta  : - log p(y | z, w), z ~ posterior     (or all configurations, weighted)
     pi     : - sum_t gamma_t log pi_t + (1 - gamma_t) log(1 - pi_t)
 
+What words and pairs say by themselves (`ngrams`) is a second expert, which learns alone: neither its scores nor its
+gradient take part above. Together, it would learn the training documents by heart and leave nothing to the rest.
+
 Phases: `warm-up` trains theta on random segmentations, so that it cannot lean on one of them; `indicator` trains pi
 alone on top of it; `em` trains both.
 """
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -62,8 +67,17 @@ class EMObjective:
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Float[Tensor, ""], dict[str, float]]:
         dropout = self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step))
-        generator = self.job.numbers(numpy_generator(self.seed, Purpose.BLOCKS, step))
         states = self.model.words(batch, dropout)
+        loss, notes = self._recurrent(batch, replace(states, d=None), epoch, step, dropout)
+        if states.d is None or (self.model.rule is None and phase(self.config, epoch) == "indicator"):
+            return loss, notes
+        expert = label_part(self.label_loss, self.job, states.d, batch)
+        return loss + expert - expert.detach(), notes  # what is told is the loss of the recurrent layers
+
+    def _recurrent(
+        self, batch: Batch, states: WordStates, epoch: int, step: int, dropout: torch.Generator
+    ) -> tuple[Float[Tensor, ""], dict[str, float]]:
+        generator = self.job.numbers(numpy_generator(self.seed, Purpose.BLOCKS, step))
         current = phase(self.config, epoch)
         if self.model.rule is not None:
             return self._theta(batch, states, self.model.rule(batch), dropout), {}

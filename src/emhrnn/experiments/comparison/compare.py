@@ -34,7 +34,7 @@ from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
 
 Say = Callable[[str], None]
-EM_ALONE: dict[str, Any] = {"em": True, "model": {"cell", "skip", "ngrams", "segmentation", "levels"}}  # read by em-hrnn
+EM_ALONE: dict[str, Any] = {"em": True, "model": {"cell", "skip", "ngrams", "segmentation", "levels"}}  # em-hrnn's
 _FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
 
 
