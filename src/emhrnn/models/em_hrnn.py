@@ -16,8 +16,8 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
     u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
 
 Three settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
-recurrent layer. `ngrams`: words and pairs of neighbours also speak for the classes directly (ngrams.py). `cell`: GRUs
-in the place of all LSTMs.
+recurrent layer. `ngrams`: words and pairs of neighbours also speak for the classes directly; they learn apart
+(ngrams.py). `cell`: GRUs in the place of all LSTMs.
 
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """

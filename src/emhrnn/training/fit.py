@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from emhrnn.corpus import BatchPlan, Corpus
 from emhrnn.corpus.batch import Batch
@@ -63,7 +64,7 @@ def fit(
     if isinstance(run.model, Fitted):
         if job.size > 1:
             raise ConfigError(f"{run.config.model.name} is fitted at once by one process; start it without torchrun")
-        return _fit_at_once(run, run.model, train, valid, folder, on_epoch)
+        return _fit_at_once(run, run.model, train, valid, folder, progress, on_epoch)
     job.copy_first(run.model.state_dict().values())
     objective = make_objective(run.model, run.config, train, job)
     optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
@@ -131,17 +132,18 @@ def _fit_at_once(
     train: Corpus,
     valid: Corpus,
     folder: Path | None,
+    progress: bool,
     on_epoch: Callable[[Epoch], None] | None,
 ) -> Result:
     """For models that scikit-learn or fastText fit: one epoch, whatever the settings say."""
     began = time.perf_counter()
-    model.fit(_Batches(train), run.config.training.seed)
+    model.fit(_Batches(train, show=progress), run.config.training.seed)
     seconds = time.perf_counter() - began
     scores = validate(run, valid)
     epoch = Epoch(
         epoch=0,
         phase="fit",
-        train_loss=validate(run, train).loss,
+        train_loss=validate(run, _as_many(train, len(valid))).loss,  # all would cost as much as the fit of some models
         learning_rate=0.0,
         valid=scores.metrics(),
         words_per_second=float(train.lengths.sum()) / seconds,
@@ -159,13 +161,20 @@ def _fit_at_once(
 
 @dataclass(frozen=True, eq=False)
 class _Batches:
-    """A corpus as batches, anew at each `iter`."""
+    """A corpus as batches, anew at each `iter`, with a progress bar for each reading."""
 
     corpus: Corpus
+    show: bool
 
     def __iter__(self) -> Iterator[Batch]:
-        for rows in BatchPlan(self.corpus.lengths).in_order():
+        plan = BatchPlan(self.corpus.lengths).in_order()
+        for rows in tqdm(plan, desc="reading", unit="batch", disable=None if self.show else True, leave=False):
             yield self.corpus.batch(rows)
+
+
+def _as_many(corpus: Corpus, documents: int) -> Corpus:
+    """So many documents, from all over the corpus."""
+    return corpus.select(np.unique(np.linspace(0, len(corpus) - 1, documents).astype(np.int64)))
 
 
 def _saver(folder: Path | None) -> Callable[[Batch], str] | None:
