@@ -64,6 +64,17 @@ def test_train_evaluate_predict_explain_info(cli: Cli, tmp_path: Path) -> None:
     assert "em-hrnn" in cli.ok("info", run).out
 
 
+def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path) -> None:
+    lengths = {
+        rule: cli.ok("evaluate", run, made / "test.jsonl", "--segmentation", rule, "--json").json["phrases"]["mean"]
+        for rule in ("words", "every-2", "none")
+    }
+    assert lengths["words"] == 1
+    assert 1 < lengths["every-2"] <= 2 < lengths["none"]
+    refused = cli.error("evaluate", run, made / "test.jsonl", "--segmentation", "letters")
+    assert "unknown segmentation 'letters'; use learned, none, words, punctuation, random or every-K" in refused
+
+
 def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
     data, run = write_reviews(tmp_path / "reviews.jsonl", 24), tmp_path / "run"
     result = cli.ok("train", data, "--out", run, *TINY)

@@ -4,11 +4,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from emhrnn.errors import DataError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.scores import Scores
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.segmentation import rule
 from emhrnn.training.calibrating import validate
 from emhrnn.training.data import Named, check_ids, other_corpus
-from emhrnn.training.run import load_run
+from emhrnn.training.run import Run, load_run
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,12 @@ class Evaluated:
     skipped: dict[str, int]  # rows that have no place in the scores, by reason
 
 
-def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Evaluated:
-    """A label that the run has never seen is an error: no prediction could be right about it."""
+def evaluate_run(folder: Path, data: Named, *, segmentation: str = "learned", progress: bool = True) -> Evaluated:
+    """A label that the run has never seen is an error: no prediction could be right about it. Another `segmentation`
+    than the run's own shows what its phrases do for it."""
     run = load_run(folder)
+    if segmentation != "learned":
+        _cut_otherwise(run, segmentation)
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
         corpus = other_corpus(
             data, Path(scratch) / "corpus",
@@ -30,3 +35,10 @@ def evaluate_run(folder: Path, data: Named, *, progress: bool = True) -> Evaluat
             raise DataError(f"{data.path} has no labels to compare with; `emhrnn predict` needs none")
         check_ids(run.config, data.path, corpus.report.columns)
         return Evaluated(validate(run, corpus), corpus.report.skipped)
+
+
+def _cut_otherwise(run: Run, segmentation: str) -> None:
+    if not isinstance(run.model, EMHRNN):
+        name = run.config.model.name + (f" of {run.config.model.levels} levels" if run.config.model.levels > 1 else "")
+        raise ConfigError(f"the phrases of {name} cannot be cut otherwise; --segmentation needs em-hrnn with one level")
+    run.model.rule = rule(segmentation, run.vocabulary.words, run.config.em.rate)

@@ -14,6 +14,10 @@ def evaluate(
     label_column: LabelColumn = None,
     format: Format = None,
     split: Split = None,
+    segmentation: Annotated[
+        str,
+        typer.Option(metavar="RULE", help="Phrases as learned, or none, words, punctuation, random or every-K."),
+    ] = "learned",
     confusion: Annotated[bool, typer.Option(help="Show the confusion matrix.")] = True,
     json: Json = False,
     quiet: Quiet = False,
@@ -24,6 +28,7 @@ def evaluate(
     Examples:
       emhrnn evaluate run test.csv
       emhrnn evaluate run all.parquet --split test --json
+      emhrnn evaluate run test.csv --segmentation random    # what do the learned phrases do for it?
 
     A label that the run has never seen is an error. Rows without text or label are skipped, and counted on stderr.
     """
@@ -35,7 +40,7 @@ def evaluate(
 
     columns = Columns(text=text_column, label=label_column)
     named = Named(path=data, format=format, columns=columns, split=split)
-    evaluated = evaluate_run(run, named, progress=not quiet)
+    evaluated = evaluate_run(run, named, segmentation=segmentation, progress=not quiet)
     for reason, count in evaluated.skipped.items():
         complain(f"{count:,} rows of {data} were skipped: {reason}")
     if json:
