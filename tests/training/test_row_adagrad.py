@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from emhrnn.training.row_adagrad import RowAdagrad
+from emhrnn.training.row_adagrad import TINY, RowAdagrad
 
 
 @settings(max_examples=10, deadline=None)
@@ -15,7 +15,7 @@ def test_equals_adagrad(steps: list[list[int]], seed: int) -> None:
     start = torch.randn(6, 3, generator=generator)
     ours, theirs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
     sparse = RowAdagrad([{"params": [ours]}], lr=0.1)
-    dense = torch.optim.Adagrad([theirs], lr=0.1, eps=1e-10)
+    dense = torch.optim.Adagrad([theirs], lr=0.1, eps=TINY)
     for rows in steps:
         values = torch.randn(len(rows), 3, generator=generator)
         ours.grad = torch.sparse_coo_tensor(torch.tensor([rows]), values, ours.shape, check_invariants=True).coalesce()

@@ -1,6 +1,6 @@
 """Adagrad for tables of which a batch touches few rows: the more often an entry has moved, the shorter its next step.
 
-    sum += g^2        entry -= rate * g / sqrt(sum)        of the rows that the gradient has
+    sum += g^2        entry -= rate * g / (sqrt(sum) + TINY)        of the rows that the gradient has
 
 A rare word takes a full step each time it is seen, and one that is seen in every batch settles down. Adam gives both
 the same step: the rare ones need it large, and then the frequent ones never rest. (torch's own Adagrad takes sparse
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-TINY = 1e-10  # added to the root, as torch does
+TINY = 1e-5  # added to the root: a gradient of nothing but rounding would else make a full step
 
 
 class RowAdagrad(torch.optim.Optimizer):
