@@ -64,7 +64,7 @@ def test_train_evaluate_predict_explain_info(cli: Cli, tmp_path: Path) -> None:
     assert "em-hrnn" in cli.ok("info", run).out
 
 
-def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path) -> None:
+def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
     lengths = {
         rule: cli.ok("evaluate", run, made / "test.jsonl", "--segmentation", rule, "--json").json["phrases"]["mean"]
         for rule in ("words", "every-2", "none")
@@ -73,6 +73,10 @@ def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path) -> None:
     assert 1 < lengths["every-2"] <= 2 < lengths["none"]
     refused = cli.error("evaluate", run, made / "test.jsonl", "--segmentation", "letters")
     assert "unknown segmentation 'letters'; use learned, none, words, punctuation, random or every-K" in refused
+    plain = tmp_path / "plain"
+    cli.ok("train", made / "reviews.csv", "--out", plain, "--model", "hn-max", *TINY)
+    refused = cli.error("evaluate", plain, made / "test.jsonl", "--segmentation", "words")
+    assert "hn-max cannot be cut otherwise; --segmentation needs em-hrnn with one level" in refused
 
 
 def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:

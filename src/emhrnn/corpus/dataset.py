@@ -208,6 +208,10 @@ class Corpus:
         """A view of some documents, in the order given."""
         return self._view(rows=self._rows[rows])
 
+    def spread(self, documents: int) -> Int64[np.ndarray, " rows"]:
+        """Rows of so many documents, or of all, from all over the corpus."""
+        return np.unique(np.linspace(0, len(self) - 1, documents).astype(np.int64))
+
     def split(self, fraction: float, generator: np.random.Generator) -> tuple["Corpus", "Corpus"]:
         """The rest and a held-out `fraction`, both with the same mix of classes."""
         if self.labels is None or self.labels.ndim == 2:  # sets of labels are too many to keep apart

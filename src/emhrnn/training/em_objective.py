@@ -205,7 +205,7 @@ class EMObjective:
 
 
 def witnesses(corpus: Corpus) -> Batch:
-    return corpus.batch(np.unique(np.linspace(0, len(corpus) - 1, WITNESSES).astype(np.int64)))
+    return corpus.batch(corpus.spread(WITNESSES))
 
 
 def _of_words(batch: Batch) -> Float[Tensor, " words"] | None:

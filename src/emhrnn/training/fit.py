@@ -140,10 +140,11 @@ def _fit_at_once(
     model.fit(_Batches(train, show=progress), run.config.training.seed)
     seconds = time.perf_counter() - began
     scores = validate(run, valid)
+    some = train.select(train.spread(len(valid)))  # all would cost as much as the fit of some models
     epoch = Epoch(
         epoch=0,
         phase="fit",
-        train_loss=validate(run, _as_many(train, len(valid))).loss,  # all would cost as much as the fit of some models
+        train_loss=validate(run, some).loss,
         learning_rate=0.0,
         valid=scores.metrics(),
         words_per_second=float(train.lengths.sum()) / seconds,
@@ -170,11 +171,6 @@ class _Batches:
         plan = BatchPlan(self.corpus.lengths).in_order()
         for rows in tqdm(plan, desc="reading", unit="batch", disable=None if self.show else True, leave=False):
             yield self.corpus.batch(rows)
-
-
-def _as_many(corpus: Corpus, documents: int) -> Corpus:
-    """So many documents, from all over the corpus."""
-    return corpus.select(np.unique(np.linspace(0, len(corpus) - 1, documents).astype(np.int64)))
 
 
 def _saver(folder: Path | None) -> Callable[[Batch], str] | None:
