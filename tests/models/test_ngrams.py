@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.ngrams import NGrams
+from emhrnn.models.ngrams import NGrams, Shares
 from tests.models.examples import CLASSES, generator_of, make_batch, make_table, seeds, shapes
 from tests.oracles import em_hrnn as oracle
 
@@ -43,6 +43,18 @@ def test_begins_as_the_model_without() -> None:
     without = EMHRNN(**sizes, generator=generator_of(0))
     batch = make_batch([[3, 2], [4]], 0)
     torch.testing.assert_close(with_ngrams(batch).logits, without(batch).logits, atol=0, rtol=0)
+
+
+def test_shares_scale_what_each_expert_says() -> None:
+    model = EMHRNN(table=make_table(0), classes=CLASSES, generator=generator_of(0), ngrams=BUCKETS).double()
+    torch.nn.init.normal_(model.ngrams.table, generator=generator_of(1))
+    batch = make_batch([[3, 2], [4], [1]], 0)
+    with torch.no_grad():
+        words, pairs = model.ngrams.apart(batch)
+        recurrent = model(batch).logits - words - pairs
+        model.weigh(Shares(recurrent=0.5, words=2.0, pairs=0.0))
+        torch.testing.assert_close(model(batch).logits, 0.5 * recurrent + 2 * words)
+    assert pairs.abs().max() > 0.1
 
 
 def test_only_what_a_batch_holds_has_a_gradient() -> None:

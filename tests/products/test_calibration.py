@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
+from emhrnn.products.training import train
 from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import TrainingConfig, make_config
 from emhrnn.training.run import WEIGHTS, load_run, save_weights
@@ -97,6 +99,59 @@ def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: P
     for wrong in (0.0, -1.0, "1", None):
         save_tensors(own_run / WEIGHTS, tensors, {**note, "temperature": wrong})
         with pytest.raises(CheckpointError, match=r"corrupt \(temperature .*; copy the run again or train anew"):
+            load_run(own_run)
+
+
+@pytest.fixture(scope="module")
+def too_sure(noisy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of three experts that have learned half-wrong labels."""
+    out = tmp_path_factory.mktemp("too-sure") / "run"
+    config = make_config(assignments=["training.epochs=2", "em.warmup_epochs=1", "data.validation=0.4"])
+    train(noisy, out, config=config, progress=False)
+    return out
+
+
+def test_experts_are_weighed_and_saved_as_they_were_learned(cli: Cli, too_sure: Path) -> None:
+    calibration = json.loads((too_sure / "metrics.json").read_text())["calibration"]
+    shares = calibration["shares"]
+    assert all(share != 1.0 for share in shares.values())
+    assert calibration["loss_after"] < calibration["loss_before"]
+    tensors, note = load_tensors(too_sure / WEIGHTS)
+    assert note["shares"] == shares
+    raw, weighed = load_run(too_sure, weigh=False).model, load_run(too_sure).model
+    torch.testing.assert_close(raw.ngrams.table, tensors["ngrams.table"], atol=0, rtol=0)
+    torch.testing.assert_close(weighed.output.bias, raw.output.bias * shares["recurrent"])
+    told = f"recurrent {shares['recurrent']:.2f}, words {shares['words']:.2f}, pairs {shares['pairs']:.2f}"
+    assert f"shares       {told}" in cli.ok("info", too_sure).out
+    assert f"Its experts count: {told}." in (too_sure / "card.md").read_text(encoding="utf-8")
+
+
+def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, noisy: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(too_sure, tmp_path / "run"))
+    before = load(run).predict_proba(TEXTS)
+    first = cli.ok("calibrate", run, noisy, "--json", "--quiet").json
+    after = load(run).predict_proba(TEXTS)
+    assert first["documents"] == 150
+    assert first["loss_after"] < first["loss_before"]
+    assert np.abs(after - before).max() > 1e-4
+    scored = cli.ok("evaluate", run, noisy, "--json", "--quiet").json
+    assert scored["loss"] == pytest.approx(first["loss_after"], abs=1e-5)
+    assert json.loads((run / "metrics.json").read_text())["calibration"]["documents"] == 150
+    again = cli.ok("calibrate", run, noisy, "--quiet").out
+    assert f"temperature {first['temperature']:.3f}" in again
+    assert np.array_equal(load(run).predict_proba(TEXTS), after)
+
+
+def test_what_cannot_be_calibrated_is_told(cli: Cli, own_run: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare.csv"
+    bare.write_text("text\nsome words\nothers\n", encoding="utf-8")
+    assert "bare.csv" in cli.error("calibrate", own_run, bare)
+    (own_run / "metrics.json").unlink()
+    assert "its training has not finished" in cli.error("calibrate", own_run, bare)
+    tensors, note = load_tensors(own_run / WEIGHTS)
+    for wrong in ({"recurrent": 1.0}, {"recurrent": 1.0, "words": -1.0, "pairs": 1.0}, {"other": 1.0}, "1", None):
+        save_tensors(own_run / WEIGHTS, tensors, {**note, "shares": wrong})
+        with pytest.raises(CheckpointError, match=r"corrupt \(shares .*; copy the run again or train anew"):
             load_run(own_run)
 
 

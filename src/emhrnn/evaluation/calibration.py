@@ -48,6 +48,7 @@ class Calibration:
     before: list[Bin]
     after: list[Bin]
     remark: str = ""  # why T is what it is, where the data could not decide
+    shares: dict[str, float] | None = None  # of each expert, where there are several (evaluation/experts.py)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,18 +82,25 @@ def expected_calibration_error(bins: list[Bin]) -> float:
 def fit_temperature(logits: Logits, labels: Labels) -> tuple[float, str]:
     """T between LOWEST and HIGHEST that makes the labels most likely; and a remark where the data could not decide:
     too few documents, or none that is predicted wrong, which would make every confidence as high as allowed."""
-    if len(labels) < FEWEST:
-        return 1.0, f"not fitted: {len(labels)} documents are too few, {FEWEST} are needed"
-    if not np.isfinite(logits).all():
-        return 1.0, "not fitted: a logit is not finite"
     x = logits.astype(np.float64)
-    wrong = ((x > 0) != (labels > 0.5)) if labels.ndim == 2 else (x.argmax(axis=1) != labels)
-    if not wrong.any():
-        return 1.0, "not fitted: every prediction is right, so there is no telling how sure is too sure"
+    if remark := undecided(x, labels):
+        return 1.0, remark
     temperature = 1 / _root(x, labels)
     if temperature in (LOWEST, HIGHEST):
         return temperature, f"at the limit: T is kept between {LOWEST:g} and {HIGHEST:g}"
     return temperature, ""
+
+
+def undecided(x: Logits, labels: Labels) -> str:
+    """Why these documents cannot tell how sure predictions should be; empty: they can."""
+    if len(labels) < FEWEST:
+        return f"not fitted: {len(labels)} documents are too few, {FEWEST} are needed"
+    if not np.isfinite(x).all():
+        return "not fitted: a logit is not finite"
+    wrong = ((x > 0) != (labels > 0.5)) if labels.ndim == 2 else (x.argmax(axis=1) != labels)
+    if not wrong.any():
+        return "not fitted: every prediction is right, so there is no telling how sure is too sure"
+    return ""
 
 
 def _root(x: Float[np.ndarray, "documents classes"], labels: Labels) -> float:

@@ -38,7 +38,7 @@ from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import CellName, Recurrent, recurrent_layer
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
-from emhrnn.models.ngrams import PACE, NGrams
+from emhrnn.models.ngrams import PACE, NGrams, Shares
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import PAPER_RATE
 from emhrnn.models.word_table import WordTable
@@ -114,6 +114,14 @@ class EMHRNN(nn.Module):
     def learning_rate_scales(self) -> dict[str, float]:
         """By parameter name, the share of the learning rate."""
         return {} if self.ngrams is None else {"ngrams.table": PACE}
+
+    def weigh(self, shares: Shares) -> None:
+        """Scale what each expert adds to the logits. For a model with ngrams, whose training is done."""
+        assert self.ngrams is not None
+        with torch.no_grad():
+            self.output.weight.mul_(shares.recurrent)
+            self.output.bias.mul_(shares.recurrent)
+        self.ngrams.weigh(shares.words, shares.pairs)
 
     # ------------------------------------------------------------------ the word layer, once
 

@@ -8,8 +8,11 @@ model is the one without this.
 
 The model is a product of two experts, p(y) ~ p_recurrent(y) p_ngrams(y), which learn apart: each is fitted to the
 labels as if the other were not there (training/em_objective.py). Fitted together, words and pairs learn the
-training documents by heart, and the recurrent layers, to which nothing is left to explain, fall behind.
+training documents by heart, and the recurrent layers, to which nothing is left to explain, fall behind. How much each
+has to say in the end is fitted on the validation data, of words and of pairs by themselves (evaluation/experts.py).
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -24,6 +27,15 @@ PACE = 50.0  # learning rate, times that of the rest: of the first step, later o
 MIX = (2654435761, 40503)  # primes: of the first and the second word of a pair
 
 
+@dataclass(frozen=True)
+class Shares:
+    """How much each expert has to say: the recurrent layers, words, pairs."""
+
+    recurrent: float
+    words: float
+    pairs: float
+
+
 class NGrams(nn.Module):
     """Scores of the classes by the words and pairs of each document."""
 
@@ -36,12 +48,25 @@ class NGrams(nn.Module):
         self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
     ) -> Float[Tensor, "documents classes"]:
         """With a generator, each place is left out with probability p, its word and the pair that ends there."""
+        of_words, of_pairs = self.apart(batch, p, generator)
+        return of_words + of_pairs
+
+    def apart(
+        self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
+    ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents classes"]]:
+        """What words say, and what pairs say."""
         share = dropout(self.shares(batch), p, generator)
         second = ends_of_pairs(batch)
         pairs_before = batch.word_offsets - batch.document_offsets  # every sentence has a first word, which ends none
         of_words = self._sums(torch.from_numpy(batch.words), batch.word_offsets, share)
         of_pairs = self._sums(self.rows_of_pairs(batch, second), pairs_before, share[torch.from_numpy(second)])
-        return of_words + of_pairs
+        return of_words, of_pairs
+
+    def weigh(self, words: float, pairs: float) -> None:
+        """From now on, words say so many times what they said, and pairs."""
+        with torch.no_grad():
+            self.table[: self.vocabulary] *= words
+            self.table[self.vocabulary :] *= pairs
 
     def of_words(self, batch: Batch) -> Float[Tensor, "words classes"]:
         """What each word adds to the logits of its document: its own score, and half of each pair it is in."""

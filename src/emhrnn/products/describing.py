@@ -54,6 +54,8 @@ def _run_lines(facts: dict[str, Any]) -> str:
         if calibration := metrics.get("calibration"):  # runs from before there was one have none
             ece = f"ECE {calibration['ece_before']:.4f} before, {calibration['ece_after']:.4f} after"
             lines["temperature"] = f"{calibration['temperature']:.3f}; {calibration['remark'] or ece}"
+            if shares := calibration.get("shares"):
+                lines["shares"] = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
         if valid["phrases"]:
             lines["phrases"] = f"{valid['phrases']['mean']:.2f} words on average, at most {valid['phrases']['longest']}"
     return _aligned(lines)

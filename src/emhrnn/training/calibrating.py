@@ -1,14 +1,20 @@
 """The last act of training: the best weights are in the model, their probabilities are put right."""
 
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from emhrnn.corpus import Corpus
+from emhrnn.corpus.batching import BatchPlan
 from emhrnn.errors import DataError
-from emhrnn.evaluation.calibration import Calibration, fit_temperature
-from emhrnn.evaluation.predict import Predictions
+from emhrnn.evaluation.calibration import Calibration, Labels, Logits, fit_temperature
+from emhrnn.evaluation.experts import fit_shares
+from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import Scores, score
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.ngrams import Shares
 from emhrnn.training.job import ALONE, Job
 from emhrnn.training.run import Run, save_weights
 from emhrnn.training.validation import predict_together
@@ -19,20 +25,30 @@ def validate(run: Run, corpus: Corpus, job: Job = ALONE) -> Scores:
     return _score(run, corpus, predict_together(job, run, corpus))
 
 
-def calibrate(
+def end_training(
     run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job = ALONE
 ) -> tuple[Scores, Calibration | None]:
-    """Give the run its temperature, if it is to have one, and keep it with the weights; the scores are those after."""
+    """Calibrate, if the settings want it; the scores are those after."""
+    if not run.config.training.calibrate:
+        run.temperature = 1.0
+        return validate(run, valid, job), None
+    return calibrate(run, valid, folder, epoch, job)
+
+
+def calibrate(run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job = ALONE) -> tuple[Scores, Calibration]:
+    """Give the run, whose weights are as they were learned, its temperature, and its experts their shares, and keep
+    both with the weights; the scores are those after."""
     run.temperature = 1.0
     predictions = predict_together(job, run, valid)
-    before = _score(run, valid, predictions)
-    if not run.config.training.calibrate or valid.labels is None:
-        return before, None
-    run.temperature, remark = fit_temperature(predictions.logits, valid.labels)
-    shown = run.probabilities(torch.from_numpy(predictions.logits)).numpy()
-    after = _score(run, valid, Predictions(shown, predictions.logits, predictions.phrases))
-    if folder is not None:
-        save_weights(folder, run, epoch)
+    before, labels = _score(run, valid, predictions), _labels(valid)
+    shares, logits = _weighed(run, valid, predictions.logits, labels)
+    run.temperature, remark = fit_temperature(logits, labels)
+    shown = run.probabilities(torch.from_numpy(logits)).numpy()
+    after = _score(run, valid, Predictions(shown, logits, predictions.phrases))
+    if folder is not None:  # the weights as they were learned: when they are calibrated again, it begins with these
+        save_weights(folder, run, epoch, shares)
+    if shares is not None and isinstance(run.model, EMHRNN):
+        run.model.weigh(shares)
     return after, Calibration(
         temperature=run.temperature,
         documents=len(valid),
@@ -43,10 +59,28 @@ def calibrate(
         before=before.reliability,
         after=after.reliability,
         remark=remark,
+        shares=None if shares is None else asdict(shares),
     )
 
 
+def _weighed(run: Run, valid: Corpus, logits: Logits, labels: Labels) -> tuple[Shares | None, Logits]:
+    """The shares of the experts, where there are several, and the logits with them."""
+    if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
+        return None, logits
+    apart = np.empty((2, *logits.shape), dtype=np.float32)
+    with torch.inference_mode():
+        for rows in BatchPlan(valid.lengths, words=BATCH_WORDS).in_order():
+            apart[:, rows] = torch.stack(run.model.ngrams.apart(valid.batch(rows))).numpy()
+    said = np.concatenate([[logits - apart.sum(axis=0)], apart])
+    shares, _remark = fit_shares(said, labels)  # the temperature's remark says the same
+    return Shares(*shares.tolist()), np.tensordot(shares.astype(np.float32), said, axes=1)
+
+
 def _score(run: Run, corpus: Corpus, predictions: Predictions) -> Scores:
+    return score(predictions.probabilities, _labels(corpus), run.classes, predictions.phrases)
+
+
+def _labels(corpus: Corpus) -> Labels:
     if corpus.labels is None:
         raise DataError("the data has no labels, so there is nothing to compare predictions with; give a label column")
-    return score(predictions.probabilities, corpus.labels, run.classes, predictions.phrases)
+    return corpus.labels

@@ -210,6 +210,8 @@ def _calibration(card: Card) -> str:
         + f". Expected calibration error in {len(fitted['after'])} bins: {fitted['ece_before']:.4f} before, "
         f"{fitted['ece_after']:.4f} after, on the same documents."
     )
+    if shares := fitted.get("shares"):  # runs from before there were any have none
+        said += f" Its experts count: {', '.join(f'{name} {share:.2f}' for name, share in shares.items())}."
     rows = [
         [f"{b['low']:.2f} to {b['high']:.2f}", f"{b['predictions']:,}", _percent(b["confidence"]), _percent(b["right"])]
         for b in fitted["after"]

@@ -128,7 +128,7 @@ class TrainingConfig(Section):
     class_weight: Literal["none", "balanced"] = "none"
     metric: Literal["accuracy", "macro_f1", "loss", "ece"] = Field("accuracy", description="that picks the best epoch")
     patience: int = Field(4, ge=1, description="epochs without improvement before stopping")
-    calibrate: bool = Field(True, description="fit the temperature of probabilities on the validation data at the end")
+    calibrate: bool = Field(True, description="fit temperature and shares of experts on the validation data at the end")
     seed: int = Field(0, ge=0)
     threads: int = Field(0, ge=0, description="0 = as torch decides")
     checkpoint_seconds: float = Field(60, ge=0, description="between checkpoints within an epoch; 0 = every step")

@@ -17,7 +17,7 @@ from emhrnn.evaluation.scores import METRICS, Scores
 from emhrnn.models.fitting import Fitted
 from emhrnn.training import history
 from emhrnn.training.best_model import BestModel
-from emhrnn.training.calibrating import calibrate, validate
+from emhrnn.training.calibrating import end_training, validate
 from emhrnn.training.checkpoint import save_tensors
 from emhrnn.training.checkpointing import Checkpoints, Progress
 from emhrnn.training.history import Epoch
@@ -107,7 +107,7 @@ def fit(
     if job.first:
         best.restore()
     job.copy_first(run.model.state_dict().values())
-    return Result(now.epochs, now.best, *calibrate(run, valid, folder, now.best.epoch, job))
+    return Result(now.epochs, now.best, *end_training(run, valid, folder, now.best.epoch, job))
 
 
 def _waited_enough(now: Progress, patience: int) -> bool:
@@ -157,7 +157,7 @@ def _fit_at_once(
         save_weights(folder, run, 0)
     if on_epoch is not None:
         on_epoch(epoch)
-    return Result([epoch], Best(0, scores.accuracy), *calibrate(run, valid, folder, 0))
+    return Result([epoch], Best(0, scores.accuracy), *end_training(run, valid, folder, 0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """A run folder: a trained model with all that is needed to use it, and how it came to be.
 
 config.json          format version, settings, classes, seed, versions, checksums of the data
-model.safetensors    weights of the best epoch, and the temperature of its probabilities
+model.safetensors    weights of the best epoch; in its header, temperature of probabilities and shares of experts
 vocabulary.txt       one word a line, line number = word id
 ids.json             names of users and products, where the model reads them
 encoder/             configuration and tokenizer of a pretrained encoder, where the model has one
@@ -30,6 +30,8 @@ from emhrnn.corpus import Corpus, TextSettings, is_corpus
 from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import write_json
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.ngrams import Shares
 from emhrnn.models.output import probabilities
 from emhrnn.models.table import Sizes, build_model
 from emhrnn.text import Encoder, Limits, Vocabulary
@@ -168,9 +170,12 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
     )
 
 
-def save_weights(folder: Path, run: Run, epoch: int) -> None:
-    """With the temperature, which is of no use to other weights than these."""
+def save_weights(folder: Path, run: Run, epoch: int, shares: Shares | None = None) -> None:
+    """With the temperature, which is of no use to other weights than these, and with the shares that its experts are to
+    have when they are loaded."""
     note = {"format": FORMAT, "epoch": epoch, "run": identity(run), "temperature": run.temperature}
+    if shares is not None:
+        note["shares"] = asdict(shares)
     save_tensors(folder / WEIGHTS, run.model.state_dict(), note)
 
 
@@ -201,8 +206,8 @@ def _with_later_settings(config: Any) -> Any:
     return config
 
 
-def load_run(folder: Path) -> Run:
-    """The trained model of a run folder."""
+def load_run(folder: Path, *, weigh: bool = True) -> Run:
+    """The trained model of a run folder; without `weigh`, its experts as they were learned, to be calibrated anew."""
     description = read_description(folder)
     tensors, note = load_tensors(folder / WEIGHTS)
     if not (folder / VOCABULARY).is_file():
@@ -233,6 +238,8 @@ def load_run(folder: Path) -> Run:
             "copy the run again or train anew"
         )
     run.temperature = _temperature(folder, note)
+    if weigh and "shares" in note:
+        _weigh(folder, run.model, note["shares"])
     run.model.eval()
     return run
 
@@ -242,6 +249,17 @@ def _temperature(folder: Path, note: dict[str, Any]) -> float:
     if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
         raise CheckpointError(f"{folder / WEIGHTS}: corrupt (temperature {value!r}); copy the run again or train anew")
     return value
+
+
+def _weigh(folder: Path, model: nn.Module, shares: Any) -> None:
+    try:
+        given = Shares(**shares)
+        sound = all(isinstance(s, float) and math.isfinite(s) and s >= 0 for s in vars(given).values())
+    except TypeError:
+        sound = False
+    if not sound or not isinstance(model, EMHRNN) or model.ngrams is None:
+        raise CheckpointError(f"{folder / WEIGHTS}: corrupt (shares {shares!r}); copy the run again or train anew")
+    model.weigh(given)
 
 
 def text_settings_of(values: dict[str, Any]) -> TextSettings:

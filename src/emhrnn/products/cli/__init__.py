@@ -14,6 +14,7 @@ import typer
 
 from emhrnn.errors import EmhrnnError, PeerError
 from emhrnn.products.cli.analyse import analyse
+from emhrnn.products.cli.calibrate import calibrate
 from emhrnn.products.cli.chunks import chunks
 from emhrnn.products.cli.compare import compare
 from emhrnn.products.cli.demo import demo
@@ -67,6 +68,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (train, "Train a classifier on labelled documents."),
     (tune, "Search for settings within a given time."),
     (evaluate, "Score a run on labelled data."),
+    (calibrate, "Fit how sure a run is to other labelled data."),
     (predict, "Classify every row of a file."),
     (explain, "Show which sentence, phrase and word decided."),
     (analyse, "See how one run or two read: phrases, attention, decisive words."),
