@@ -12,7 +12,7 @@ import torch
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.models import fasttext as our_fasttext
-from emhrnn.models.fasttext import FastText, _lines
+from emhrnn.models.fasttext import FastText, _lines, passes_over
 from tests.models.examples import CLASSES, VOCABULARY, check_survives_saving, make_batch, separable_batch
 
 LIBRARY = """
@@ -113,3 +113,13 @@ def test_weights_are_refused() -> None:
     weighted = dataclasses.replace(batch, weights=np.ones(batch.n_documents, dtype=np.float32))
     with pytest.raises(ConfigError, match="knows no weights of documents; leave the weight column out"):
         small().fit([weighted])
+
+
+def test_few_documents_are_passed_over_more_often() -> None:
+    assert [passes_over(n) for n in (1, 8_000, 25_000, 100_000, 10**7)] == [25, 25, 20, 5, 5]
+    few = [separable_batch()]
+    by_rule, by_hand, fewer = (small(epochs=epochs) for epochs in (None, 25, 5))
+    for model in (by_rule, by_hand, fewer):
+        model.fit(few)
+    assert torch.equal(by_rule.rows, by_hand.rows)
+    assert not torch.equal(by_rule.rows, fewer.rows)

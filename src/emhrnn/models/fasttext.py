@@ -32,6 +32,8 @@ from emhrnn.models.output import Output
 
 END = "</s>"  # the library puts it behind every line
 LABEL = "__label__"
+SHOWN = 500_000  # documents that it is shown, counted at each pass: few documents need many passes to be learned at all
+PASSES = 5, 25  # over the data, at least and at most, unless a number is given
 
 
 class FastText(nn.Module):
@@ -46,9 +48,10 @@ class FastText(nn.Module):
         classes: int,
         size: int = 50,
         buckets: int = 200_000,
-        epochs: int = 5,
+        epochs: int | None = None,
         learning_rate: float = 0.5,
     ) -> None:
+        """`epochs` are passes over the data; none: as many as its size asks for."""
         super().__init__()
         self.buckets = buckets
         self.epochs = epochs
@@ -72,7 +75,7 @@ class FastText(nn.Module):
             raise ConfigError(
                 "the fastText library knows no weights of documents; leave the weight column out, or take another model"
             )
-        several = labels_of(batches).ndim == 2
+        labels = labels_of(batches)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             with (folder / "train.txt").open("w", encoding="ascii") as file:
@@ -83,9 +86,9 @@ class FastText(nn.Module):
                 "wordNgrams": 2,
                 "bucket": self.buckets,
                 "minCount": 1,
-                "epoch": self.epochs,
+                "epoch": passes_over(len(labels)) if self.epochs is None else self.epochs,
                 "lr": self.learning_rate,
-                "loss": "ova" if several else "softmax",
+                "loss": "ova" if labels.ndim == 2 else "softmax",
                 "thread": 1,  # with more, the result depends on who comes first
                 "seed": seed,
                 "verbose": 0,
@@ -129,6 +132,11 @@ class FastText(nn.Module):
         order = np.argsort(owner, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=batch.n_documents))])
         return torch.from_numpy(index[order]), torch.from_numpy(offsets)
+
+
+def passes_over(documents: int) -> int:
+    fewest, most = PASSES
+    return min(max(SHOWN // documents, fewest), most)
 
 
 def _lines(batch: Batch) -> Iterator[str]:
