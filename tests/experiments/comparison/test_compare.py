@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
+from emhrnn.experiments.comparison.compare import Protocol, _jobs
+from emhrnn.experiments.comparison.data import DataSet
+from emhrnn.experiments.comparison.rows import parse_rows
 from emhrnn.experiments.comparison.table import TIMES
 from tests.products.commands import TINY, Cli
 
@@ -87,7 +90,25 @@ def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path:
     (killed / "runs" / "demo--local--0.json").unlink()
     report = cli.ok(*command(data, killed), "--report", "--json").json
     assert [row["model"] for row in report["rows"]] == ["tfidf-lr", "hn-att"]  # type: ignore[index]
-    assert report["missing"] == [{"data": "demo", "model": "local", "why": "seed 0 is not done"}]  # type: ignore[index]
+    assert report["missing"] == [{"data": "demo", "model": "local", "why": "not done: seed 0"}]  # type: ignore[index]
+
+
+def test_settings_that_a_row_does_not_read_may_change() -> None:
+    """So that runs of the other rows stay good when EM-HRNN's defaults change."""
+    rows = parse_rows(["hn-att,local=em-hrnn"])
+    sets = [DataSet("set", Path("set.csv"))]
+    found = {"set": {"parts": {"train": {"sha256": "0"}}, "users": 0, "products": 0}}
+
+    def keys(*assignments: str) -> dict[str, Any]:
+        jobs, _ = _jobs(sets, rows, found, Protocol(seeds=1, assignments=assignments))
+        return {row: job.arguments for (_, row, _), job in jobs.items()}
+
+    before = keys()
+    for assignment in ("em.estep=first-order", "model.cell=lstm", "model.ngrams=false", "model.segmentation=words"):
+        after = keys(assignment)
+        assert after["hn-att"] == before["hn-att"]
+        assert after["local"] != before["local"]
+    assert keys("model.word_size=40")["hn-att"] != before["hn-att"]
 
 
 def test_bad_input_is_one_line(tmp_path: Path, cli: Cli) -> None:

@@ -78,21 +78,23 @@ def compare(
     reference = _check(rows, protocol, reference)
     found = _prepare(sets, rows, out, protocol, processes, progress, say)
     jobs, missing = _jobs(sets, rows, found, protocol)
+    first_seed = protocol.settings(rows[0], 0).training.seed
     if report:
         done = _done(jobs, out / "runs")
-        missing += [Missing(*key[:2], f"seed {key[2]} is not done") for key in jobs if key not in done]
+        missing += _to_come([key for key in jobs if key not in done], first_seed)
     else:
         outcomes = run_jobs(
             train_row, list(jobs.values()), out / "runs", processes=processes, progress=progress, say=say
         )
         done = dict(zip(jobs, outcomes, strict=True))
-    seeds = protocol.settings(rows[0], 0).training.seed
     table = Table(
         sets=found,
-        rows=tuple(row for data in sets for row in table_rows(_finished(data.name, rows, done, out, seeds), reference)),
+        rows=tuple(
+            row for data in sets for row in table_rows(_finished(data.name, rows, done, out, first_seed), reference)
+        ),
         missing=(*missing, *_failures(done)),
         reference=reference,
-        seeds=tuple(range(seeds, seeds + protocol.seeds)),
+        seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
         settings=_told_settings(protocol),
         made_by=_made_by(processes, done),
     )
@@ -103,6 +105,14 @@ def compare(
 
 
 Key = tuple[str, str, int]  # set, row, seed
+
+
+def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
+    """What a report lacks, one for each row of a set."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for data, row, seed in keys:
+        seeds.setdefault((data, row), []).append(first_seed + seed)
+    return [Missing(*row, f"not done: seed {', '.join(map(str, lacking))}") for row, lacking in seeds.items()]
 
 
 def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:

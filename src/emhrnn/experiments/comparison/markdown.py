@@ -3,7 +3,7 @@
 from emhrnn.experiments.comparison.table import METHOD, Against, Table, TableRow
 
 HEAD = (
-    "model", "accuracy %", "sd", "95 %", "macro-F1 %", "vs reference", "p", "McNemar p",
+    "model", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "McNemar p",
     "parameters", "training s", "words/s", "documents/s",
 )  # fmt: skip
 
@@ -68,6 +68,7 @@ def _cells(row: TableRow, table: Table) -> tuple[str, ...]:
         plain(row.model),
         f"**{accuracy}**" if row.best else accuracy,
         "-" if row.sd is None else percent(row.sd),
+        str(row.seeds),
         f"{percent(row.low)}-{percent(row.high)}",
         percent(row.macro_f1),
         *_against(row.against, row.model == table.reference),

@@ -105,7 +105,7 @@ def _printed(which: str) -> str:
 
 def _ours(cells: Sequence[Cell], *, stands_alone: bool) -> str:
     """A stand-in's numbers stand alone, so that nobody reads them beside those of other data."""
-    head = ["method", "accuracy %", "sd", "95 %", "macro-F1 %", "vs reference", "p", "parameters", "words/s"]
+    head = ["method", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "parameters", "words/s"]
     more = [] if stands_alone else ["paper", "published", "comparable"]
     lines = [[*head, *more], ["---", *["---:"] * (len(head) - 1), *["---"] * len(more)]]
     for cell in cells:
@@ -114,6 +114,7 @@ def _ours(cells: Sequence[Cell], *, stands_alone: bool) -> str:
             plain(row.model),
             f"**{percent(row.accuracy)}**" if row.best else percent(row.accuracy),
             "-" if row.sd is None else percent(row.sd),
+            str(row.seeds),
             f"{percent(row.low)}-{percent(row.high)}",
             percent(row.macro_f1),
             "-" if against is None else f"{100 * against.difference.difference:+.1f}{' *' if against.counts else ''}",
