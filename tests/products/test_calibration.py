@@ -142,12 +142,21 @@ def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, noisy: Path, tmp_pat
     assert np.array_equal(load(run).predict_proba(TEXTS), after)
 
 
+def test_what_was_learned_bit_by_bit_is_calibrated_later(cli: Cli, noisy: Path, tmp_path: Path) -> None:
+    classifier = EMHRNNClassifier(settings={"data.min_count": 1})
+    reviews = list(generate_reviews(40, seed=2))
+    classifier.partial_fit([r.text for r in reviews], [r.label for r in reviews], classes=list("12345"))
+    classifier.save(tmp_path / "run")
+    before = load(tmp_path / "run").predict_proba(TEXTS)
+    told = cli.ok("calibrate", tmp_path / "run", noisy, "--quiet").out
+    assert "on 150 documents" in told
+    assert np.abs(load(tmp_path / "run").predict_proba(TEXTS) - before).max() > 1e-3
+
+
 def test_what_cannot_be_calibrated_is_told(cli: Cli, own_run: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.csv"
     bare.write_text("text\nsome words\nothers\n", encoding="utf-8")
     assert "bare.csv" in cli.error("calibrate", own_run, bare)
-    (own_run / "metrics.json").unlink()
-    assert "its training has not finished" in cli.error("calibrate", own_run, bare)
     tensors, note = load_tensors(own_run / WEIGHTS)
     for wrong in ({"recurrent": 1.0}, {"recurrent": 1.0, "words": -1.0, "pairs": 1.0}, {"other": 1.0}, "1", None):
         save_tensors(own_run / WEIGHTS, tensors, {**note, "shares": wrong})

@@ -1,15 +1,15 @@
 """Scores of a run on named data."""
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from emhrnn.errors import ConfigError, DataError
+from emhrnn.errors import ConfigError
 from emhrnn.evaluation.scores import Scores
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.segmentation import rule
+from emhrnn.products.labelled import labelled_corpus
 from emhrnn.training.calibrating import validate
-from emhrnn.training.data import Named, check_ids, other_corpus
+from emhrnn.training.data import Named
 from emhrnn.training.run import Run, load_run
 
 
@@ -20,20 +20,12 @@ class Evaluated:
 
 
 def evaluate_run(folder: Path, data: Named, *, segmentation: str = "learned", progress: bool = True) -> Evaluated:
-    """A label that the run has never seen is an error: no prediction could be right about it. Another `segmentation`
-    than the run's own shows what its phrases do for it."""
+    """Another `segmentation` than the run's own shows what its phrases do for it."""
     run = load_run(folder)
     if segmentation != "learned":
         _cut_otherwise(run, segmentation)
-    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
-        corpus = other_corpus(
-            data, Path(scratch) / "corpus",
-            vocabulary=run.vocabulary, classes=run.classes, text=run.text,
-            users=run.users, products=run.products, progress=progress,
-        )  # fmt: skip
-        if not corpus.labelled:
-            raise DataError(f"{data.path} has no labels to compare with; `emhrnn predict` needs none")
-        check_ids(run.config, data.path, corpus.report.columns)
+    why = "to compare with; `emhrnn predict` needs none"
+    with labelled_corpus(run, data, why=why, progress=progress) as corpus:
         return Evaluated(validate(run, corpus), corpus.report.skipped)
 
 
