@@ -112,10 +112,14 @@ def too_sure(noisy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_experts_are_weighed_and_saved_as_they_were_learned(cli: Cli, too_sure: Path) -> None:
-    calibration = json.loads((too_sure / "metrics.json").read_text())["calibration"]
-    shares = calibration["shares"]
+    metrics = json.loads((too_sure / "metrics.json").read_text())
+    calibration, shares = metrics["calibration"], metrics["calibration"]["shares"]
     assert all(share != 1.0 for share in shares.values())
     assert calibration["loss_after"] < calibration["loss_before"]
+    epochs = [json.loads(line) for line in (too_sure / "history.jsonl").read_text().splitlines()]
+    chosen = epochs[metrics["best_epoch"]]["valid"]  # told, and chosen, by what it comes to in the end
+    assert chosen["accuracy"] == metrics["valid"]["accuracy"]
+    assert calibration["loss_after"] <= chosen["loss"] < calibration["loss_before"]
     tensors, note = load_tensors(too_sure / WEIGHTS)
     assert note["shares"] == shares
     raw, weighed = load_run(too_sure, weigh=False).model, load_run(too_sure).model

@@ -11,6 +11,7 @@ from emhrnn.corpus.batching import BatchPlan
 from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import Calibration, Labels, Logits, fit_temperature
 from emhrnn.evaluation.experts import fit_shares
+from emhrnn.evaluation.phrases import PhraseLengths
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import Scores, score
 from emhrnn.models.em_hrnn import EMHRNN
@@ -23,6 +24,14 @@ from emhrnn.training.validation import predict_together
 def validate(run: Run, corpus: Corpus, job: Job = ALONE) -> Scores:
     """Scores of the run as it is, on labelled data of its own classes."""
     return _score(run, corpus, predict_together(job, run, corpus))
+
+
+def validate_epoch(run: Run, valid: Corpus, job: Job = ALONE) -> Scores:
+    """Scores of the run as it would be if training ended here: with the shares of its experts, and no temperature."""
+    predictions = predict_together(job, run, valid)
+    if not run.config.training.calibrate:
+        return _score(run, valid, predictions)
+    return _rescored(run, valid, _weighed(run, valid, predictions.logits)[1], predictions.phrases)
 
 
 def end_training(
@@ -40,11 +49,10 @@ def calibrate(run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job
     both with the weights; the scores are those after."""
     run.temperature = 1.0
     predictions = predict_together(job, run, valid)
-    before, labels = _score(run, valid, predictions), _labels(valid)
-    shares, logits = _weighed(run, valid, predictions.logits, labels)
-    run.temperature, remark = fit_temperature(logits, labels)
-    shown = run.probabilities(torch.from_numpy(logits)).numpy()
-    after = _score(run, valid, Predictions(shown, logits, predictions.phrases))
+    before = _score(run, valid, predictions)
+    shares, logits = _weighed(run, valid, predictions.logits)
+    run.temperature, remark = fit_temperature(logits, _labels(valid))
+    after = _rescored(run, valid, logits, predictions.phrases)
     if folder is not None:  # the weights as they were learned: when they are calibrated again, it begins with these
         save_weights(folder, run, epoch, shares)
     if shares is not None and isinstance(run.model, EMHRNN):
@@ -63,7 +71,7 @@ def calibrate(run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job
     )
 
 
-def _weighed(run: Run, valid: Corpus, logits: Logits, labels: Labels) -> tuple[Shares | None, Logits]:
+def _weighed(run: Run, valid: Corpus, logits: Logits) -> tuple[Shares | None, Logits]:
     """The shares of the experts, where there are several, and the logits with them."""
     if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
         return None, logits
@@ -72,8 +80,13 @@ def _weighed(run: Run, valid: Corpus, logits: Logits, labels: Labels) -> tuple[S
         for rows in BatchPlan(valid.lengths, words=BATCH_WORDS).in_order():
             apart[:, rows] = torch.stack(run.model.ngrams.apart(valid.batch(rows))).numpy()
     said = np.concatenate([[logits - apart.sum(axis=0)], apart])
-    shares, _remark = fit_shares(said, labels)  # the temperature's remark says the same
+    shares, _remark = fit_shares(said, _labels(valid))  # the temperature's remark says the same
     return Shares(*shares.tolist()), np.tensordot(shares.astype(np.float32), said, axes=1)
+
+
+def _rescored(run: Run, corpus: Corpus, logits: Logits, phrases: PhraseLengths | None) -> Scores:
+    shown = run.probabilities(torch.from_numpy(logits)).numpy()
+    return _score(run, corpus, Predictions(shown, logits, phrases))
 
 
 def _score(run: Run, corpus: Corpus, predictions: Predictions) -> Scores:

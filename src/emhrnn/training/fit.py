@@ -17,7 +17,7 @@ from emhrnn.evaluation.scores import METRICS, Scores
 from emhrnn.models.fitting import Fitted
 from emhrnn.training import history
 from emhrnn.training.best_model import BestModel
-from emhrnn.training.calibrating import end_training, validate
+from emhrnn.training.calibrating import end_training, validate, validate_epoch
 from emhrnn.training.checkpoint import save_tensors
 from emhrnn.training.checkpointing import Checkpoints, Progress
 from emhrnn.training.history import Epoch
@@ -121,7 +121,7 @@ def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus, job: Job) -> 
         now.best = Best()  # a model from before it learned its boundaries is not what was asked for
     notes = objective.end_epoch()
     job.copy_first(run.model.state_dict().values())  # machines of different kinds round differently
-    scores = validate(run, valid, job)
+    scores = validate_epoch(run, valid, job)
     is_best = now.best.update(step.epoch, METRICS[metric] * scores.metrics()[metric])
     now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
 
