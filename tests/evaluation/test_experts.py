@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emhrnn.evaluation import experts
 from emhrnn.evaluation.calibration import FEWEST
 from emhrnn.evaluation.experts import MOST, fit_shares
 from tests.oracles import experts as oracle
@@ -48,6 +49,12 @@ def test_few_documents_move_the_shares_less() -> None:
     few, many = (fit_shares(said[:, :n], labels[:n])[0] for n in (FEWEST, 2_000))
     assert np.abs(few - 1).max() < np.abs(many - 1).max()
     assert fit_shares(said[:, : FEWEST - 1], labels[: FEWEST - 1])[0].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_of_many_documents_some_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, labels = drawn(1_000, 4, 3, several=False)
+    monkeypatch.setattr(experts, "ENOUGH", 400)
+    assert np.array_equal(fit_shares(said, labels)[0], fit_shares(said[:, ::3], labels[::3])[0])
 
 
 def test_data_that_cannot_decide_leaves_all_as_they_are() -> None:

@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from emhrnn.evaluation.calibration import Labels, undecided
 
 MOST = 10.0  # share of an expert. What lies above comes from a few documents
+ENOUGH = 50_000  # documents, from all over the data: more would not move the shares, and would take memory
 _CLOSE = 1e-9  # to the least loss, per document
 
 Said = Float[np.ndarray, "experts documents classes"]
@@ -26,7 +27,8 @@ Said = Float[np.ndarray, "experts documents classes"]
 def fit_shares(said: Said, labels: Labels) -> tuple[Float64[np.ndarray, " experts"], str]:
     """Of each expert; and a remark where the data could not decide, so that all count as they are."""
     alike = np.ones(len(said))
-    x = said.astype(np.float64)
+    some = slice(None, None, 1 + len(labels) // (ENOUGH + 1))
+    x, labels = said[:, some].astype(np.float64), labels[some]
     if remark := undecided(x.sum(axis=0), labels):
         return alike, remark
     fitted = minimize(
@@ -40,15 +42,14 @@ def _loss(shares: Float64[np.ndarray, " experts"], x: Said, labels: Labels) -> t
     """What is minimised, by document, and its gradient: that of a document is E[x_e] - x_e of the label."""
     logits = np.tensordot(shares, x, axes=1)  # (documents, classes)
     if labels.ndim == 2:
-        sure = (labels > 0.5).astype(np.float64)
-        loss = (np.logaddexp(0, logits) - sure * logits).sum()
-        p = np.exp(-np.logaddexp(0, -logits))  # sigmoid, without overflow
+        loss = (np.logaddexp(0, logits) - (labels > 0.5) * logits).sum()
+        wrong = np.exp(-np.logaddexp(0, -logits)) - (labels > 0.5)  # sigmoid, without overflow
     else:
-        sure = np.eye(logits.shape[1])[labels]
-        logits -= logits.max(axis=1, keepdims=True)
-        log_p = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        loss = -(sure * log_p).sum()
-        p = np.exp(log_p)
-    gradient = np.tensordot(x, p - sure, axes=2)  # (experts,)
+        true = np.arange(len(labels)), labels
+        log_p = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+        loss = -log_p[true].sum()
+        wrong = np.exp(log_p)
+        wrong[true] -= 1
+    gradient = np.tensordot(x, wrong, axes=2)  # (experts,)
     n = len(labels)
     return float(loss + 0.5 * ((shares - 1) ** 2).sum()) / n, (gradient + shares - 1) / n
