@@ -1,9 +1,11 @@
 """What words and pairs say by themselves, against Python loops over them."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 
+from emhrnn.models import ngrams
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import NGrams, Shares
 from tests.models.examples import CLASSES, generator_of, make_batch, make_table, seeds, shapes
@@ -45,16 +47,18 @@ def test_begins_as_the_model_without() -> None:
     torch.testing.assert_close(with_ngrams(batch).logits, without(batch).logits, atol=0, rtol=0)
 
 
-def test_shares_scale_what_each_expert_says() -> None:
+def test_shares_scale_what_each_expert_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ngrams, "COMMON", 6)
     model = EMHRNN(table=make_table(0), classes=CLASSES, generator=generator_of(0), ngrams=BUCKETS).double()
     torch.nn.init.normal_(model.ngrams.table, generator=generator_of(1))
     batch = make_batch([[3, 2], [4], [1]], 0)
     with torch.no_grad():
-        words, pairs = model.ngrams.apart(batch)
-        recurrent = model(batch).logits - words - pairs
-        model.weigh(Shares(recurrent=0.5, words=2.0, pairs=0.0))
-        torch.testing.assert_close(model(batch).logits, 0.5 * recurrent + 2 * words)
-    assert pairs.abs().max() > 0.1
+        said = model.ngrams.apart(batch)
+        recurrent = model(batch).logits - said.sum(0)
+        assert (said.abs().amax((1, 2)) > 0.1).all()
+        model.weigh(Shares(recurrent=0.5, common=2.0, rare=3.0, pairs=0.0))
+        torch.testing.assert_close(model(batch).logits, 0.5 * recurrent + 2 * said[0] + 3 * said[1])
+        torch.testing.assert_close(model.ngrams.apart(batch), said * torch.tensor([2.0, 3.0, 0.0])[:, None, None])
 
 
 def test_only_what_a_batch_holds_has_a_gradient() -> None:

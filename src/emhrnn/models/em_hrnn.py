@@ -121,7 +121,7 @@ class EMHRNN(nn.Module):
         with torch.no_grad():
             self.output.weight.mul_(shares.recurrent)
             self.output.bias.mul_(shares.recurrent)
-        self.ngrams.weigh(shares.words, shares.pairs)
+        self.ngrams.weigh(shares.common, shares.rare, shares.pairs)
 
     # ------------------------------------------------------------------ the word layer, once
 

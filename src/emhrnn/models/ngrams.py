@@ -9,7 +9,8 @@ model is the one without this.
 The model is a product of two experts, p(y) ~ p_recurrent(y) p_ngrams(y), which learn apart: each is fitted to the
 labels as if the other were not there (training/em_objective.py). Fitted together, words and pairs learn the
 training documents by heart, and the recurrent layers, to which nothing is left to explain, fall behind. How much each
-has to say in the end is fitted on the validation data, of words and of pairs by themselves (evaluation/experts.py).
+has to say in the end is fitted on the validation data: the recurrent layers, common words, rare words, which count for
+topics, and pairs (evaluation/experts.py).
 """
 
 from dataclasses import dataclass
@@ -24,15 +25,17 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.dropout import dropout
 
 PACE = 50.0  # learning rate, times that of the rest: of the first step, later ones are shorter (row_adagrad.py)
+COMMON = 3_000  # words, which come first in the vocabulary. Rarer ones have learned in few steps: they may need a push
 MIX = (2654435761, 40503)  # primes: of the first and the second word of a pair
 
 
 @dataclass(frozen=True)
 class Shares:
-    """How much each expert has to say: the recurrent layers, words, pairs."""
+    """How much each expert has to say: the recurrent layers, common words, rare words, pairs."""
 
     recurrent: float
-    words: float
+    common: float
+    rare: float
     pairs: float
 
 
@@ -48,24 +51,25 @@ class NGrams(nn.Module):
         self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
     ) -> Float[Tensor, "documents classes"]:
         """With a generator, each place is left out with probability p, its word and the pair that ends there."""
-        of_words, of_pairs = self.apart(batch, p, generator)
-        return of_words + of_pairs
-
-    def apart(
-        self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
-    ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents classes"]]:
-        """What words say, and what pairs say."""
         share = dropout(self.shares(batch), p, generator)
-        second = ends_of_pairs(batch)
-        pairs_before = batch.word_offsets - batch.document_offsets  # every sentence has a first word, which ends none
-        of_words = self._sums(torch.from_numpy(batch.words), batch.word_offsets, share)
-        of_pairs = self._sums(self.rows_of_pairs(batch, second), pairs_before, share[torch.from_numpy(second)])
-        return of_words, of_pairs
+        return self._words_say(batch, share) + self._pairs_say(batch, share)
 
-    def weigh(self, words: float, pairs: float) -> None:
-        """From now on, words say so many times what they said, and pairs."""
+    def apart(self, batch: Batch) -> Float[Tensor, "3 documents classes"]:
+        """What common words say, what rare words say, and what pairs say."""
+        share, common = self.shares(batch), torch.from_numpy(batch.words < COMMON)
+        return torch.stack(
+            [
+                self._words_say(batch, share * common),
+                self._words_say(batch, share * ~common),
+                self._pairs_say(batch, share),
+            ]
+        )
+
+    def weigh(self, common: float, rare: float, pairs: float) -> None:
+        """From now on, each says so many times what it said."""
         with torch.no_grad():
-            self.table[: self.vocabulary] *= words
+            self.table[: min(COMMON, self.vocabulary)] *= common
+            self.table[COMMON : self.vocabulary] *= rare
             self.table[self.vocabulary :] *= pairs
 
     def of_words(self, batch: Batch) -> Float[Tensor, "words classes"]:
@@ -86,6 +90,14 @@ class NGrams(nn.Module):
         """The bucket of each pair, given where its second word is."""
         mixed = batch.words[second - 1] * MIX[0] + batch.words[second] * MIX[1]
         return torch.from_numpy(self.vocabulary + mixed % self.buckets)
+
+    def _words_say(self, batch: Batch, share: Float[Tensor, " words"]) -> Float[Tensor, "documents classes"]:
+        return self._sums(torch.from_numpy(batch.words), batch.word_offsets, share)
+
+    def _pairs_say(self, batch: Batch, share: Float[Tensor, " words"]) -> Float[Tensor, "documents classes"]:
+        second = ends_of_pairs(batch)
+        before = batch.word_offsets - batch.document_offsets  # every sentence has a first word, which ends none
+        return self._sums(self.rows_of_pairs(batch, second), before, share[torch.from_numpy(second)])
 
     def _sums(
         self, rows: Int64[Tensor, " n"], offsets: Int64[np.ndarray, " documents_plus_1"], share: Float[Tensor, " n"]

@@ -75,10 +75,10 @@ def _weighed(run: Run, valid: Corpus, logits: Logits) -> tuple[Shares | None, Lo
     """The shares of the experts, where there are several, and the logits with them."""
     if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
         return None, logits
-    apart = np.empty((2, *logits.shape), dtype=np.float32)
+    apart = np.empty((3, *logits.shape), dtype=np.float32)
     with torch.inference_mode():
         for rows in BatchPlan(valid.lengths, words=BATCH_WORDS).in_order():
-            apart[:, rows] = torch.stack(run.model.ngrams.apart(valid.batch(rows))).numpy()
+            apart[:, rows] = run.model.ngrams.apart(valid.batch(rows)).numpy()
     said = np.concatenate([[logits - apart.sum(axis=0)], apart])
     shares, _remark = fit_shares(said, _labels(valid))  # the temperature's remark says the same
     return Shares(*shares.tolist()), np.tensordot(shares.astype(np.float32), said, axes=1)

@@ -22,7 +22,8 @@ def calibrate(
       emhrnn calibrate run all.parquet --split valid
 
     Fitted are the temperature of the probabilities and, for em-hrnn with n-grams, how much its recurrent layers, its
-    words and its pairs have to say. Weights stay as they were learned: doing this twice is doing it once.
+    common and rare words and its pairs have to say. Weights stay as they were learned: doing this twice is doing it
+    once.
     """
     from emhrnn.corpus import Columns
     from emhrnn.products.calibrating import calibrate_run
