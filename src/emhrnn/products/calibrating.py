@@ -21,7 +21,7 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
     _, note = load_tensors(folder / WEIGHTS)
     why = "to be fitted to; calibration needs one for every document"
     with locked(folder), labelled_corpus(run, data, why=why, progress=progress) as corpus:
-        _, calibration = calibrate(run, corpus, folder, note["epoch"])
+        _, calibration = calibrate(run, corpus, folder, note.get("epoch", 0))
         if (folder / METRICS).is_file():  # else it is still in training, or learned bit by bit
             metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
             metrics["calibration"] = calibration.to_dict()
