@@ -12,7 +12,7 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.models.table import MODELS
-from emhrnn.training.calibrating import validate
+from emhrnn.training.calibrating import validate, validate_epoch
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.fit import fit
@@ -70,7 +70,7 @@ def test_learns_64_documents_by_heart(name: str, tmp_path: Path) -> None:
 
     with pytest.raises(LearnedError):
         fit(run, corpus, corpus, progress=False, on_epoch=stop)
-    assert validate(run, corpus).accuracy == 1
+    assert validate_epoch(run, corpus).accuracy == 1
 
 
 @pytest.mark.parametrize("name", sorted(name for name, row in MODELS.items() if row.learns != "fit"))
