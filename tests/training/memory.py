@@ -26,7 +26,7 @@ from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.run import new_run
 from emhrnn.training.state import Position
 
-ROOM = 16 << 20
+ROOM = 32 << 20
 SETTINGS = ["em.warmup_epochs=0", "em.impute=gibbs", "training.batch_words=1000", "model.embedding_size=8"]
 
 
