@@ -51,12 +51,12 @@ class NGrams(nn.Module):
         self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
     ) -> Float[Tensor, "documents classes"]:
         """With a generator, each place is left out with probability p, its word and the pair that ends there."""
-        share = dropout(self.shares(batch), p, generator)
+        share = dropout(self.per_place(batch), p, generator)
         return self._words_say(batch, share) + self._pairs_say(batch, share)
 
     def apart(self, batch: Batch) -> Float[Tensor, "3 documents classes"]:
         """What common words say, what rare words say, and what pairs say."""
-        share, common = self.shares(batch), torch.from_numpy(batch.words < COMMON)
+        share, common = self.per_place(batch), torch.from_numpy(batch.words < COMMON)
         return torch.stack(
             [
                 self._words_say(batch, share * common),
@@ -79,9 +79,9 @@ class NGrams(nn.Module):
         half = self.table[self.rows_of_pairs(batch, second)] / 2
         for word in (second - 1, second):
             scores.index_add_(0, torch.from_numpy(word), half)
-        return scores * self.shares(batch)[:, None]
+        return scores * self.per_place(batch)[:, None]
 
-    def shares(self, batch: Batch) -> Float[Tensor, " words"]:
+    def per_place(self, batch: Batch) -> Float[Tensor, " words"]:
         """1 / sqrt(words of the document), of each word."""
         lengths = torch.from_numpy(batch.document_lengths)
         return lengths.to(self.table.dtype).rsqrt().repeat_interleave(lengths)
