@@ -7,18 +7,13 @@ from typing import Any
 
 from emhrnn.corpus import Columns
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.experiments.job_process import report_progress
 from emhrnn.experiments.job_records import Job
 from emhrnn.experiments.jobs import run_jobs
-from emhrnn.text import read_vectors
+from emhrnn.experiments.training_job import RUN, train_or_resume
 from emhrnn.training.config import make_config, validated
 from emhrnn.training.data import Named, checksum
-from emhrnn.training.history import Epoch
-from emhrnn.training.resume import resume
-from emhrnn.training.run import is_run
-from emhrnn.training.train import train
 
-EM, MHS, RUN = "em-hrnn", "mhs-rnn-att", "run"
+EM, MHS = "em-hrnn", "mhs-rnn-att"
 
 
 @dataclass(frozen=True)
@@ -75,24 +70,6 @@ class Pair:
 
 def train_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Train, or go on training, the run in the job's folder."""
-    config, out = validated(arguments["settings"]), folder / RUN
-    total = config.training.epochs
-
-    def on_epoch(epoch: Epoch) -> None:
-        done = epoch.epoch + 1
-        report_progress(folder, done / total, f"epoch {done} of {total}, valid {epoch.valid['accuracy']:.1%}")
-
-    if is_run(out):
-        trained = resume(out, progress=False, on_epoch=on_epoch)
-    else:
-        file = None if arguments["vectors"] is None else Path(arguments["vectors"])
-        trained = train(
-            Named(path=Path(arguments["data"]), columns=Columns(**arguments["columns"])),
-            out,
-            config=config,
-            vectors=None if file is None else read_vectors(file),
-            vectors_file=file,
-            progress=False,
-            on_epoch=on_epoch,
-        )
+    data = Named(path=Path(arguments["data"]), columns=Columns(**arguments["columns"]))
+    trained = train_or_resume(folder, data, validated(arguments["settings"]), vectors=arguments["vectors"])
     return {"valid_accuracy": trained.fitted.scores.accuracy, "epochs": len(trained.fitted.epochs)}

@@ -13,27 +13,24 @@ from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import score
 from emhrnn.experiments.job_process import report_progress
 from emhrnn.experiments.provenance import commit
+from emhrnn.experiments.training_job import RUN, train_or_resume
 from emhrnn.files import atomic_file
 from emhrnn.models.fitting import Fitted
-from emhrnn.text import Vectors, read_vectors
 from emhrnn.training import checkpointing
-from emhrnn.training.config import Config, validated
+from emhrnn.training.config import validated
 from emhrnn.training.data import Named, other_corpus
-from emhrnn.training.history import Epoch
-from emhrnn.training.resume import resume
-from emhrnn.training.run import is_run
-from emhrnn.training.train import Trained, train
 
-RUN, PREDICTIONS = "run", "predictions.npz"
+PREDICTIONS = "predictions.npz"
 
 
 def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The corpora are those of `data/NAME` beside the folder of all runs. What depends on the machine, its mood and
     the moment is under `times`; all others come out the same in every repetition with the same number of threads."""
     data = folder.parent.parent / "data" / arguments["data"]
-    config = validated(arguments["settings"])
-    report_progress(folder, 0.0, "reading")
-    trained = _train(folder, data, config, arguments["vectors"])
+    trained = train_or_resume(
+        folder, Named(path=data / "train"), validated(arguments["settings"]), vectors=arguments["vectors"],
+        valid=Named(path=data / "valid"),
+    )  # fmt: skip
     run = trained.run
     test = other_corpus(
         Named(path=data / "test"), data / "test",
@@ -68,24 +65,6 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
             "commit": commit(),
         },
     }
-
-
-def _train(folder: Path, data: Path, config: Config, vectors: str | None) -> Trained:
-    total = config.training.epochs
-
-    def on_epoch(epoch: Epoch) -> None:
-        done = epoch.epoch + 1
-        report_progress(folder, done / (total + 1), f"epoch {done} of {total}, valid {epoch.valid['accuracy']:.1%}")
-
-    out = folder / RUN
-    if is_run(out):
-        return resume(out, progress=False, on_epoch=on_epoch)
-    file = None if vectors is None else Path(vectors)
-    table: Vectors | None = None if file is None else read_vectors(file)
-    return train(
-        Named(path=data / "train"), out, config=config, valid=Named(path=data / "valid"), vectors=table,
-        vectors_file=file, progress=False, on_epoch=on_epoch,
-    )  # fmt: skip
 
 
 def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray) -> None:
