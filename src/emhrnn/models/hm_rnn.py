@@ -53,6 +53,9 @@ class HMRNN(nn.Module):
         self.input = dense(self.embedding.size, gates[0], generator)
         self.weights = nn.ParameterList(_weight(self.wiring, l, gates[l], generator) for l in range(layers))
         self.biases = nn.ParameterList(torch.zeros(gates[l]) for l in range(1, layers))
+        with torch.no_grad():
+            for bias in (self.input.bias, *self.biases):
+                bias[word_size : 2 * word_size] = 1  # forget gates start open
         self.gate = dense(layers * word_size, layers, generator)
         self.emit = dense(layers * word_size, word_size, generator)
         self.output = dense(word_size, classes, generator)
