@@ -23,6 +23,7 @@ from emhrnn.em.likelihood import batch_labels, configuration_likelihood
 from emhrnn.em.prior import log_prior
 from emhrnn.em.steps import m_step_pi, marginal_loss
 from emhrnn.experiments.job_process import report_progress
+from emhrnn.experiments.provenance import commit
 from emhrnn.experiments.simulation.generator import CLASSES, LENGTH, SIZE
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
@@ -67,6 +68,7 @@ def cost_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     report_progress(folder, 0.6, "document lengths")
     by_length = [cost for words in DOCUMENT_LENGTHS for cost in length_costs(words, documents, repeats)]
     return {
+        "commit": commit(),
         "exact_speed": speed,
         "by_block_length": [asdict(cost) for cost in by_block],
         "by_document_length": [asdict(cost) for cost in by_length],

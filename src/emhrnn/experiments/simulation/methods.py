@@ -15,6 +15,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import exact_blocks, local_blocks, window_blocks
 from emhrnn.errors import ConfigError
 from emhrnn.experiments.job_process import report_progress
+from emhrnn.experiments.provenance import commit
 from emhrnn.experiments.simulation.detectors import DETECTORS, learn_detector
 from emhrnn.experiments.simulation.generator import World, make_world
 from emhrnn.experiments.simulation.joint import ChooseBlocks, learn_all
@@ -70,7 +71,7 @@ def run_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
         result = asdict(consult(world.teacher, world.test, world.z_test))
     else:
         result = learn_and_measure(world, arguments["method"], arguments["seed"], sizes, folder)
-    return {**result, "cpu_seconds": process_time()}  # of the whole process
+    return {**result, "commit": commit(), "cpu_seconds": process_time()}  # of the whole process
 
 
 def learn_and_measure(world: World, method: str, seed: int, sizes: Sizes, folder: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.experiments.drawing import check_plots
 from emhrnn.experiments.job_records import Job, Outcome, read_record
 from emhrnn.experiments.jobs import run_jobs
-from emhrnn.experiments.provenance import commit, machine
+from emhrnn.experiments.provenance import machine
 from emhrnn.experiments.simulation.cost import cost_job
 from emhrnn.experiments.simulation.figures import draw_cost, draw_recovery
 from emhrnn.experiments.simulation.generator import READINGS
@@ -118,7 +118,7 @@ def _gather(
     waiting = sum(outcome.result is None and outcome.error is None for outcome in outcomes)
     header = {
         "command": command,
-        "commit": commit(),
+        "commit": ", ".join(sorted({o.result.get("commit", "unknown") for o in outcomes if o.result is not None})),
         **({"unfinished": f"{waiting} of {len(jobs)} jobs; rows say how many seeds they have"} if waiting else {}),
         "seeds": f"{plan.seeds} ({FIRST_SEED} to {FIRST_SEED + plan.seeds - 1})",
         "machine": machine(),
@@ -135,6 +135,6 @@ def _cost(plan: Plan, out: Path, folder: Path, *, progress: bool, say: Callable[
     (outcome,) = run_jobs(cost_job, [job], folder, processes=1, progress=progress, say=say)
     if outcome.result is None:
         raise TrainingError(f"the table is written, but the cost could not be measured: {outcome.error}")
-    write_json(out / "table1-cost.json", {"commit": commit(), "machine": machine(), **outcome.result})
+    write_json(out / "table1-cost.json", {"machine": machine(), **outcome.result})
     if plan.figures:
         draw_cost(outcome.result, out / "table1-cost.svg")
