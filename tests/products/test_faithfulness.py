@@ -53,7 +53,7 @@ def test_the_same_seed_draws_the_same_documents(made: Path) -> None:
 
 def test_what_cannot_be_measured(cli: Cli, made: Path, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "out")
-    arguments = ("faithfulness", made / "run", made / "test.jsonl", *out, "--report-only")
+    arguments = ("faithfulness", made / "run", made / "test.jsonl", *out, "--report")
     assert "nothing is done yet" in cli.error(*arguments)
     assert "1 documents" in cli.error("faithfulness", made / "run", made / "test.jsonl", *out, "--documents", "1")
     assert "does not exist" in cli.error("faithfulness", made / "run", tmp_path / "none.csv", *out)

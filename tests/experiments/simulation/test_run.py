@@ -47,7 +47,7 @@ def test_runs_writes_and_does_nothing_twice(tmp_path):
     plan = Plan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY, cost=False)
     lines = []
     report = lambda plan: simulate(  # noqa: E731
-        replace(plan, report_only=True), tmp_path / "so-far", tmp_path / "jobs", command="emhrnn", processes=1
+        replace(plan, report=True), tmp_path / "so-far", tmp_path / "jobs", command="emhrnn", processes=1
     )
     run = lambda: simulate(  # noqa: E731
         plan, tmp_path, tmp_path / "jobs", command="emhrnn simulate", processes=1, progress=False, say=lines.append

@@ -23,7 +23,6 @@ from emhrnn.experiments.comparison.markdown import render_markdown
 from emhrnn.experiments.comparison.rows import Row
 from emhrnn.experiments.comparison.run import read_right, train_row
 from emhrnn.experiments.comparison.table import Missing, Runs, Table, table_rows
-from emhrnn.experiments.cores import threads_of
 from emhrnn.experiments.job_records import Job, Outcome, as_json, job_name, outcome_of
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import machine
@@ -96,7 +95,7 @@ def compare(
         reference=reference,
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
         settings=_told_settings(protocol),
-        made_by=_made_by(processes, done),
+        made_by=_made_by(done),
     )
     write_json(out / "table.json", table.to_dict())
     write_text(out / "table.md", render_markdown(table))
@@ -232,21 +231,23 @@ def _told_settings(protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _made_by(processes: int, done: dict[Key, Outcome]) -> dict[str, Any]:
-    """Runs may be older than the table: it names the commits of all of them."""
+def _made_by(done: dict[Key, Outcome]) -> dict[str, Any]:
+    """Runs may be older than the table: it names the commits and threads of all of them, and the command that makes
+    them as well as the table."""
     import sklearn
     import torch
 
-    threads = threads_of(processes)
-    commits = {outcome.result["times"].get("commit") for outcome in done.values() if outcome.result is not None}
+    times = [outcome.result["times"] for outcome in done.values() if outcome.result is not None]
+    threads = " or ".join(map(str, sorted({one["threads"] for one in times})))
+    words = [_FOLDERS.sub("", word) for word in sys.argv[1:] if word != "--report"]
     return {
-        "command": shlex.join(["emhrnn", *(_FOLDERS.sub("", word) for word in sys.argv[1:])]),
-        "commit": ", ".join(sorted(filter(None, commits))) or None,
+        "command": shlex.join(["emhrnn", *words]),
+        "commit": ", ".join(sorted({one.get("commit", "unknown") for one in times})),
         "versions": {
             "emhrnn": __version__,
             "python": platform.python_version(),
             "torch": torch.__version__,
             "scikit-learn": sklearn.__version__,
         },
-        "machine": f"{machine()}; {processes} at a time, {threads} thread{'s' * (threads != 1)} each",
+        "machine": machine() + f"; threads of a run: {threads}" * bool(times),
     }

@@ -153,7 +153,7 @@ def _footer(table: Table) -> str:
         f"Seeds {', '.join(map(str, table.seeds))}; preset {settings['preset']}"
         + (f", {' '.join(settings['set'])}" if settings["set"] else "")
         + (f"; vectors {settings['vectors']}" if settings["vectors"] else "; no pretrained vectors"),
-        f"Commit {made.get('commit') or 'unknown'}; {versions}",
+        f"Commit {made.get('commit')}; {versions}",
         str(made.get("machine", "")),
     ]
     return (

@@ -50,9 +50,10 @@ def describe_set(found: dict[str, object]) -> str:
 
 def describe_making(table: Table) -> str:
     made, settings = table.made_by, table.settings
+    versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
     lines = [
         f"- command: `{made.get('command', '')}`",
-        f"- commit: {made.get('commit') or 'unknown'}; {', '.join(f'{k} {v}' for k, v in made['versions'].items())}",
+        f"- commit (of each row in the JSON): {made['commit']}; {versions}",
         f"- machine: {made['machine']}",
         f"- seeds: {', '.join(map(str, table.seeds))}; preset {settings['preset']}"
         + (f", config {settings['config']}" if settings["config"] else "")

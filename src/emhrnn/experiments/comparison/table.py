@@ -72,6 +72,7 @@ class TableRow:
     parameters: int
     best_epochs: tuple[int, ...]
     accuracies: tuple[float, ...]  # by seed
+    commits: tuple[str, ...]  # at which the seeds were run
     training_seconds: float
     words_per_second: float
     documents_per_second: float
@@ -172,6 +173,7 @@ def _row(runs: Runs, best: bool, against: Against | None) -> TableRow:
         parameters=round(mean("parameters")),
         best_epochs=tuple(result["best_epoch"] for result in runs.results),
         accuracies=accuracies,
+        commits=tuple(result["times"].get("commit", "unknown") for result in runs.results),
         training_seconds=time("training_seconds"),
         words_per_second=time("words_per_second"),
         documents_per_second=time("documents_per_second"),

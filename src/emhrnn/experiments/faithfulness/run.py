@@ -35,7 +35,7 @@ class Plan:
     seed: int = 0
     steps: int = STEPS
     figure: bool = True
-    report_only: bool = False  # run nothing: the table of what is done so far
+    report: bool = False  # run nothing: the table of what is done so far
 
     def __post_init__(self) -> None:
         if self.documents < 2:
@@ -77,7 +77,7 @@ def measure_faithfulness(
         )
         for first in range(0, len(texts), GROUP)
     ]  # fmt: skip
-    if plan.report_only:
+    if plan.report:
         outcomes = [outcome for job in jobs if (outcome := outcome_of(jobs_folder, job)) is not None]
     else:
         outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
@@ -87,7 +87,7 @@ def measure_faithfulness(
             raise TrainingError(f"{outcome.name}: {outcome.error}")
         results.append(outcome.result)
     if not results:
-        raise ConfigError(f"nothing is done yet in {jobs_folder}; run the same command without --report-only")
+        raise ConfigError(f"nothing is done yet in {jobs_folder}; run the same command without --report")
     words = [count for result in results for count in result["words"]]
     header = {
         "command": command,

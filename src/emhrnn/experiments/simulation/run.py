@@ -36,7 +36,7 @@ class Plan:
     sizes: Sizes = field(default_factory=Sizes)
     cost: bool = True
     figures: bool = True
-    report_only: bool = False  # run nothing: the table of what is done so far
+    report: bool = False  # run nothing: the table of what is done so far
 
     def __post_init__(self) -> None:
         for what, given, known in (("reading", self.readings, READINGS), ("method", self.methods, METHODS)):
@@ -60,7 +60,7 @@ def simulate(
     if plan.figures:
         check_plots()
     jobs = _jobs(plan)
-    if plan.report_only:
+    if plan.report:
         outcomes = [_so_far(jobs_folder, job) for job in jobs]
     else:
         outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
@@ -69,7 +69,7 @@ def simulate(
     write_text(out / "table1.md", table.to_markdown())
     if plan.figures:
         draw_recovery(table, points, out / "table1-recovery.svg")
-    if plan.cost and not (plan.report_only and read_record(jobs_folder / "cost", "cost") is None):
+    if plan.cost and not (plan.report and read_record(jobs_folder / "cost", "cost") is None):
         _cost(plan, out, jobs_folder / "cost", progress=progress, say=say)
     return table
 

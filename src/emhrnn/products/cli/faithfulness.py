@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Data, Format, Json, Quiet, RunFolder, Split, TextColumn
+from emhrnn.products.cli.options import Data, Format, Json, Quiet, Report, RunFolder, Split, TextColumn
 from emhrnn.products.cli.simulate import Processes
 
 
@@ -18,9 +18,7 @@ def faithfulness(
     documents: Annotated[int, typer.Option(help="How many to draw.", metavar="N")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw and of random removal.", metavar="N")] = 0,
     figure: Annotated[bool, typer.Option(help="Draw the curves; needs emhrnn[plots].")] = True,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing: the table of what is done so far.")
-    ] = False,
+    report: Report = False,
     text_column: TextColumn = None,
     format: Format = None,
     split: Split = None,
@@ -60,7 +58,7 @@ def faithfulness(
     table = measure_faithfulness(
         run,
         Named(path=data, format=format, columns=Columns(text=text_column, labelled=False), split=split),
-        Plan(documents=documents, seed=seed, figure=figure, report_only=report_only),
+        Plan(documents=documents, seed=seed, figure=figure, report=report),
         out,
         command=f"emhrnn faithfulness {run.name} {data.name} --documents {documents} --seed {seed}",
         processes=processes or cores,

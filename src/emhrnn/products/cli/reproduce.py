@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Json, Quiet
+from emhrnn.products.cli.options import Json, Quiet, Report
 from emhrnn.products.cli.reproduce_table2 import table2
 from emhrnn.products.cli.reproduce_table3 import figures, table3
 from emhrnn.products.cli.simulate import Processes, Quick, run_simulation
@@ -30,9 +30,7 @@ def table1(
             "--work", help="Folder for what is done so far.", metavar="FOLDER", show_default="runs/table1[-quick]"
         ),
     ] = None,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Run nothing: write the table of what is done so far.")
-    ] = False,
+    report: Report = False,
     processes: Processes = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -45,10 +43,10 @@ def table1(
     from emhrnn.experiments.simulation.run import Plan
     from emhrnn.experiments.simulation.sizes import Sizes
 
-    plan = Plan(seeds=seeds, sizes=Sizes.quick() if quick else Sizes(), report_only=report_only)
+    plan = Plan(seeds=seeds, sizes=Sizes.quick() if quick else Sizes(), report=report)
     work = work or Path("runs/table1-quick" if quick else "runs/table1")
     out = out or (work if quick else Path("results"))  # a quick table must not replace the real one
-    command = f"emhrnn reproduce table1 --seeds {seeds}{' --quick' * quick}{' --report-only' * report_only}"
+    command = f"emhrnn reproduce table1 --seeds {seeds}{' --quick' * quick}"
     run_simulation(plan, out, work, command=command, processes=processes, json=json, quiet=quiet)
 
 
