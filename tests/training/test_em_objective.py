@@ -8,12 +8,14 @@ import torch
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.fit import fit
 from emhrnn.training.objective import make_objective
 from emhrnn.training.run import Run, new_run
+from emhrnn.training.train import check_settings
 
 SMALL = ("model.embedding_size=10", "model.word_size=6", "model.phrase_size=6", "model.sentence_size=6")
 
@@ -62,6 +64,14 @@ def test_every_variant_trains(corpus: Corpus, settings: dict[str, Any]) -> None:
     assert len(result.epochs) == 2
     assert all(np.isfinite(epoch.train_loss) for epoch in result.epochs)
     assert any(not torch.equal(before[name], p) for name, p in parameters(run, indicator=False).items())
+
+
+def test_smoothed_labels_weigh_no_segmentations() -> None:
+    config = make_config("paper", assignments=["training.label_smoothing=0.1"])
+    with pytest.raises(
+        ConfigError, match=r"label_smoothing = 0\.1, but em\.theta = all .*; use em\.theta = map or sample"
+    ):
+        check_settings(config)
 
 
 def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:

@@ -79,6 +79,26 @@ def test_weights_of_one_are_no_weights(assignments: list[str]) -> None:
         torch.testing.assert_close(mine, other, rtol=1e-12, atol=1e-14)
 
 
+EM_VARIANTS = {name: assignments for name, assignments in VARIANTS.items() if name.startswith("em")}
+
+
+@pytest.mark.parametrize("assignments", EM_VARIANTS.values(), ids=EM_VARIANTS)
+def test_a_class_weight_is_the_weight_of_its_documents(assignments: list[str]) -> None:
+    """In every part of Q: one of class 0 and three of class 1 weigh 2 and 2/3 each."""
+    texts, labels = texts_of([[3, 2], [4], [1, 4, 2], [2, 2]], 0), [0, 1, 1, 1]
+    plain, weighted = (
+        Corpus.from_texts(texts, labels),
+        Corpus.from_texts(texts, labels, weights=[2, 2 / 3, 2 / 3, 2 / 3]),
+    )
+    rows = np.arange(4)
+    ours = loss_and_gradient(plain, plain.batch(rows), [*assignments, "training.class_weight=balanced"])
+    theirs = loss_and_gradient(weighted, weighted.batch(rows), assignments)
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-6, atol=1e-8)
+    unweighted = loss_and_gradient(plain, plain.batch(rows), assignments)
+    assert any(not torch.allclose(mine, other, rtol=1e-3) for mine, other in zip(ours, unweighted, strict=True))
+
+
 @given(
     weights=st.lists(st.floats(0, 100, width=32), min_size=1, max_size=6),
     smoothing=st.sampled_from([0.0, 0.3]),

@@ -31,7 +31,7 @@ from emhrnn.models import segmentation
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.training.config import EMConfig
 from emhrnn.training.job import ALONE, Job
-from emhrnn.training.label_loss import TINY, LabelLoss, label_part, weights_of
+from emhrnn.training.label_loss import TINY, LabelLoss, label_part
 from emhrnn.training.schedule import phase
 from emhrnn.training.state import Purpose, numpy_generator, torch_generator
 
@@ -111,8 +111,9 @@ class EMObjective:
         if indicator_only:
             return pi_loss, notes
         if self.config.theta == "all" and e.posterior is not None:
-            theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior, weights=weights_of(batch))
-            amount = _of_blocks(batch, e.posterior.blocks).sum()
+            weights = self.label_loss.weights(batch)
+            theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior, weights=weights)
+            amount = _of_blocks(weights, e.posterior.blocks).sum()
             theta_loss = self.job.part(theta_loss, float(amount), float(self.job.sum(amount)))
         else:
             z = e.z_sample if self.config.theta == "sample" else self._most_probable(zhat, e)
@@ -147,18 +148,22 @@ class EMObjective:
         return label_part(self.label_loss, self.job, self.model.encode(batch, states, z, dropout).logits, batch)
 
     def _pi(self, batch: Batch, states: WordStates, e: EStep, *, alone: bool) -> Float[Tensor, ""]:
+        weights = _of_words(self.label_loss.weights(batch), batch)
         if self.config.newton:
-            weights = _of_words(batch)
             newton_indicator(self.model.indicator, states.h1, e.gamma, e.mask, weights=weights, total=self.job.sum)
             return states.a.new_zeros((), requires_grad=True)
         a = states.a
         if alone or self.config.detach_indicator:
             a = self.model.indicator(states.h1.detach()).squeeze(1)
         # Q sums over words, and is averaged over documents
-        weights, documents = _of_words(batch), _documents(batch)
+        documents = self._amount(batch)
         words = float(e.mask.sum() if weights is None else weights[e.mask].sum())
         loss = self.config.indicator_weight * (words / documents) * m_step_pi(a, e.gamma, e.mask, weights=weights)
-        return self.job.part(loss, documents, _documents(self.job.whole(batch)))
+        return self.job.part(loss, documents, self._amount(self.job.whole(batch)))
+
+    def _amount(self, batch: Batch) -> float:
+        """How many documents there are, by weight."""
+        return max(self.label_loss.amount(batch), TINY)
 
     def _impute(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
         if self.config.impute == "prior":
@@ -208,16 +213,11 @@ def witnesses(corpus: Corpus) -> Batch:
     return corpus.batch(corpus.spread(WITNESSES))
 
 
-def _of_words(batch: Batch) -> Float[Tensor, " words"] | None:
+def _of_words(weights: Float[Tensor, " documents"] | None, batch: Batch) -> Float[Tensor, " words"] | None:
     """The weight of each word's document."""
-    return None if batch.weights is None else torch.from_numpy(np.repeat(batch.weights, batch.document_lengths))
+    return None if weights is None else weights.repeat_interleave(torch.from_numpy(batch.document_lengths))
 
 
-def _of_blocks(batch: Batch, blocks: Blocks) -> Float[Tensor, " blocks"]:
+def _of_blocks(weights: Float[Tensor, " documents"] | None, blocks: Blocks) -> Float[Tensor, " blocks"]:
     """The weight of each block's document."""
-    return torch.ones(len(blocks)) if batch.weights is None else torch.from_numpy(batch.weights[blocks.documents])
-
-
-def _documents(batch: Batch) -> float:
-    """How many there are, by weight."""
-    return float(batch.n_documents) if batch.weights is None else max(float(batch.weights.sum()), TINY)
+    return torch.ones(len(blocks)) if weights is None else weights[torch.from_numpy(blocks.documents)]

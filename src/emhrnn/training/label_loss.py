@@ -28,24 +28,31 @@ class LabelLoss:
         labels: np.ndarray,
         weights: Float[Tensor, " documents"] | None = None,
     ) -> Float[Tensor, ""]:
+        """`weights` are the documents' own."""
         y = torch.from_numpy(labels)
         loss = -log_likelihood(logits, y)  # (documents,)
         if self.smoothing and y.ndim == 1:
             # every class gets smoothing / C of the target
             uniform = -torch.log_softmax(logits, dim=1).mean(dim=1)
             loss = (1 - self.smoothing) * loss + self.smoothing * uniform
-        if self.class_weights is not None and y.ndim == 1:
-            of_class = self.class_weights[y]
-            weights = of_class if weights is None else weights * of_class
-        return weighted_mean(loss, weights)
+        return weighted_mean(loss, self._with_classes(y, weights))
+
+    def weights(self, batch: Batch) -> Float[Tensor, " documents"] | None:
+        """What each document counts; None: all the same."""
+        return self._with_classes(torch.from_numpy(labels_of(batch)), weights_of(batch))
 
     def amount(self, batch: Batch) -> float:
         """What the mean over these documents is divided by."""
-        weights, y = weights_of(batch), torch.from_numpy(labels_of(batch))
-        amount = torch.ones(batch.n_documents) if weights is None else weights
-        if self.class_weights is not None and y.ndim == 1:
-            amount = amount * self.class_weights[y]
-        return float(amount.sum())
+        weights = self.weights(batch)
+        return float(batch.n_documents) if weights is None else float(weights.sum())
+
+    def _with_classes(
+        self, y: Tensor, weights: Float[Tensor, " documents"] | None
+    ) -> Float[Tensor, " documents"] | None:
+        if self.class_weights is None or y.ndim > 1:
+            return weights
+        of_class = self.class_weights[y]
+        return of_class if weights is None else weights * of_class
 
 
 def weighted_mean(

@@ -156,6 +156,11 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         raise ConfigError(f"model.levels = {levels}, but {config.model.name} has no latent levels; use em-hrnn")
     if levels > epochs:
         raise ConfigError(f"{levels} levels share {epochs} epochs, one each at least; raise training.epochs")
+    if config.model.name == "em-hrnn" and config.em.theta == "all" and config.training.label_smoothing:
+        raise ConfigError(
+            f"training.label_smoothing = {config.training.label_smoothing}, but em.theta = all weighs segmentations by "
+            "the one true label; use em.theta = map or sample, or no smoothing"
+        )
     if config.model.name == "transformer":
         check_source(config.model.pretrained)
     if config.model.segmentation != "learned":
