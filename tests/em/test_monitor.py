@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emhrnn.em.monitor import Monitor
-from emhrnn.models.segmentation import single_words, whole_sentences
+from emhrnn.models.segmentation import single_words
 from tests.em.examples import make_batch
 
 
@@ -23,7 +23,6 @@ def test_numbers_by_hand():
     assert seen.pi_entropy == pytest.approx(math.log(2))
     assert seen.pi_mean == pytest.approx(0.5)
     assert seen.flip_rate == pytest.approx(2 / 6)
-    assert seen.collapsed is None
     assert seen.to_dict()["max_phrase_length"] == 2
 
 
@@ -38,14 +37,6 @@ def test_two_batches_count_as_one():
     assert math.isnan(left.pop("flip_rate"))
     assert math.isnan(right.pop("flip_rate"))
     assert left == pytest.approx(right)
-
-
-@pytest.mark.parametrize(("segmentation", "said"), [(whole_sentences, "one phrase per"), (single_words, "every word")])
-def test_collapse_is_said(segmentation, said):
-    batch = make_batch([[9, 9]])
-    monitor = Monitor()
-    monitor.update(batch, segmentation(batch), np.full(18, 0.5))
-    assert said in (monitor.summary().collapsed or "")
 
 
 def test_certain_pi_has_no_entropy():

@@ -1,7 +1,7 @@
 """Is the segmentation alive? What the training history records of it, epoch by epoch.
 
 EM with latent boundaries dies in two ways: no phrase ends anywhere, or one ends at every word. Both look healthy in
-the loss; these numbers show them.
+the loss; these numbers show them, and `evaluation.phrases.collapse` tells it of the validation documents.
 """
 
 from dataclasses import asdict, dataclass
@@ -12,8 +12,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-
-LOW_RATE, HIGH_RATE = 0.02, 0.9  # of the free positions
 
 
 @dataclass(frozen=True)
@@ -26,15 +24,6 @@ class Segmentation:
     pi_mean: float
     pi_entropy: float  # nats per free position; log 2 = 0.69 is undecided, 0 is certain
     flip_rate: float  # share of free positions whose z differs from the one before; NaN if none was given
-
-    @property
-    def collapsed(self) -> str | None:
-        """What is wrong, in one line, or None."""
-        if self.boundary_rate < LOW_RATE:
-            return f"boundary rate {self.boundary_rate:.3f}: one phrase per sentence; use --set em.impute=rate"
-        if self.boundary_rate > HIGH_RATE:
-            return f"boundary rate {self.boundary_rate:.3f}: every word is a phrase; use --set em.impute=rate"
-        return None
 
     def to_dict(self) -> dict[str, float]:
         return asdict(self)

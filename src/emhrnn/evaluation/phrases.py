@@ -8,6 +8,8 @@ from jaxtyping import Bool, Int64
 
 from emhrnn.corpus.batch import Batch
 
+LOW_RATE, HIGH_RATE = 0.02, 0.9  # of the free positions: below and above, phrases are sentences or words
+
 
 @dataclass(frozen=True)
 class PhraseLengths:
@@ -40,6 +42,17 @@ def count_phrase_lengths(z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " l
     """How many phrases have 0, 1, 2, ... words."""
     ends = np.flatnonzero(z)
     return np.bincount(np.diff(ends, prepend=-1))
+
+
+def collapse(phrases: PhraseLengths, sentences: int) -> str | None:
+    """What is wrong with phrases in so many sentences, or None. Where a sentence ends, a phrase always does."""
+    free = round(phrases.mean * phrases.phrases) - sentences
+    rate = (phrases.phrases - sentences) / max(free, 1)
+    if free and rate < LOW_RATE:
+        return f"phrases are whole sentences: only {rate:.1%} of the words within sentences end one"
+    if free and rate > HIGH_RATE:
+        return f"phrases are single words: {rate:.1%} of the words within sentences end one"
+    return None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from emhrnn.corpus import Columns, is_corpus
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.evaluation.phrases import collapse
 from emhrnn.products.model import Model
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, make_config, validated
@@ -21,6 +22,7 @@ from emhrnn.training.resume import follow
 from emhrnn.training.resume import resume as resume_run
 from emhrnn.training.run import is_run
 from emhrnn.training.tensorboard import FOLDER, TensorBoard
+from emhrnn.training.train import Trained as TrainedRun
 from emhrnn.training.train import train as train_run
 
 
@@ -128,7 +130,17 @@ def train(
                 job=job,
                 **hooks,
             )
+    if job.first and (wrong := _collapsed(trained)):
+        say(f"{wrong}; --set em.impute=rate --set em.hold_rate=true keeps em.rate of them")
     return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
+
+
+def _collapsed(trained: TrainedRun) -> str | None:
+    """What has become of learned phrases."""
+    model, phrases = trained.run.config.model, trained.fitted.scores.phrases
+    if model.name != "em-hrnn" or model.segmentation != "learned" or phrases is None:
+        return None
+    return collapse(phrases, int(trained.valid.sentence_counts.sum()))
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
