@@ -22,10 +22,10 @@ lint: install
 	$(BIN)/lint-imports --no-cache
 
 bench: install
-	for name in text lstm train_step estep multiscale scoring; do $(BIN)/python -m benchmarks.$$name --quick; done
+	for name in text lstm train_step estep multiscale scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done
 
 clean:
-	rm -rf .venv demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 # The demo needs only the core: it starts in a minute. The constraints pin torch, so that no CUDA build is pulled in.
 .venv/.core: pyproject.toml constraints.txt

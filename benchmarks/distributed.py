@@ -12,7 +12,6 @@ is a step with given phrase ends, `em` one with the E-step.
     em_weak_efficiency           the same with batches of twice the words
 """
 
-import argparse
 import os
 import statistics
 import subprocess
@@ -22,7 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.documents import review_lengths
-from benchmarks.timing import fix_threads, report
+from benchmarks.timing import fix_threads, options, report
 from emhrnn.corpus import Corpus
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import embedding_table
@@ -95,10 +94,7 @@ def _figures(phase: str, speeds: dict[str, list[float]]) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, under 50 seconds")
-    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="fewer rounds, under 50 seconds").parse_args()
     if not launched():
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -14,7 +14,6 @@ The batch is 64 documents of about 150 words in 9 sentences, all layers 50. Rati
     growth_train, growth_estep time per word in documents of 10,000 words / of 100 words
 """
 
-import argparse
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +21,7 @@ import torch
 
 from benchmarks.documents import CLASSES, VOCABULARY, make_batch, random_z, review_lengths, sentences_of
 from benchmarks.peers import PackedEMHRNN, PublicHAN, cube
-from benchmarks.timing import Times, fix_threads, interleave, report
+from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import exact_blocks, local_blocks
 from emhrnn.em.first_order import first_order_likelihood
@@ -158,10 +157,7 @@ def figures(rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, under 50 seconds")
-    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="fewer rounds, under 50 seconds").parse_args()
     report(figures(rounds=7 if arguments.quick else 25), as_json=arguments.json)
 
 

@@ -13,14 +13,13 @@ or a run and texts of your own. Ratios, each within one run:
     model_batch        the model alone, from word ids: with effects / without
 """
 
-import argparse
 import json
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.timing import Times, fix_threads, interleave, report
+from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.explain.effects import encode_with_effects
@@ -82,9 +81,7 @@ def measure(model: Model, texts: list[str], rounds: int) -> Times:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, under 20 seconds")
-    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
+    parser = options(__doc__, quick="fewer rounds, under 20 seconds")
     parser.add_argument("--run", type=Path, help="a run of em-hrnn")
     parser.add_argument("--data", type=Path, help="texts, as jsonl")
     arguments = parser.parse_args()

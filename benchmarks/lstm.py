@@ -7,7 +7,6 @@ nn.LSTM on a PackedSequence; `padded` is nn.LSTM on zero-padded sentences in 8 b
 can be done with it. `roofline_share_train` is the flop rate of a training step over that of a large matrix product.
 """
 
-import argparse
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from benchmarks.timing import fix_threads, interleave, matrix_peak, report
+from benchmarks.timing import fix_threads, interleave, matrix_peak, options, report
 from emhrnn.layers import LSTM, pack
 from emhrnn.layers.native import kernels, native_kernels
 
@@ -122,10 +121,7 @@ def figures(rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, under 50 seconds")
-    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="fewer rounds, under 50 seconds").parse_args()
     report(figures(rounds=9 if arguments.quick else 60), as_json=arguments.json)
 
 

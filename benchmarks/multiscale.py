@@ -10,7 +10,6 @@ The batch is 64 documents of about 150 words in 9 sentences, all layers 50. Rati
     torch_over_native  hm-rnn without the native kernels / with them
 """
 
-import argparse
 from collections.abc import Callable
 
 import numpy as np
@@ -20,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from benchmarks.documents import CLASSES, VOCABULARY, make_batch, review_lengths
 from benchmarks.public_hm_lstm import PublicHMLSTM, padded
-from benchmarks.timing import fix_threads, interleave, report
+from benchmarks.timing import fix_threads, interleave, options, report
 from emhrnn.layers.native import native_kernels
 from emhrnn.models.han import HAN
 from emhrnn.models.hm_rnn import HMRNN
@@ -70,10 +69,7 @@ def figures(rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, under 50 seconds")
-    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="fewer rounds, under 50 seconds").parse_args()
     report(figures(rounds=7 if arguments.quick else 25), as_json=arguments.json)
 
 

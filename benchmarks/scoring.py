@@ -24,7 +24,6 @@ object:
     local_over_X_cpu               ratios of these
 """
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -39,7 +38,7 @@ import numpy as np
 
 from benchmarks.descendants import Descendants
 from benchmarks.text import REVIEWS, generated_texts, read_reviews
-from benchmarks.timing import report
+from benchmarks.timing import options, report
 
 WORKERS = 2
 CLASSES = 5
@@ -59,10 +58,7 @@ class Rate(NamedTuple):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer documents and rounds")
-    parser.add_argument("--json", action="store_true", help="print the figures as the last line")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="fewer documents and rounds").parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     count, rounds = (24_000, 1) if arguments.quick else (50_000, 3)
     texts = read_reviews(25_000) if REVIEWS.exists() else generated_texts(4_000)

@@ -12,7 +12,6 @@ Full: 30 s of load, then more requests up to 20,000; quick: 4 s.
     memory_growth_mb             of the server, from the first thousand requests to the last
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -27,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.timing import report
+from benchmarks.timing import options, report
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.text import UNK, Vocabulary
@@ -164,10 +163,7 @@ async def rounds(port: int, asked: list[bytes], pid: int, quick: bool) -> dict[s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="four seconds of load")
-    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="four seconds of load").parse_args()
     report(figures(arguments.quick), as_json=arguments.json)
 
 

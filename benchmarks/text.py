@@ -14,7 +14,6 @@ source; without its name, a ratio is the worst of the sources:
     long_over_short         time per word, documents of 100,000 words / of 100 words (1 is linear)
 """
 
-import argparse
 import gzip
 import json
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import Times, fix_threads, interleave, report
+from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus.batch import Batch
 from emhrnn.text import Encoder, Vocabulary, count_words, read_document, split_sentences, tokenise
 from emhrnn.text.words import token_spans
@@ -52,10 +51,7 @@ RATIOS = {  # name: what takes longer, what is quicker
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer documents and rounds")
-    parser.add_argument("--json", action="store_true", help="print the ratios as the last line")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="fewer documents and rounds").parse_args()
     fix_threads()
     rounds, documents, seen = (5, 256, 2_000) if arguments.quick else (15, 512, 10_000)
     needed = seen + (WARM_UP + rounds) * documents

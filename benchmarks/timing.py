@@ -5,6 +5,7 @@ round, so that a slow patch of the machine hits numerator and denominator alike.
 process: for single-threaded code that is the wall time of an idle machine, whatever else is running.
 """
 
+import argparse
 import gc
 import json
 import statistics
@@ -68,6 +69,14 @@ def matrix_peak(size: int = 768) -> tuple[Callable[[], object], float]:
 
 def fix_threads(threads: int = 1) -> None:
     torch.set_num_threads(threads)
+
+
+def options(told: str | None, *, quick: str) -> argparse.ArgumentParser:
+    """What every benchmark can be told; `quick` says what it leaves out then."""
+    parser = argparse.ArgumentParser(description=told, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
+    return parser
 
 
 def report(figures: Mapping[str, float], *, as_json: bool) -> None:

@@ -10,15 +10,13 @@ The batch is 64 documents of about 150 words in 9 sentences, all layers 50. Rati
     inference_packed_over_native  inference on packed nn.LSTM / ours, with the vocabulary's projections precomputed
 """
 
-import argparse
-
 import numpy as np
 import torch
 
 from benchmarks.documents import make_batch, random_z, review_lengths
 from benchmarks.estep import make_model, training_step, without_kernels
 from benchmarks.peers import PackedEMHRNN
-from benchmarks.timing import Times, fix_threads, interleave, matrix_peak, report
+from benchmarks.timing import Times, fix_threads, interleave, matrix_peak, options, report
 
 FLOP_PER_WORD = 212e3
 
@@ -74,10 +72,7 @@ def figures(rounds: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, under 50 seconds")
-    parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
-    arguments = parser.parse_args()
+    arguments = options(__doc__, quick="fewer rounds, under 50 seconds").parse_args()
     report(figures(rounds=15 if arguments.quick else 60), as_json=arguments.json)
 
 

@@ -8,8 +8,6 @@ keys (Zobrist hashing). Two different sets get the same name with probability 2^
 import numpy as np
 from jaxtyping import Int64
 
-Keys = Int64[np.ndarray, "*shape"]
-
 
 def position_keys(n: int) -> Int64[np.ndarray, " n"]:
     """The keys of positions 0 .. n - 1 (SplitMix64 of the position)."""

@@ -70,7 +70,7 @@ class FastText(nn.Module):
 
     def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
         if importlib.util.find_spec("fasttext") is None:
-            raise ConfigError("the model fasttext needs the fastText library; pip install 'emhrnn[bench]'")
+            raise ConfigError("the model fasttext needs the fastText library; pip install 'emhrnn[fasttext]'")
         if weights_of(batches) is not None:
             raise ConfigError(
                 "the fastText library knows no weights of documents; leave the weight column out, or take another model"

@@ -277,7 +277,7 @@ MODELS: dict[str, Row] = {
     "tfidf-lr": Row(build=_tfidf("logistic"), learns="fit", reference="scikit-learn"),
     "tfidf-svm": Row(build=_tfidf("svm"), learns="fit", reference="scikit-learn"),
     "fasttext": Row(
-        build=build_fasttext, learns="fit", reference="Joulin et al., EACL 2017", needs=("the extra emhrnn[bench]",)
+        build=build_fasttext, learns="fit", reference="Joulin et al., EACL 2017", needs=("the extra emhrnn[fasttext]",)
     ),
     "transformer": Row(
         build=build_transformer,

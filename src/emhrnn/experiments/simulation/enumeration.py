@@ -6,7 +6,7 @@ only reads it.
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
@@ -56,11 +56,6 @@ def block_likelihood(
     likelihood = rows.gather(1, torch.from_numpy(outside[:, None] + inside[:, :, 0]))
     exists = torch.from_numpy(number < (1 << blocks.free)[:, None])
     return torch.where(exists, likelihood, -torch.inf)
-
-
-def configuration_of(batch: Batch, z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " documents"]:
-    """The number of z among all configurations of its document."""
-    return current(exact_blocks(batch), z)
 
 
 def _part(batch: Batch, begin: int, end: int) -> tuple[Batch, slice]:

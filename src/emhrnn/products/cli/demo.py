@@ -17,7 +17,7 @@ def demo(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train on the embedded review corpus, compare with TF-IDF, explain three documents. About a minute.
+    """Train on the embedded review corpus, compare with TF-IDF, explain three documents. About two minutes.
 
     A demo that was made before at the same place is made anew; any other folder is left alone.
     """
