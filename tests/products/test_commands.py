@@ -2,11 +2,13 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
+from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import setting_names
 from tests.products.commands import GOOD, TINY, Cli, write_reviews
 
@@ -77,6 +79,32 @@ def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path, tmp_path: Path
     cli.ok("train", made / "reviews.csv", "--out", plain, "--model", "hn-max", *TINY)
     refused = cli.error("evaluate", plain, made / "test.jsonl", "--segmentation", "words")
     assert "hn-max cannot be cut otherwise; --segmentation needs em-hrnn with one level" in refused
+
+
+def test_evaluate_hears_one_expert(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
+    scores = {
+        name: cli.ok("evaluate", run, made / "test.jsonl", *which, "--json").json
+        for name, which in {
+            "both": [],
+            "recurrent": ["--expert", "recurrent"],
+            "ngrams": ["--expert", "ngrams"],
+        }.items()
+    }
+    assert len({score["loss"] for score in scores.values()}) == 3
+    assert scores["ngrams"]["phrases"] == scores["both"]["phrases"]
+    deaf = tmp_path / "deaf"  # a copy of the run whose n-grams have nothing to say
+    shutil.copytree(run, deaf)
+    tensors, note = load_tensors(deaf / "model.safetensors")
+    tensors["ngrams.table"].zero_()
+    save_tensors(deaf / "model.safetensors", tensors, note)
+    silent = cli.ok("evaluate", deaf, made / "test.jsonl", "--json").json
+    assert silent["loss"] == scores["recurrent"]["loss"]
+    refused = cli.error("evaluate", run, made / "test.jsonl", "--expert", "oracle")
+    assert "unknown expert 'oracle'; use recurrent or ngrams" in refused
+    plain = tmp_path / "plain"
+    cli.ok("train", made / "reviews.csv", "--out", plain, *TINY, "--set", "model.ngrams=false")
+    refused = cli.error("evaluate", plain, made / "test.jsonl", "--expert", "ngrams")
+    assert "--expert needs em-hrnn with model.ngrams and one level" in refused
 
 
 def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:

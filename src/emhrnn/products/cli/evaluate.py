@@ -18,6 +18,14 @@ def evaluate(
         str,
         typer.Option(metavar="RULE", help="Phrases as learned, or none, words, punctuation, random or every-K."),
     ] = "learned",
+    expert: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Let only the recurrent layers or the ngrams speak, with what they learned.",
+            show_default="both",
+        ),
+    ] = None,
     confusion: Annotated[bool, typer.Option(help="Show the confusion matrix.")] = True,
     json: Json = False,
     quiet: Quiet = False,
@@ -29,6 +37,7 @@ def evaluate(
       emhrnn evaluate run test.csv
       emhrnn evaluate run all.parquet --split test --json
       emhrnn evaluate run test.csv --segmentation random    # what do the learned phrases do for it?
+      emhrnn evaluate run test.csv --expert recurrent       # what do the recurrent layers know alone?
 
     A label that the run has never seen is an error. Rows without text or label are skipped, and counted on stderr.
     """
@@ -40,7 +49,7 @@ def evaluate(
 
     columns = Columns(text=text_column, label=label_column)
     named = Named(path=data, format=format, columns=columns, split=split)
-    evaluated = evaluate_run(run, named, segmentation=segmentation, progress=not quiet)
+    evaluated = evaluate_run(run, named, segmentation=segmentation, expert=expert, progress=not quiet)
     for reason, count in evaluated.skipped.items():
         complain(f"{count:,} rows of {data} were skipped: {reason}")
     if json:
