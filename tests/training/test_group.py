@@ -49,6 +49,16 @@ def test_shares_make_up_the_batch(shape: list[list[int]], seed: int, size: int) 
         assert np.array_equal(np.concatenate(parts), getattr(whole, name))
 
 
+def test_a_stand_in_has_its_say_in_what_is_not_of_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of an epoch whose last batch had no document for this process: its predictions count."""
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda values: None)  # what this one adds to the sum
+    group = Group(store=None, rank=1, size=2)
+    group.share(make_batch([[3]], 0))
+    given = torch.tensor([1.5, 2.0])
+    assert group.sum(given).tolist() == [0, 0]
+    assert group.total(given).tolist() == given.tolist()
+
+
 def place(first: int, whole: int) -> Callable[[int], tuple[int, int]]:
     return lambda rows: (first, whole)
 

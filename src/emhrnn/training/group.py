@@ -113,7 +113,10 @@ class Group:
     # ------------------------------------------------------------------ exchanges
 
     def sum(self, values: Tensor) -> Tensor:
-        total = values.detach().double() * float(self._counts)
+        return self.total(values if self._counts else torch.zeros_like(values))
+
+    def total(self, values: Tensor) -> Tensor:
+        total = values.detach().to(torch.float64, copy=True)
         with _exchange():
             dist.all_reduce(total)
         return total.to(values.dtype)

@@ -42,7 +42,10 @@ class Job(Protocol):
         """A mean over `here` things as its part of the mean over the `whole` of them: the parts add up to it."""
 
     def sum(self, values: Tensor) -> Tensor:
-        """Over all processes."""
+        """What the shares have, over all of them."""
+
+    def total(self, values: Tensor) -> Tensor:
+        """Over all processes, whatever their share of the last batch was."""
 
     def gather(self, values: Tensor) -> Tensor:
         """A value for each word of the share, to those of the whole batch."""
@@ -88,6 +91,9 @@ class Alone:
         return mean
 
     def sum(self, values: Tensor) -> Tensor:
+        return values
+
+    def total(self, values: Tensor) -> Tensor:
         return values
 
     def gather(self, values: Tensor) -> Tensor:

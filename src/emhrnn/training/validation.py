@@ -18,7 +18,7 @@ def predict_together(job: Job, run: Run, corpus: Corpus) -> Predictions:
     part = run.predict(corpus.select(mine))
     whole = torch.zeros(2, len(corpus), len(run.classes))
     whole[:, torch.from_numpy(mine)] = torch.from_numpy(np.stack([part.probabilities, part.logits]))
-    probabilities, logits = job.sum(whole).numpy()
+    probabilities, logits = job.total(whole).numpy()
     return Predictions(probabilities, logits, _phrases(job, part.phrases))
 
 
@@ -29,4 +29,4 @@ def _phrases(job: Job, part: PhraseLengths | None) -> PhraseLengths | None:
     histogram = torch.zeros(longest + 1, dtype=torch.int64)
     if part is not None:
         histogram[1 : part.longest + 1] = torch.tensor(part.histogram)
-    return PhraseLengths.of(job.sum(histogram).numpy())
+    return PhraseLengths.of(job.total(histogram).numpy())
