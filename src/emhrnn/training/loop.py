@@ -67,11 +67,12 @@ def steps(
     while position.epoch < config.epochs:
         order = order_of(corpus, config, position.epoch)
         _, first, last = stage(config.epochs, levels, position.epoch)
+        below = sum(len(order_of(corpus, config, epoch)) for epoch in range(first))  # steps: no two epochs need as many
         while position.batch < len(order):
             began = time.perf_counter()
             batch = corpus.batch(order[position.batch])
             waited = time.perf_counter() - began
-            rate = learning_rate(config, position.step - first * len(order), (last - first) * len(order))
+            rate = learning_rate(config, position.step - below, (last - first) * len(order))
             optimizer.set_learning_rate(rate)
             loss, notes = objective.loss(job.share(batch), position.epoch, position.step)
             value, notes = _totals(job, loss, notes)

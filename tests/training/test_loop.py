@@ -1,0 +1,50 @@
+"""The loop over the steps, on documents of which only the lengths matter."""
+
+import numpy as np
+import pytest
+from torch import Tensor, nn
+
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.batch import Batch
+from emhrnn.training.config import TrainingConfig
+from emhrnn.training.label_loss import LabelLoss
+from emhrnn.training.loop import order_of, steps
+from emhrnn.training.objective import PlainObjective
+from emhrnn.training.optimizer import Optimizer
+from emhrnn.training.state import Position
+
+CONFIG = TrainingConfig(epochs=4, batch_words=150, decay="none", seed=1)
+
+
+class Indifferent(PlainObjective):
+    def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
+        return sum(p.sum() for p in self.model.parameters()) * 0, {}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    lengths = np.random.default_rng(0).integers(5, 120, 400)
+    return Corpus.from_texts(["word " * length for length in lengths], ["a", "b"] * 200)
+
+
+def rates(corpus: Corpus, levels: int, position: Position) -> list[list[float]]:
+    """Of each step from there on, by epoch."""
+    model = nn.Linear(1, 1)
+    objective, optimizer = Indifferent(model, LabelLoss(), CONFIG.seed), Optimizer(model, CONFIG)
+    told: list[list[float]] = [[] for _ in range(CONFIG.epochs)]
+    for step in steps(objective, optimizer, corpus, CONFIG, position, levels=levels):
+        told[step.epoch].append(step.learning_rate)
+    return told
+
+
+def test_every_level_has_the_whole_course_of_the_learning_rate(corpus: Corpus) -> None:
+    counts = [len(order_of(corpus, CONFIG, epoch)) for epoch in range(4)]
+    assert counts[0] + counts[1] < 2 * counts[2]  # if all epochs were like the third, it would begin later
+    told = rates(corpus, 2, Position())
+    rise = told[0][:50]
+    assert rise == sorted(rise)
+    assert rise[0] > 0
+    assert told[2][:50] == rise
+    resumed = rates(corpus, 2, Position(epoch=2, batch=7, step=counts[0] + counts[1] + 7))
+    assert resumed[2] == told[2][7:]
+    assert resumed[3] == told[3]
