@@ -49,6 +49,9 @@ def test_trains_bottom_up_and_goes_on_as_if_it_had_never_stopped(data: Path, tmp
     whole = train(Named(path=data), tmp_path / "whole", config=config, progress=False)
     with pytest.raises(KeyboardInterrupt):
         train(Named(path=data), tmp_path / "run", config=config, progress=False, on_epoch=stop)
+    more = make_config(assignments=["training.epochs=12"])  # of which the third would be the first level's
+    with pytest.raises(ConfigError, match=r"epochs = 12, but .* was started with 4, and its levels share them; leave"):
+        resume(tmp_path / "run", config=more, progress=False)
     resumed = resume(tmp_path / "run", progress=False)
     assert kept == ["1 warm-up", "1 em", "2 warm-up"]
     assert [epoch.phase for epoch in resumed.fitted.epochs] == [*kept, "2 em"]
