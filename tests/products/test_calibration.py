@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,11 @@ from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
 from emhrnn.products.training import train
+from emhrnn.training import calibrating
+from emhrnn.training.calibrating import validate_epoch
 from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import TrainingConfig, make_config
+from emhrnn.training.job import Alone
 from emhrnn.training.run import WEIGHTS, load_run, save_weights
 from emhrnn.training.state import Best
 from tests.oracles import calibration as oracle
@@ -128,6 +132,37 @@ def test_experts_are_weighed_and_saved_as_they_were_learned(cli: Cli, too_sure: 
     told = ", ".join(f"{name} {shares[name]:.2f}" for name in ("recurrent", "common", "rare", "pairs"))
     assert f"shares       {told}" in cli.ok("info", too_sure).out
     assert f"Its experts count: {told}." in (too_sure / "card.md").read_text(encoding="utf-8")
+
+
+class First(Alone):
+    """The first process of a job, which keeps what it hands to the others."""
+
+    def __init__(self) -> None:
+        self.told: list[torch.Tensor] = []
+
+    def copy_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        self.told += [tensor.clone() for tensor in tensors]
+
+
+class Other(Alone):
+    """Another one, which is told."""
+
+    rank, first = 1, False
+
+    def __init__(self, told: list[torch.Tensor]) -> None:
+        self.told = iter(told)
+
+    def copy_first(self, tensors: Iterable[torch.Tensor]) -> None:
+        for tensor in tensors:
+            tensor.copy_(next(self.told))
+
+
+def test_one_process_fits_the_shares_for_all(too_sure: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each for itself, they might round differently, and disagree about the best epoch."""
+    run, valid, first = load_run(too_sure, weigh=False), Corpus.open(too_sure / "corpus" / "train"), First()
+    scores = validate_epoch(run, valid, first)
+    monkeypatch.setattr(calibrating, "fit_shares", None)  # not for the others
+    assert validate_epoch(run, valid, Other(first.told)) == scores
 
 
 def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, noisy: Path, tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batching import BatchPlan
 from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import Calibration, Labels, Logits, fit_temperature
-from emhrnn.evaluation.experts import fit_shares
+from emhrnn.evaluation.experts import Said, fit_shares
 from emhrnn.evaluation.phrases import PhraseLengths
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import Scores, score
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.ngrams import Shares
+from emhrnn.models.ngrams import NGrams, Shares
 from emhrnn.training.job import ALONE, Job
 from emhrnn.training.run import Run, save_weights
 from emhrnn.training.validation import predict_together
@@ -31,7 +31,7 @@ def validate_epoch(run: Run, valid: Corpus, job: Job = ALONE) -> Scores:
     predictions = predict_together(job, run, valid)
     if not run.config.training.calibrate:
         return _score(run, valid, predictions)
-    return _rescored(run, valid, _weighed(run, valid, predictions.logits)[1], predictions.phrases)
+    return _rescored(run, valid, _weighed(run, valid, predictions.logits, job)[1], predictions.phrases)
 
 
 def end_training(
@@ -50,7 +50,7 @@ def calibrate(run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job
     run.temperature = 1.0
     predictions = predict_together(job, run, valid)
     before = _score(run, valid, predictions)
-    shares, logits = _weighed(run, valid, predictions.logits)
+    shares, logits = _weighed(run, valid, predictions.logits, job)
     run.temperature, remark = fit_temperature(logits, _labels(valid))
     after = _rescored(run, valid, logits, predictions.phrases)
     if folder is not None:  # the weights as they were learned: when they are calibrated again, it begins with these
@@ -71,17 +71,28 @@ def calibrate(run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job
     )
 
 
-def _weighed(run: Run, valid: Corpus, logits: Logits) -> tuple[Shares | None, Logits]:
-    """The shares of the experts, where there are several, and the logits with them."""
+def _weighed(run: Run, valid: Corpus, logits: Logits, job: Job) -> tuple[Shares | None, Logits]:
+    """The shares of the experts, where there are several, and the logits with them: as the first process finds them,
+    for machines of different kinds round differently."""
     if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
         return None, logits
+    shares, weighed = torch.empty(4, dtype=torch.float64), torch.empty(logits.shape)
+    if job.first:
+        said = _said(run.model.ngrams, valid, logits)
+        fitted, _remark = fit_shares(said, _labels(valid))  # the temperature's remark says the same
+        shares.copy_(torch.from_numpy(fitted))
+        weighed.copy_(torch.from_numpy(np.tensordot(fitted.astype(np.float32), said, axes=1)))
+    job.copy_first([shares, weighed])
+    return Shares(*shares.tolist()), weighed.numpy()
+
+
+def _said(ngrams: NGrams, valid: Corpus, logits: Logits) -> Said:
+    """What each expert says, the recurrent layers first."""
     apart = np.empty((3, *logits.shape), dtype=np.float32)
     with torch.inference_mode():
         for rows in BatchPlan(valid.lengths, words=BATCH_WORDS).in_order():
-            apart[:, rows] = run.model.ngrams.apart(valid.batch(rows)).numpy()
-    said = np.concatenate([[logits - apart.sum(axis=0)], apart])
-    shares, _remark = fit_shares(said, _labels(valid))  # the temperature's remark says the same
-    return Shares(*shares.tolist()), np.tensordot(shares.astype(np.float32), said, axes=1)
+            apart[:, rows] = ngrams.apart(valid.batch(rows)).numpy()
+    return np.concatenate([[logits - apart.sum(axis=0)], apart])
 
 
 def _rescored(run: Run, corpus: Corpus, logits: Logits, phrases: PhraseLengths | None) -> Scores:

@@ -122,7 +122,9 @@ def _end_epoch(run: Run, now: Progress, step: Step, valid: Corpus, job: Job) -> 
     notes = objective.end_epoch()
     job.copy_first(run.model.state_dict().values())  # machines of different kinds round differently
     scores = validate_epoch(run, valid, job)
-    is_best = now.best.update(step.epoch, METRICS[metric] * scores.metrics()[metric])
+    value = torch.tensor([METRICS[metric] * scores.metrics()[metric]], dtype=torch.float64)
+    job.copy_first([value])  # or one process might stop where another goes on
+    is_best = now.best.update(step.epoch, float(value))
     now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
 
 
