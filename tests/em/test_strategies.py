@@ -172,6 +172,21 @@ def test_many_importance_samples_reach_the_exact_posterior():
     torch.testing.assert_close(sampled.log_evidence, exact.log_evidence, rtol=0, atol=0.05)
 
 
+def test_importance_samples_are_tempered_as_the_exact_posterior_is():
+    model, batch = small_model(votes=20.0), make_batch([[3, 2], [4]])
+    states, z = model.words(batch), random_z(batch)
+    exact, many = (
+        STRATEGIES[name](model, batch, states, z, EMSettings(samples=5000, temperature=4.0), np.random.default_rng(0))
+        for name in ("exact", "importance")
+    )
+    torch.testing.assert_close(many.gamma[exact.mask], exact.gamma[exact.mask], rtol=0, atol=0.03)
+    torch.testing.assert_close(many.log_evidence, exact.log_evidence, rtol=0, atol=0.15)
+    few = EMSettings(samples=60, temperature=4.0)
+    generator = np.random.default_rng(0)
+    drawn = [STRATEGIES["importance"](model, batch, states, z, few, generator).z_sample for _ in range(1500)]
+    np.testing.assert_allclose(np.mean(drawn, axis=0)[exact.mask], exact.gamma[exact.mask], atol=0.05)
+
+
 def test_without_information_the_targets_are_the_prior():
     batch = make_batch([[4, 3]])
     a = torch.zeros(7)

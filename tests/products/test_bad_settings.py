@@ -25,6 +25,7 @@ def data(tmp_path: Path) -> Path:
         (["--set", "epochs=3"], "write section.key=value"),
         (["--set", "model.segmentation=guess"], "unknown segmentation 'guess'"),
         (["--estep", "guess"], "em.estep = 'guess'"),
+        (["--estep", "reinforce", "--set", "em.temperature=2"], "em.temperature = 2, but reinforce has no posterior"),
         (["--format", "xml"], "unknown format 'xml'; give one of csv"),
         (["--split", "dev"], "has no split column"),
     ],

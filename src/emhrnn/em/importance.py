@@ -2,6 +2,9 @@
 
     Z^k ~ p(Z | w)      w_k = softmax_k log p(y | Z^k, w)      gamma_t = sum_k w_k z^k_t
 
+For the posterior of temperature T both factors are raised to 1/T: the samples are of p(Z | w)^(1/T), independent
+boundaries with logits a / T, and the weights softmax_k of log p(y | Z^k, w) / T.
+
 K passes move the whole document at once, where blocks need 2^length passes for a few words. The samples' own noise is
 taken out: without the label the weights would be 1 / K and the mean of z^k is pi, so
 
@@ -24,9 +27,8 @@ def importance_gamma(
     pi: Float[Tensor, " words"],
     z: Bool[np.ndarray, "samples words"],
     likelihood: Float[Tensor, "samples documents"],
-    temperature: float = 1.0,
 ) -> Float[Tensor, " words"]:
-    weights = torch.softmax(likelihood / temperature, dim=0) - 1 / len(likelihood)
+    weights = torch.softmax(likelihood, dim=0) - 1 / len(likelihood)
     return pi + (per_word(batch, weights) * torch.from_numpy(z)).sum(0)
 
 
@@ -42,6 +44,20 @@ def resample(
     return pick(batch, z, (cumulative <= threshold).sum(axis=0))
 
 
-def log_evidence(likelihood: Float[Tensor, "samples documents"]) -> Float[Tensor, " documents"]:
-    """log of the mean likelihood: an estimate of log p(y | w), from below on average."""
-    return torch.logsumexp(likelihood, dim=0) - float(np.log(len(likelihood)))
+def log_evidence(
+    likelihood: Float[Tensor, "samples documents"], log_ratio: Float[Tensor, "samples documents"] | None = None
+) -> Float[Tensor, " documents"]:
+    """log of the mean likelihood: an estimate of log p(y | w), from below on average. Where the samples are not of the
+    prior, `log_ratio` is log of prior / what they are of, up to a constant."""
+    if log_ratio is None:
+        return torch.logsumexp(likelihood, dim=0) - float(np.log(len(likelihood)))
+    return torch.logsumexp(likelihood + log_ratio, dim=0) - torch.logsumexp(log_ratio, dim=0)
+
+
+def log_prior_ratio(
+    batch: Batch, a: Float[Tensor, " words"], z: Bool[np.ndarray, "samples words"], temperature: float
+) -> Float[Tensor, "samples documents"]:
+    """log p(Z^k | w) / p(Z^k | w)^(1/T), up to a constant: log p(Z | w) is the sum of a_t z_t, and one."""
+    terms = torch.from_numpy(z) * a * (1 - 1 / temperature)  # (samples, words)
+    sums: Tensor = torch.segment_reduce(terms.t().contiguous(), "sum", offsets=torch.from_numpy(batch.word_offsets))
+    return sums.t()

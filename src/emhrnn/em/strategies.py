@@ -42,7 +42,7 @@ class EMSettings:
     block_length: int = 5  # blocks, local, first-order: words per block
     focus: bool = False  # local, first-order: centres in proportion to pi (1 - pi)
     samples: int = 8  # importance, reinforce
-    temperature: float = 1.0  # r^(1 / T)
+    temperature: float = 1.0  # r^(1 / T); reinforce has no r
     length_weight: float = 0.0  # block E-steps: weight of the length prior around `rate`
     rate: float = PAPER_RATE
     printed_q: bool = False  # block E-steps: the paper's misprinted denominator
@@ -97,14 +97,15 @@ def first_order(
 def importance_weighted(
     model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
 ) -> EStep:
-    samples = draw(batch, states.a, settings.samples, generator)
+    a, T = states.a.detach(), settings.temperature
+    samples = draw(batch, a / T, settings.samples, generator)
     likelihood = sample_likelihood(model, batch, states, samples)
-    pi = torch.sigmoid(states.a.detach())
+    ratio = importance.log_prior_ratio(batch, a, samples, T) if T != 1 else None
     return EStep(
-        gamma=importance.importance_gamma(batch, pi, samples, likelihood, settings.temperature),
+        gamma=importance.importance_gamma(batch, torch.sigmoid(a / T), samples, likelihood / T),
         mask=torch.from_numpy(~batch.sentence_final),
-        z_sample=importance.resample(batch, samples, likelihood, generator),
-        log_evidence=importance.log_evidence(likelihood),
+        z_sample=importance.resample(batch, samples, likelihood / T, generator),
+        log_evidence=importance.log_evidence(likelihood, ratio),
     )
 
 

@@ -97,7 +97,7 @@ class EMConfig(Section):
     )
     hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
     samples: int = Field(8, ge=2, description="importance and reinforce: segmentations drawn per document")
-    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
+    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior; reinforce has none")
     warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
     frozen_epochs: int = Field(0, ge=0, description="epochs after the warm-up in which only the indicator learns")
     theta: Literal["sample", "map", "all"] = Field(

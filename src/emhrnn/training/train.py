@@ -161,6 +161,11 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
             f"training.label_smoothing = {config.training.label_smoothing}, but em.theta = all weighs segmentations by "
             "the one true label; use em.theta = map or sample, or no smoothing"
         )
+    if config.em.estep == "reinforce" and config.em.temperature != 1:
+        raise ConfigError(
+            f"em.temperature = {config.em.temperature:g}, but reinforce has no posterior to temper; leave it out, or "
+            "use another em.estep"
+        )
     if config.model.name == "transformer":
         check_source(config.model.pretrained)
     if config.model.segmentation != "learned":
