@@ -1,9 +1,14 @@
 """phi of the semi-Markov E-step, term by term as it is defined, in Python loops over one sentence's words."""
 
+from copy import deepcopy
+
+import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 
 from emhrnn.em.semi_markov import expand, segment_scores
+from emhrnn.em.strategies import STRATEGIES, EMSettings
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 from tests.oracles import em_hrnn
 from tests.oracles.recurrent import step, zero_state
@@ -80,3 +85,23 @@ def test_phi_is_what_it_says(lengths, seed):
                 for b in range(a, len(surrogate.h1[i])):
                     expected[first + a, b - a] = surrogate.phi(i, a, b)
     torch.testing.assert_close(phi, expected, atol=1e-9, rtol=1e-7)
+
+
+@pytest.mark.parametrize("level", [-40.0, 40.0])
+def test_attention_scores_may_be_as_high_or_low_as_they_like(level):
+    """Scores of about +-240 in single precision, of which e^score is inf or 0: only differences count."""
+    model, batch = small_model(votes=10).float(), make_batch([[6, 5], [7]])
+    with torch.no_grad():
+        model.phrase_attention.context.fill_(level)
+        model.phrase_attention.bias.fill_(3.0)
+        model.phrase_attention.weight.mul_(0.1)
+    z = random_z(batch)
+    results, masses = [], []
+    for precise in (model, deepcopy(model).double()):
+        states = precise.words(batch)
+        masses.append(expand(precise, batch, states, z).log_mass.double())
+        results.append(
+            STRATEGIES["semi-markov"](precise, batch, states, z, EMSettings(), np.random.default_rng(0)).gamma.double()
+        )
+    torch.testing.assert_close(*masses, atol=1e-3, rtol=0)
+    torch.testing.assert_close(*results, atol=1e-3, rtol=0)

@@ -58,11 +58,15 @@ def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, 
         h2, entering = _nudged(layer, q, nudge, sentence_phrases)
         p = model.phrase_features(h2, q)
         scores = model.phrase_attention.scores(p)
-        s, _ = attend(p, scores, torch.from_numpy(sentence_phrases))
+        s, beta = attend(p, scores, torch.from_numpy(sentence_phrases))
         log_p = log_likelihood(model.classify(batch, s, states.detach().d)[0], batch_labels(batch))
         slope, g = torch.autograd.grad(log_p.sum(), (nudge, s))
-    log_mass = torch.segment_reduce(scores.detach().exp(), "sum", offsets=torch.from_numpy(sentence_phrases)).log()
-    return Expansion(log_p.detach(), s.detach(), log_mass, g, entering.detach(), slope)
+    # beta = e^score / B. Where it is highest it tells B best, and no score is too high or too low for that.
+    highest, share = (
+        torch.segment_reduce(values.detach(), "max", offsets=torch.from_numpy(sentence_phrases))
+        for values in (scores, beta)
+    )
+    return Expansion(log_p.detach(), s.detach(), highest - share.log(), g, entering.detach(), slope)
 
 
 def _nudged(
