@@ -121,7 +121,12 @@ def baselines(train: Sequence[Review], test: Sequence[Review]) -> list[ScoreRow]
     rows = []
     for name, model in (
         (MAJORITY, DummyClassifier()),
-        (TFIDF, make_pipeline(TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(C=10, max_iter=1000))),
+        (
+            TFIDF,
+            make_pipeline(
+                TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(C=10, max_iter=1000)
+            ),
+        ),
     ):
         predicted = model.fit(texts, labels).predict(test_texts)
         f1 = f1_score(test_labels, predicted, average="macro", zero_division=0)
