@@ -23,7 +23,9 @@ def test_the_papers_rule_can_lose_every_boundary_and_the_rate_cannot():
     batch = make_batch([[50, 40], [60]])
     a = torch.randn(150, generator=torch.Generator().manual_seed(0)) - 5  # no pi over one half
     assert (above(batch, a) == batch.sentence_final).all()
-    kept = above(batch, a, rate_threshold(batch, a, 0.23))
+    threshold = rate_threshold(batch, a, 0.23)
+    assert threshold is not None
+    kept = above(batch, a, threshold)
     assert kept.mean() == pytest.approx(0.23, abs=0.01)
     assert kept[batch.sentence_final].all()
 
@@ -34,8 +36,13 @@ def test_any_rate_can_be_asked_for(lengths, seed):
     batch = make_batch(lengths, seed)
     a = torch.from_numpy(np.random.default_rng(seed).normal(size=batch.n_words))
     for rate in (0.0, 0.5, 1.0):
-        z = above(batch, a, rate_threshold(batch, a, rate))
-        assert z[batch.sentence_final].all()
+        threshold = rate_threshold(batch, a, rate)
+        assert (threshold is None) == batch.sentence_final.all()
+        assert above(batch, a, threshold or 0.0)[batch.sentence_final].all()
+
+
+def test_sentences_of_one_word_say_nothing_about_the_threshold():
+    assert rate_threshold(make_batch([[1, 1], [1]]), torch.full((3,), -1.2), 0.23) is None
 
 
 def test_threshold_moves_slowly():

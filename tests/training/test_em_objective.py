@@ -102,6 +102,50 @@ def test_phases(corpus: Corpus) -> None:
     assert not torch.equal(indicator["indicator.weight"], frozen.model.get_parameter("indicator.weight"))
 
 
+@pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "em"])
+def test_sentences_of_one_word_leave_the_threshold_alone(corpus: Corpus, epoch: int) -> None:
+    run = make_run(corpus)
+    model = run.model
+    assert isinstance(model, EMHRNN)
+    short = Corpus.from_texts(
+        ["great", "good"], ["5", "4"], vocabulary=corpus.vocabulary, classes=list(corpus.classes), text=corpus.text
+    )
+
+    def learn(corpus: Corpus, step: int) -> float:
+        objective = make_objective(model, run.config, corpus)
+        objective.loss(corpus.batch(np.arange(2)), epoch, step)
+        objective.end_epoch()
+        return float(model.threshold)
+
+    assert learn(short, step=0) == 0.0  # where it begins
+    learned = learn(corpus, step=1)
+    assert learned != 0.0
+    assert [learn(short, step) for step in range(2, 6)] == [learned] * 4
+
+
+def test_the_first_batch_that_knows_a_threshold_sets_it(corpus: Corpus) -> None:
+    """Whatever the step: an upper level begins late, and so does a run whose first documents have one word each."""
+    thresholds = []
+    for step in (0, 7):
+        run = make_run(corpus, "em.hold_rate=false", "model.dropout=0")
+        make_objective(run.model, run.config, corpus).loss(corpus.batch(np.arange(6)), 0, step)
+        thresholds.append(float(run.model.get_buffer("threshold")))
+    assert thresholds[0] == thresholds[1] != 0.0
+
+
+def test_documents_that_came_before_count_for_the_threshold(corpus: Corpus) -> None:
+    run = make_run(corpus, "em.hold_rate=false", "model.dropout=0")
+    threshold, few = run.model.get_buffer("threshold"), corpus.select(np.arange(4))
+    make_objective(run.model, run.config, few).end_epoch()
+    alone = float(threshold)
+    threshold.fill_(alone - 1)
+    objective = make_objective(run.model, run.config, few, known=96)
+    objective.loss(few.batch(np.arange(4)), 0, 0)  # each moves it by 4 of 100 documents
+    assert float(threshold) == pytest.approx(alone - 0.96)
+    objective.end_epoch()
+    assert float(threshold) == pytest.approx(alone - 0.96**2)
+
+
 def test_a_fixed_segmentation_learns_no_boundaries(corpus: Corpus) -> None:
     run = make_run(corpus, "training.epochs=2", "model.segmentation=every-4")
     result = fit(run, corpus, corpus, progress=False)

@@ -21,12 +21,12 @@ def above(batch: Batch, a: Float[Tensor, " words"], threshold: float = 0.0) -> B
     return z
 
 
-def rate_threshold(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float:
+def rate_threshold(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float | None:
     """The logit over which z = 1 makes a share `rate` of all words boundaries, the forced ones included: the Lagrange
-    multiplier of the constraint mean z = rate."""
+    multiplier of the constraint mean z = rate. None where every word ends a sentence: that says nothing about it."""
     free = a.detach()[torch.from_numpy(~batch.sentence_final)].double()
     if not len(free):
-        return 0.0
+        return None
     wanted = (rate * batch.n_words - batch.n_sentences) / len(free)
     return float(torch.quantile(free, min(max(1 - wanted, 0.0), 1.0)))
 

@@ -27,6 +27,7 @@ from emhrnn.text import Vectors, read_vectors
 from emhrnn.training import history
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import embedding_table, in_model_words, text_settings
+from emhrnn.training.em_objective import WITNESSES
 from emhrnn.training.fit import fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.run import HISTORY, Run, describe, new_run, save_weights
@@ -127,7 +128,7 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         increments = self._increments
         if increments is None:
             learned = len(self.history_) and max(len(self.history_), run.config.em.warmup_epochs)
-            self._increments = increments = Increments(run, Position(epoch=int(learned)))
+            self._increments = increments = Increments(run, Position(epoch=int(learned)), WITNESSES if learned else 0)
         increments.add(portion)
         self.n_iter_ = increments.position.epoch
         return self

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from emhrnn.corpus import Corpus
+from emhrnn.training.em_objective import WITNESSES
 from emhrnn.training.loop import steps
 from emhrnn.training.objective import make_objective
 from emhrnn.training.optimizer import Optimizer
@@ -17,10 +18,12 @@ from emhrnn.training.state import Position
 @dataclass
 class Increments:
     """A run that is being trained, with its optimiser. Portions count as epochs in the schedule of EM; the learning
-    rate does not decay, because nobody knows how many are to come."""
+    rate does not decay, because nobody knows how many are to come. What is followed over the documents, as the
+    threshold of phrase ends is, moves by the portion's share in it: a few texts do not undo what many have said."""
 
     run: Run
     position: Position = field(default_factory=Position)
+    known: int = 0  # documents that came before; at most WITNESSES, so that what they said wears off
 
     def __post_init__(self) -> None:
         config = self.run.config
@@ -29,20 +32,21 @@ class Increments:
     def add(self, portion: Corpus) -> None:
         """One pass over some documents, which must be in the run's own words and classes."""
         config = self.run.config
-        objective = make_objective(self.run.model, config, portion)
+        objective = make_objective(self.run.model, config, portion, known=self.known)
         once = config.training.model_copy(update={"epochs": self.position.epoch + 1, "decay": "none"})
         for _ in steps(objective, self.optimizer, portion, once, self.position):
             pass
         objective.end_epoch()
+        self.known = min(self.known + len(portion), WITNESSES)
 
     def state(self) -> dict[str, Any]:
         """Plain values and arrays, besides the run."""
         tensors = {name: tensor.numpy().copy() for name, tensor in self.optimizer.state_dict().items()}
-        return {"position": vars(self.position).copy(), "optimizer": tensors}
+        return {"position": vars(self.position).copy(), "known": self.known, "optimizer": tensors}
 
     @classmethod
     def restored(cls, run: Run, state: dict[str, Any]) -> "Increments":
-        increments = cls(run, Position(**state["position"]))
+        increments = cls(run, Position(**state["position"]), state["known"])
         arrays: dict[str, np.ndarray] = state["optimizer"]
         increments.optimizer.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
         return increments

@@ -51,13 +51,17 @@ class EMObjective:
         lengths: Int64[np.ndarray, " rows"],
         witness: Batch,
         job: Job = ALONE,
+        *,
+        known: int = 0,
     ) -> None:
-        """`lengths` are the words of each document of the corpus, `witness` is some of its documents (`witnesses`)."""
+        """`lengths` are the words of each document of the corpus, `witness` is some of its documents (`witnesses`).
+        `known` documents, which came before and are not in the corpus, count beside it for the threshold."""
         self.model = model
         self.config = config
         self.label_loss = label_loss
         self.seed = seed
         self.job = job
+        self.known = known
         self.settings = EMSettings(
             **config.model_dump(include=set(EMSettings.__dataclass_fields__)),
         )
@@ -125,7 +129,7 @@ class EMObjective:
         if self.config.impute != "prior" and self.model.rule is None:
             with torch.no_grad():
                 a = self.model.words(self.witness).a
-            self.model.threshold.fill_(rate_threshold(self.witness, a, self.config.rate))
+            self._move(rate_threshold(self.witness, a, self.config.rate), self._share(self.witness))
         if self.monitor.empty:
             return {}
         summary = self.monitor.summary().to_dict()
@@ -174,17 +178,31 @@ class EMObjective:
         return self.cache.read(batch, by_rate)
 
     def _follow_rate(self, batch: Batch, a: Float[Tensor, " words"], step: int) -> None:
-        """The threshold of `segment` follows the quantile that keeps the rate; the first batch sets it."""
+        """The threshold of `segment` follows the quantile that keeps the rate; the first batch that knows one sets it,
+        at every level."""
         if self.config.impute != "prior":
-            wanted = rate_threshold(batch, a, self.config.rate)
-            self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, max(0.1, 1 / (step + 1))))
+            unset = float(self.model.threshold) == 0
+            self._move(rate_threshold(batch, a, self.config.rate), 1.0 if unset else self._pace(batch, step, 0.1))
+
+    def _move(self, wanted: float | None, weight: float) -> None:
+        if wanted is not None:
+            self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, weight))
+
+    def _pace(self, batch: Batch, step: int, least: float) -> float:
+        """How far a batch moves what is followed from batch to batch: at first all the way; but never further than its
+        share where other documents came before."""
+        return min(least, self._share(batch)) if self.known else max(least, 1 / (step + 1))
+
+    def _share(self, batch: Batch) -> float:
+        """Of the documents in all that is known."""
+        return batch.n_documents / (self.known + batch.n_documents)
 
     @torch.no_grad()
     def _hold_rate(self, batch: Batch, a: Float[Tensor, " words"], step: int) -> None:
         """Move the indicator's bias to where the mean of pi is the rate, and the threshold with it. After the E-step,
         which must see logits and threshold of the same bias."""
         if self.config.hold_rate:
-            shift = max(0.2, 1 / (step + 1)) * rate_shift(batch, a, self.config.rate)
+            shift = self._pace(batch, step, 0.2) * rate_shift(batch, a, self.config.rate)
             self.model.indicator.bias.sub_(shift)
             if self.config.impute != "prior":
                 self.model.threshold.sub_(shift)

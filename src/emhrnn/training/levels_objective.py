@@ -17,12 +17,14 @@ from emhrnn.training.schedule import stage
 class LevelsObjective:
     """The objective of the level that learns. The model says which that is, so a checkpoint of it is enough."""
 
-    def __init__(self, model: EMHRNNLevels, config: Config, label_loss: LabelLoss, corpus: Corpus) -> None:
+    def __init__(
+        self, model: EMHRNNLevels, config: Config, label_loss: LabelLoss, corpus: Corpus, known: int = 0
+    ) -> None:
         self.model = model
         self.config = config
         self.label_loss = label_loss
         self.corpus = corpus
-        self.objective = self._of_top()
+        self.objective = self._of_top(known)
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
         level, first, _ = self._stage(epoch)
@@ -48,13 +50,13 @@ class LevelsObjective:
     def _stage(self, epoch: int) -> tuple[int, int, int]:
         return stage(self.config.training.epochs, self.config.model.levels, epoch)
 
-    def _of_top(self) -> EMObjective:
+    def _of_top(self, known: int = 0) -> EMObjective:
         em = self.config.em
         if self.model.level:
             em = em.model_copy(update={"rate": em.upper_rate})
         witness = self.model.units(witnesses(self.corpus))
         return EMObjective(
-            self.model.top, em, self.label_loss, self.config.training.seed, self._lengths(), witness
+            self.model.top, em, self.label_loss, self.config.training.seed, self._lengths(), witness, known=known
         )  # fmt: skip
 
     def _lengths(self) -> Int64[np.ndarray, " rows"]:

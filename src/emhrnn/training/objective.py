@@ -77,8 +77,8 @@ class PlainObjective:
         pass
 
 
-def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = ALONE) -> Objective:
-    """The objective that fits the model. Class weights come from the corpus."""
+def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = ALONE, *, known: int = 0) -> Objective:
+    """The objective that fits the model. Class weights come from the corpus; `known` documents came before it."""
     weights = None
     if config.training.class_weight == "balanced" and corpus.labels is not None and corpus.labels.ndim == 1:
         weights = balanced_weights(corpus.labels, len(corpus.classes), corpus.weights)
@@ -87,11 +87,11 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
         seed = config.training.seed
         if model.rule is None and config.em.estep == "exact":
             _check_exact(corpus, config.em.exact_limit)
-        return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job)
+        return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
     if isinstance(model, EMHRNNLevels):
         if job.size > 1:
             raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
-        return LevelsObjective(model, config, label_loss, corpus)
+        return LevelsObjective(model, config, label_loss, corpus, known)
     return PlainObjective(model, label_loss, config.training.seed, job)
 
 

@@ -1,0 +1,49 @@
+"""`partial_fit` after `fit`: what was learned stays, and what was fitted to other weights goes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from emhrnn import EMHRNNClassifier
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.models.em_hrnn import EMHRNN
+
+SMALL: dict[str, Any] = {
+    "data.validation": 0.4, "em.warmup_epochs": 1, "model.buckets": 2000, "model.embedding_size": 12,
+    "model.word_size": 10, "model.phrase_size": 10, "model.sentence_size": 10,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reviews() -> tuple[list[str], list[str]]:
+    """Half of the labels are wrong, so that there is something to calibrate."""
+    rng = np.random.default_rng(0)
+    some = list(generate_reviews(150, seed=1))
+    return [r.text for r in some], [str(rng.choice(["1", r.label])) for r in some]
+
+
+@pytest.fixture
+def fitted(reviews: tuple[list[str], list[str]]) -> EMHRNNClassifier:
+    return EMHRNNClassifier(epochs=2, settings=SMALL).fit(*reviews)
+
+
+def boundary_rate(classifier: EMHRNNClassifier, texts: list[str]) -> float:
+    """Of the places that end no sentence."""
+    run = classifier.model_.run
+    assert isinstance(run.model, EMHRNN)
+    batch = Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text).batch(np.arange(len(texts)))
+    z = run.model.segment(batch, run.model.words(batch))
+    return float(z[~batch.sentence_final].mean())
+
+
+@pytest.mark.parametrize("portion", [["great"], ["great food, and so cheap"]], ids=["one word", "a few words"])
+def test_a_small_portion_does_not_undo_the_phrases(
+    fitted: EMHRNNClassifier, reviews: tuple[list[str], list[str]], portion: list[str]
+) -> None:
+    before = boundary_rate(fitted, reviews[0])
+    assert before > 0.1
+    for _ in range(3):
+        fitted.partial_fit(portion, ["5"])
+    assert boundary_rate(fitted, reviews[0]) == pytest.approx(before, abs=0.03)
