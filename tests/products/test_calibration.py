@@ -108,7 +108,7 @@ def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: P
 
 @pytest.fixture(scope="module")
 def too_sure(noisy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of three experts that have learned half-wrong labels."""
+    """A run of four experts that have learned half-wrong labels."""
     out = tmp_path_factory.mktemp("too-sure") / "run"
     config = make_config(assignments=["training.epochs=2", "em.warmup_epochs=1", "data.validation=0.4"])
     train(noisy, out, config=config, progress=False)

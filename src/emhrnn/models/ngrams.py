@@ -26,7 +26,7 @@ from emhrnn.layers.dropout import dropout
 
 PACE = 50.0  # learning rate, times that of the rest: of the first step, later ones are shorter (row_adagrad.py)
 COMMON = 3_000  # words, which come first in the vocabulary. Rarer ones have learned in few steps: they may need a push
-MIX = (2654435761, 40503)  # primes: of the first and the second word of a pair
+MIX = (2654435761, 40503)  # about 2^32 and 2^16 by the golden ratio: of a pair's first and second word
 
 
 @dataclass(frozen=True)
