@@ -2,6 +2,7 @@
 
 import csv
 import json
+import pickle
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -94,6 +95,14 @@ def test_the_classifier_is_calibrated_and_saves_it(tmp_path: Path) -> None:
     classifier.save(tmp_path / "run")
     assert load_run(tmp_path / "run").temperature == run.temperature
     assert np.array_equal(load(tmp_path / "run").predict_proba(TEXTS), classifier.predict_proba(TEXTS))
+    tensors, note = load_tensors(tmp_path / "run" / WEIGHTS)
+    assert note["shares"] == json.loads((tmp_path / "run" / "metrics.json").read_text())["calibration"]["shares"]
+    assert note["shares"]["recurrent"] != 1.0
+    torch.testing.assert_close(run.model.output.bias, tensors["output.bias"] * note["shares"]["recurrent"])
+    pickle.loads(pickle.dumps(classifier)).save(tmp_path / "again")  # noqa: S301 # our own
+    again, same_note = load_tensors(tmp_path / "again" / WEIGHTS)
+    assert same_note == note
+    assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
 
 
 def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: Path) -> None:

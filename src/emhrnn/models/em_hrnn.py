@@ -115,13 +115,17 @@ class EMHRNN(nn.Module):
         """By parameter name, the share of the learning rate."""
         return {} if self.ngrams is None else {"ngrams.table": PACE}
 
-    def weigh(self, shares: Shares) -> None:
-        """Scale what each expert adds to the logits. For a model with ngrams, whose training is done."""
+    def weigh(self, shares: Shares) -> dict[str, Tensor]:
+        """Scale what each expert adds to the logits. For a model with ngrams, whose training is done. What was scaled,
+        by name, as it was before."""
         assert self.ngrams is not None
+        names = ("output.weight", "output.bias", "ngrams.table")
+        before = {name: self.get_parameter(name).detach().clone() for name in names}
         with torch.no_grad():
             self.output.weight.mul_(shares.recurrent)
             self.output.bias.mul_(shares.recurrent)
         self.ngrams.weigh(shares.common, shares.rare, shares.pairs)
+        return before
 
     # ------------------------------------------------------------------ the word layer, once
 

@@ -45,18 +45,18 @@ def end_training(
 
 
 def calibrate(run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Job = ALONE) -> tuple[Scores, Calibration]:
-    """Give the run, whose weights are as they were learned, its temperature, and its experts their shares, and keep
-    both with the weights; the scores are those after."""
-    run.temperature = 1.0
+    """Give the run its temperature, and its experts their shares, and keep both with the weights; the scores are those
+    after."""
+    run.uncalibrate()
     predictions = predict_together(job, run, valid)
     before = _score(run, valid, predictions)
     shares, logits = _weighed(run, valid, predictions.logits, job)
     run.temperature, remark = fit_temperature(logits, _labels(valid))
     after = _rescored(run, valid, logits, predictions.phrases)
-    if folder is not None:  # the weights as they were learned: when they are calibrated again, it begins with these
-        save_weights(folder, run, epoch, shares)
-    if shares is not None and isinstance(run.model, EMHRNN):
-        run.model.weigh(shares)
+    if shares is not None:
+        run.weigh(shares)
+    if folder is not None:
+        save_weights(folder, run, epoch)
     return after, Calibration(
         temperature=run.temperature,
         documents=len(valid),

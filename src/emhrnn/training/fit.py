@@ -58,6 +58,7 @@ def fit(
     any, as if it had never stopped; and Ctrl-C and SIGTERM wait until a step is done and saved. In a job of several
     processes, all of them call this, and the first alone has a folder to write to."""
     train.check_trainable()
+    run.uncalibrate()  # one that was trained before goes on from what it has learned
     config = run.config.training
     if config.threads:
         torch.set_num_threads(config.threads)

@@ -16,7 +16,7 @@ import hashlib
 import json
 import math
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -71,6 +71,10 @@ class Run:
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
     temperature: float = 1.0  # of its probabilities; fitted when the weights are final (evaluation/calibration.py)
+    shares: Shares | None = (
+        None  # of its experts, fitted before it (evaluation/experts.py); the model is weighed by them
+    )
+    learned: dict[str, Tensor] = field(default_factory=dict)  # what is weighed, as it was learned
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -84,6 +88,24 @@ class Run:
     def predict(self, corpus: Corpus) -> Predictions:
         """Of documents in the words of this run."""
         return predict(self.model, corpus, multi_label=self.multi_label, temperature=self.temperature)
+
+    def weigh(self, shares: Shares) -> None:
+        """The experts of the model have these shares from now on. What they have learned is kept, to be saved and to go
+        on from: a share of 0 could not be taken back."""
+        assert isinstance(self.model, EMHRNN)
+        assert self.shares is None
+        self.shares, self.learned = shares, self.model.weigh(shares)
+
+    def uncalibrate(self) -> None:
+        """The weights as they were learned, and no temperature: before they learn more, or are calibrated anew."""
+        self.temperature = 1.0
+        if self.shares is not None:
+            self.model.load_state_dict(self.learned, strict=False)
+            self.shares, self.learned = None, {}
+
+    def weights(self) -> dict[str, Tensor]:
+        """As they were learned."""
+        return {**self.model.state_dict(), **self.learned}
 
 
 def new_run(
@@ -170,13 +192,12 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
     )
 
 
-def save_weights(folder: Path, run: Run, epoch: int, shares: Shares | None = None) -> None:
-    """With the temperature, which is of no use to other weights than these, and with the shares that its experts are to
-    have when they are loaded."""
+def save_weights(folder: Path, run: Run, epoch: int) -> None:
+    """As they were learned; with the temperature and the shares of experts, which are of no use to other weights."""
     note = {"format": FORMAT, "epoch": epoch, "run": identity(run), "temperature": run.temperature}
-    if shares is not None:
-        note["shares"] = asdict(shares)
-    save_tensors(folder / WEIGHTS, run.model.state_dict(), note)
+    if run.shares is not None:
+        note["shares"] = asdict(run.shares)
+    save_tensors(folder / WEIGHTS, run.weights(), note)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -239,7 +260,7 @@ def load_run(folder: Path, *, weigh: bool = True) -> Run:
         )
     run.temperature = _temperature(folder, note)
     if weigh and "shares" in note:
-        _weigh(folder, run.model, note["shares"])
+        _weigh(folder, run, note["shares"])
     run.model.eval()
     return run
 
@@ -251,15 +272,15 @@ def _temperature(folder: Path, note: dict[str, Any]) -> float:
     return value
 
 
-def _weigh(folder: Path, model: nn.Module, shares: Any) -> None:
+def _weigh(folder: Path, run: Run, shares: Any) -> None:
     try:
         given = Shares(**shares)
         sound = all(isinstance(s, float) and math.isfinite(s) and s >= 0 for s in vars(given).values())
     except TypeError:
         sound = False
-    if not sound or not isinstance(model, EMHRNN) or model.ngrams is None:
+    if not sound or not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
         raise CheckpointError(f"{folder / WEIGHTS}: corrupt (shares {shares!r}); copy the run again or train anew")
-    model.weigh(given)
+    run.weigh(given)
 
 
 def text_settings_of(values: dict[str, Any]) -> TextSettings:
