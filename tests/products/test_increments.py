@@ -1,5 +1,7 @@
 """`partial_fit` after `fit`: what was learned stays, and what was fitted to other weights goes."""
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ from emhrnn import EMHRNNClassifier
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.training.checkpoint import load_tensors
+from emhrnn.training.run import CARD, HISTORY, METRICS, WEIGHTS
 
 SMALL: dict[str, Any] = {
     "data.validation": 0.4, "em.warmup_epochs": 1, "model.buckets": 2000, "model.embedding_size": 12,
@@ -47,3 +51,22 @@ def test_a_small_portion_does_not_undo_the_phrases(
     for _ in range(3):
         fitted.partial_fit(portion, ["5"])
     assert boundary_rate(fitted, reviews[0]) == pytest.approx(before, abs=0.03)
+
+
+def test_more_is_learned_by_what_was_learned_and_is_not_calibrated(fitted: EMHRNNClassifier, tmp_path: Path) -> None:
+    run = fitted.model_.run
+    learned, weighed = run.weights()["output.weight"].clone(), run.model.get_parameter("output.weight").detach().clone()
+    assert run.temperature != 1.0
+    assert run.shares is not None
+    loaded = pickle.loads(pickle.dumps(fitted))  # noqa: S301 # our own
+    for classifier in (fitted, loaded):
+        classifier.partial_fit(["great"], ["5"])
+    assert (run.temperature, run.shares) == (1.0, None)
+    now = run.model.get_parameter("output.weight").detach()
+    assert (now - learned).abs().max() < (now - weighed).abs().max() / 10
+    np.testing.assert_array_equal(loaded.predict_proba(["great food"]), fitted.predict_proba(["great food"]))
+
+    fitted.save(tmp_path / "run")
+    assert not any((tmp_path / "run" / name).exists() for name in (METRICS, CARD, HISTORY))
+    note = load_tensors(tmp_path / "run" / WEIGHTS)[1]
+    assert (note["temperature"], note["epoch"], "shares" in note) == (1.0, fitted.n_iter_ - 1, False)

@@ -114,7 +114,8 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         sample_weight: Iterable[Any] | None = None,
     ) -> "DocumentClassifier":
         """One pass over some texts, starting from what was learned before. The first call needs all `classes` and fixes
-        the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out."""
+        the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out, so the
+        temperature and the shares of experts that `fit` found go, and none take their place."""
         if not hasattr(self, "model_"):
             if classes is None:
                 raise DataError("the first call of partial_fit was given no classes; give all labels that will come")
@@ -176,16 +177,18 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self.model_.explain(X if isinstance(X, str) else checked_texts(X))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Write a run folder, as `emhrnn train` does, for `emhrnn.load` and all commands. Labels are strings there."""
+        """Write a run folder, as `emhrnn train` does, for `emhrnn.load` and all commands. Labels are strings there.
+        After `partial_fit` it holds no history, scores or card: those of `fit` were of other weights."""
         check_is_fitted(self, msg=NOT_FITTED)
         folder, run = Path(folder), self.model_.run
         with run_folder(folder, overwrite=overwrite):
             describe(folder, run)
-            for epoch in self.history_:
-                history.append(folder / HISTORY, epoch)
-            save_weights(folder, run, self.best_epoch_ if self.history_ else self.n_iter_ - 1)
-            if self.history_:
-                write_metrics(folder, self._fitted)
+            if self._increments is not None:
+                save_weights(folder, run, self.n_iter_ - 1)
+                return
+            history.write(folder / HISTORY, self.history_)
+            save_weights(folder, run, self.best_epoch_)
+            write_metrics(folder, self._fitted)
 
     def _begin(
         self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, classes: Iterable[Any] | None = None

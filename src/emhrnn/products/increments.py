@@ -32,6 +32,7 @@ class Increments:
     def add(self, portion: Corpus) -> None:
         """One pass over some documents, which must be in the run's own words and classes."""
         config = self.run.config
+        self.run.uncalibrate()  # temperature and shares were fitted to weights that are no more
         objective = make_objective(self.run.model, config, portion, known=self.known)
         once = config.training.model_copy(update={"epochs": self.position.epoch + 1, "decay": "none"})
         for _ in steps(objective, self.optimizer, portion, once, self.position):
