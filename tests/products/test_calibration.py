@@ -16,15 +16,18 @@ from hypothesis import strategies as st
 from emhrnn import EMHRNNClassifier, load
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.errors import CheckpointError, ConfigError
+from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
+from emhrnn.products.calibrating import calibrate_run
 from emhrnn.products.training import train
 from emhrnn.training import calibrating
 from emhrnn.training.calibrating import validate_epoch
 from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import TrainingConfig, make_config
+from emhrnn.training.data import Named
 from emhrnn.training.job import Alone
+from emhrnn.training.lock import locked
 from emhrnn.training.run import WEIGHTS, load_run, save_weights
 from emhrnn.training.state import Best
 from tests.oracles import calibration as oracle
@@ -216,6 +219,13 @@ def test_what_cannot_be_calibrated_is_told(cli: Cli, own_run: Path, tmp_path: Pa
         save_tensors(own_run / WEIGHTS, tensors, {**note, "shares": wrong})
         with pytest.raises(CheckpointError, match=r"corrupt \(shares .*; copy the run again or train anew"):
             load_run(own_run)
+
+
+def test_a_run_is_read_when_nobody_else_has_it(own_run: Path, noisy: Path) -> None:
+    """What is read before may be replaced by whoever trains into it, and then be written over that."""
+    (own_run / WEIGHTS).unlink()  # so that reading it would fail
+    with locked(own_run), pytest.raises(DataError, match="is training into"):
+        calibrate_run(own_run, Named(path=noisy), progress=False)
 
 
 def test_every_metric_can_pick_the_best_epoch() -> None:

@@ -11,20 +11,22 @@ from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.data import Named
 from emhrnn.training.lock import locked
-from emhrnn.training.run import CARD, METRICS, WEIGHTS, load_run
+from emhrnn.training.run import CARD, METRICS, WEIGHTS, load_run, read_description
 
 
 def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[Calibration, dict[str, int]]:
     """Begins with the weights as they were learned, so that doing it twice is doing it once. What it came to, and the
     rows that were skipped, by reason."""
-    run = load_run(folder, weigh=False)
-    _, note = load_tensors(folder / WEIGHTS)
-    why = "to be fitted to; calibration needs one for every document"
-    with locked(folder), labelled_corpus(run, data, why=why, progress=progress) as corpus:
-        _, calibration = calibrate(run, corpus, folder, note.get("epoch", 0))
-        if (folder / METRICS).is_file():  # else it is still in training, or learned bit by bit
-            metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
-            metrics["calibration"] = calibration.to_dict()
-            write_text(folder / CARD, markdown(card_of(folder, metrics)))
-            write_json(folder / METRICS, metrics)
+    read_description(folder)  # is it a run?
+    with locked(folder):  # before it is read: whoever has it may be about to write
+        run = load_run(folder, weigh=False)
+        _, note = load_tensors(folder / WEIGHTS)
+        why = "to be fitted to; calibration needs one for every document"
+        with labelled_corpus(run, data, why=why, progress=progress) as corpus:
+            _, calibration = calibrate(run, corpus, folder, note.get("epoch", 0))
+            if (folder / METRICS).is_file():  # else it is still in training, or learned bit by bit
+                metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+                metrics["calibration"] = calibration.to_dict()
+                write_text(folder / CARD, markdown(card_of(folder, metrics)))
+                write_json(folder / METRICS, metrics)
     return calibration, corpus.report.skipped
