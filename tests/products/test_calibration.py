@@ -143,7 +143,11 @@ def test_experts_are_weighed_and_saved_as_they_were_learned(cli: Cli, too_sure: 
     torch.testing.assert_close(weighed.output.bias, raw.output.bias * shares["recurrent"])
     told = ", ".join(f"{name} {shares[name]:.2f}" for name in ("recurrent", "common", "rare", "pairs"))
     assert f"shares       {told}" in cli.ok("info", too_sure).out
-    assert f"Its experts count: {told}." in (too_sure / "card.md").read_text(encoding="utf-8")
+    card = (too_sure / "card.md").read_text(encoding="utf-8")
+    assert f"Its experts count: {told}." in card
+    assert f"fitted on {calibration['documents']:,} validation documents" in card
+    assert "calibrated anew" not in card + cli.ok("info", too_sure).out
+    assert "stale" not in metrics
 
 
 class First(Alone):
@@ -187,7 +191,14 @@ def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, noisy: Path, tmp_pat
     assert np.abs(after - before).max() > 1e-4
     scored = cli.ok("evaluate", run, noisy, "--json", "--quiet").json
     assert scored["loss"] == pytest.approx(first["loss_after"], abs=1e-5)
-    assert json.loads((run / "metrics.json").read_text())["calibration"]["documents"] == 150
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert (metrics["calibration"]["source"], metrics["calibration"]["documents"]) == ("reviews.csv", 150)
+    assert metrics["stale"] == ["valid"]
+    info, card = cli.ok("info", run).out, (run / "card.md").read_text(encoding="utf-8")
+    assert f"macro-F1 {metrics['valid']['macro_f1']:.4f}, before it was calibrated anew" in info
+    assert "on 150 documents of reviews.csv" in info
+    assert "fitted on 150 documents of reviews.csv" in card
+    assert "This was at the end of training. It has been calibrated anew since" in card
     again = cli.ok("calibrate", run, noisy, "--quiet").out
     assert f"temperature {first['temperature']:.3f}" in again
     assert np.array_equal(load(run).predict_proba(TEXTS), after)

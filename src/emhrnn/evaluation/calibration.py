@@ -49,6 +49,7 @@ class Calibration:
     after: list[Bin]
     remark: str = ""  # why T is what it is, where the data could not decide
     shares: dict[str, float] | None = None  # of each expert, where there are several (evaluation/experts.py)
+    source: str | None = None  # the file of the documents; None: the validation data
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -1,6 +1,7 @@
 """The probabilities of a run, fitted anew to labelled data of its user's choice."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from emhrnn.evaluation.calibration import Calibration
@@ -24,9 +25,10 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:
             _, calibration = calibrate(run, corpus, folder, note.get("epoch", 0))
+            calibration = replace(calibration, source=data.path.resolve().name)
             if (folder / METRICS).is_file():  # else it is still in training, or learned bit by bit
                 metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
-                metrics["calibration"] = calibration.to_dict()
+                metrics |= {"calibration": calibration.to_dict(), "stale": ["valid"]}  # scores are of before
                 write_text(folder / CARD, markdown(card_of(folder, metrics)))
                 write_json(folder / METRICS, metrics)
     return calibration, corpus.report.skipped

@@ -51,9 +51,13 @@ def _run_lines(facts: dict[str, Any]) -> str:
         valid = metrics["valid"]
         lines["best epoch"] = f"{metrics['best_epoch'] + 1} of {metrics['epochs']}, {metrics['seconds']:.0f} s"
         lines["validation"] = f"accuracy {valid['accuracy']:.4f}, macro-F1 {valid['macro_f1']:.4f}"
+        if "valid" in metrics.get("stale", ()):
+            lines["validation"] += ", before it was calibrated anew"
         if calibration := metrics.get("calibration"):  # runs from before there was one have none
             ece = f"ECE {calibration['ece_before']:.4f} before, {calibration['ece_after']:.4f} after"
             lines["temperature"] = f"{calibration['temperature']:.3f}; {calibration['remark'] or ece}"
+            if source := calibration.get("source"):
+                lines["temperature"] += f", on {calibration['documents']:,} documents of {source}"
             if shares := calibration.get("shares"):
                 lines["shares"] = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
         if valid["phrases"]:

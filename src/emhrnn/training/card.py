@@ -16,11 +16,13 @@ from emhrnn.training.run import HISTORY, METRICS, read_description
 
 LIMITS = (
     "It knows the classes above and no other: a text that belongs to none of them gets one all the same.",
-    "The scores hold for texts like those it was trained on. The validation data picked the best epoch and the "
-    "temperature, so they flatter the model a little: score it on data it has never seen (`emhrnn evaluate`).",
+    "The scores hold for texts like those it was trained on. The validation data picked the best epoch and, where "
+    "it says so above, the temperature, so they flatter the model a little: score it on data it has never seen "
+    "(`emhrnn evaluate`).",
     "It repeats what is in its training data, prejudice included. It is not to decide alone about people: about "
     "work, credit, health, education or law.",
-    "Probabilities are calibrated on average over texts like the validation data, not for each class or each text.",
+    "Probabilities are calibrated on average over texts like those they were fitted on, not for each class or each "
+    "text.",
 )
 PHRASE_LIMITS = (
     "An explanation shows the weights of the model's own attention: where it looked. It is evidence about the model, "
@@ -61,6 +63,7 @@ class Card:
     data: list[Part]
     classes: list[ClassRow]
     valid: dict[str, Any]  # as in metrics.json
+    stale: bool  # the scores are of before it was calibrated anew
     calibration: dict[str, Any] | None  # as in metrics.json
     boundary_rate: float | None
     settings: dict[str, Any]  # those that are not the default
@@ -107,6 +110,7 @@ def _card(folder: Path, description: dict[str, Any], metrics: dict[str, Any]) ->
         ],
         classes=_classes(description, valid),
         valid=valid,
+        stale="valid" in metrics.get("stale", ()),
         calibration=metrics.get("calibration"),
         boundary_rate=best[0].boundaries.get("boundary_rate") if best else None,
         settings=_changed(config),
@@ -188,6 +192,11 @@ def _scores(card: Card) -> str:
         f"{valid['documents']:,} documents; epoch {card.best_epoch} of {card.epochs}, picked on them: accuracy "
         f"{valid['accuracy']:.4f}, macro-F1 {valid['macro_f1']:.4f}, loss {valid['loss']:.4f} nats per document."
     )
+    if card.stale:
+        said += (
+            " This was at the end of training. It has been calibrated anew since, which changes probabilities, and may "
+            "change decisions: score it again (`emhrnn evaluate`)."
+        )
     rows = [
         [
             escaped(row.name),
@@ -205,7 +214,7 @@ def _calibration(card: Card) -> str:
     if fitted is None:
         return "Probabilities are the model's own; no temperature was fitted."
     said = (
-        f"Temperature {fitted['temperature']:.3f}, fitted on {fitted['documents']:,} validation documents"
+        f"Temperature {fitted['temperature']:.3f}, fitted on {fitted['documents']:,} {_fitted_on(fitted)}"
         + (f" ({fitted['remark']})" if fitted["remark"] else "")
         + f". Expected calibration error in {len(fitted['after'])} bins: {fitted['ece_before']:.4f} before, "
         f"{fitted['ece_after']:.4f} after, on the same documents."
@@ -218,6 +227,11 @@ def _calibration(card: Card) -> str:
         if b["predictions"]
     ]
     return f"{said}\n\n" + _table(["confidence", "predictions", "mean confidence", "right"], rows)
+
+
+def _fitted_on(fitted: dict[str, Any]) -> str:
+    source = fitted.get("source")  # runs from before it was kept were fitted on validation data
+    return "validation documents" if source is None else f"documents of {escaped(source)}"
 
 
 def _phrases(card: Card) -> str:
