@@ -71,9 +71,7 @@ class Run:
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
     temperature: float = 1.0  # of its probabilities; fitted when the weights are final (evaluation/calibration.py)
-    shares: Shares | None = (
-        None  # of its experts, fitted before it (evaluation/experts.py); the model is weighed by them
-    )
+    shares: Shares | None = None  # of its experts, by which the model is weighed; fitted too (evaluation/experts.py)
     learned: dict[str, Tensor] = field(default_factory=dict)  # what is weighed, as it was learned
 
     @cached_property
