@@ -69,7 +69,7 @@ def recovery(world, z_true):
     torch.nn.init.zeros_(model.indicator.bias)
     for _ in range(60):
         seen = WordStates(states.h1[:n], states.scores[:n], model.indicator(states.h1[:n]).squeeze(1))
-        posterior = weigh(train, seen, train.sentence_final, blocks, likelihood[:TRAINED])
+        posterior = weigh(train, seen, blocks, likelihood[:TRAINED])
         newton_indicator(model.indicator, seen.h1, posterior.marginals(), mask)
     z = (model.indicator(states.h1).squeeze(1) > 0).numpy() | batch.sentence_final
     return (z == z_true)[n:].mean()

@@ -20,9 +20,8 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.likelihood import BUDGET, configuration_likelihood
 from emhrnn.em.posterior import Posterior
-from emhrnn.em.prior import length_prior, log_prior
+from emhrnn.em.prior import log_prior
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
-from emhrnn.models.segmentation import PAPER_RATE
 
 TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
 
@@ -36,38 +35,27 @@ def e_step(
     blocks: Blocks,
     *,
     temperature: float = 1.0,
-    length_weight: float = 0.0,
-    rate: float = PAPER_RATE,
     printed_q: bool = False,
     budget: int = BUDGET,
 ) -> Posterior:
     """The posterior of every block given the label and z outside the block. See `weigh` for the settings."""
     likelihood = configuration_likelihood(model, batch, states, z, blocks, budget=budget)
-    return weigh(
-        batch, states, z, blocks, likelihood,
-        temperature=temperature, length_weight=length_weight, rate=rate, printed_q=printed_q,
-    )  # fmt: skip
+    return weigh(batch, states, blocks, likelihood, temperature=temperature, printed_q=printed_q)
 
 
 def weigh(
     batch: Batch,
     states: WordStates,
-    z: Bool[np.ndarray, " words"],
     blocks: Blocks,
     likelihood: Float[Tensor, "blocks configurations"],
     *,
     temperature: float = 1.0,
-    length_weight: float = 0.0,
-    rate: float = PAPER_RATE,
     printed_q: bool = False,
 ) -> Posterior:
-    """Bayes' rule. `temperature` T flattens the posterior to r^(1/T); `length_weight` times the length prior around
-    `rate` is added to log r. `printed_q` divides by p(y | Z, w) as the paper prints it: the likelihood cancels, the
-    label has no say, and gamma = pi (SPEC A1)."""
+    """Bayes' rule. `temperature` T flattens the posterior to r^(1/T). `printed_q` divides by p(y | Z, w) as the paper
+    prints it: the likelihood cancels, the label has no say, and gamma = pi (SPEC A1)."""
     prior = log_prior(states.a.detach(), blocks)
     weights = torch.where(torch.isneginf(likelihood), -torch.inf, prior) if printed_q else prior + likelihood
-    if length_weight:
-        weights = weights + length_weight * length_prior(batch, z, blocks, rate).to(weights.dtype)
     return Posterior(blocks, batch.sentence_final, prior, likelihood, weights / temperature)
 
 

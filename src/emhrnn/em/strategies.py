@@ -33,7 +33,6 @@ from emhrnn.em.samples import draw, pick, sample_likelihood
 from emhrnn.em.segment_chain import SegmentChain, prior_potentials
 from emhrnn.em.steps import weigh
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
-from emhrnn.models.segmentation import PAPER_RATE
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,6 @@ class EMSettings:
     focus: bool = False  # local, first-order: centres in proportion to pi (1 - pi)
     samples: int = 8  # importance, reinforce
     temperature: float = 1.0  # r^(1 / T); reinforce has no r
-    length_weight: float = 0.0  # block E-steps: weight of the length prior around `rate`
-    rate: float = PAPER_RATE
     printed_q: bool = False  # block E-steps: the paper's misprinted denominator
     exact_limit: int = EXACT_LIMIT  # exact: most free positions
     longest_phrase: int = semi_markov.LONGEST  # semi-markov
@@ -169,11 +166,7 @@ def _by_blocks(
     evaluate: Callable[..., Float[Tensor, "blocks configurations"]] = configuration_likelihood,
 ) -> EStep:
     likelihood = evaluate(model, batch, states, z, blocks, budget=settings.budget)
-    posterior = weigh(
-        batch, states, z, blocks, likelihood,
-        temperature=settings.temperature, length_weight=settings.length_weight, rate=settings.rate,
-        printed_q=settings.printed_q,
-    )  # fmt: skip
+    posterior = weigh(batch, states, blocks, likelihood, temperature=settings.temperature, printed_q=settings.printed_q)
     offsets = np.searchsorted(blocks.documents, np.arange(batch.n_documents + 1))
     return EStep(
         gamma=posterior.marginals(),

@@ -40,7 +40,7 @@ def learn_indicator(
         seen = WordStates(states.h1, states.scores, model.indicator(states.h1).squeeze(1))
         z = above(batch, seen.a)
         blocks = choose_blocks(batch, random)
-        posterior = weigh(batch, seen, z, blocks, block_likelihood(table, batch, z, blocks), printed_q=printed_q)
+        posterior = weigh(batch, seen, blocks, block_likelihood(table, batch, z, blocks), printed_q=printed_q)
         mask = torch.from_numpy(covered(blocks, batch.n_words))
         newton_indicator(model.indicator, states.h1, posterior.marginals(), mask)
         watch(round_, model)

@@ -41,5 +41,5 @@ def with_label(model: EMHRNN, batch: Batch) -> tuple[Bool[np.ndarray, " words"],
     """And the mean log-likelihood of the labels, log p(y | w)."""
     states = model.words(batch)
     likelihood = of_labels(all_log_p(model, batch, states), batch)
-    posterior = weigh(batch, states, batch.sentence_final, exact_blocks(batch), likelihood)
+    posterior = weigh(batch, states, exact_blocks(batch), likelihood)
     return (posterior.marginals() > 0.5).numpy(), float(posterior.evidence.mean())
