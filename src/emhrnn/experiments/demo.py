@@ -104,7 +104,6 @@ SETTINGS = (
     "training.learning_rate=0.006",
     "model.dropout=0.2",
     "model.cell=lstm",
-    "model.ngrams=false",  # the grammar hides the label from words and pairs of them, which learn by heart here
     "em.warmup_epochs=3",
     "em.blocks=5",
 )
