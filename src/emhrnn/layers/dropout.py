@@ -1,9 +1,10 @@
 """Dropout whose randomness comes from an explicit generator."""
 
+import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 Place = Callable[[int], tuple[int, int]]  # rows here -> the first of them in the whole batch, and all rows there
@@ -27,8 +28,15 @@ def dropout(x: Float[Tensor, "*shape"], p: float, generator: torch.Generator | N
         return x
     if isinstance(generator, SharedGenerator):
         first, rows = generator.place(len(x))
-        whole = x.new_empty(rows, *x.shape[1:]).bernoulli_(1 - p, generator=generator)
-        keep = whole[first : first + len(x)].clone()
+        kept = _kept((rows, *x.shape[1:]), p, generator)[first : first + len(x)]
     else:
-        keep = torch.empty_like(x).bernoulli_(1 - p, generator=generator)
-    return x * keep.div_(1 - p)
+        kept = _kept(tuple(x.shape), p, generator)
+    return x * kept.to(x.dtype).mul_(1 / (1 - p))
+
+
+def _kept(shape: tuple[int, ...], p: float, generator: torch.Generator) -> Bool[Tensor, "*shape"]:
+    """Where nothing is zeroed. One random number of 64 bits serves four entries, with p to one part in 65,536;
+    `bernoulli_` draws one for each, which was a fifth of a training step."""
+    n = math.prod(shape)
+    bits = torch.empty(-(-n // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=generator)
+    return (bits.view(torch.int16)[:n] >= round(p * (1 << 16)) - (1 << 15)).view(shape)
