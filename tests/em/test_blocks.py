@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.em.blocks import covered, exact_blocks, local_blocks, window_blocks
+from emhrnn.em.blocks import covered, draw_blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.configurations import bit_table, current, valid, write
 from emhrnn.errors import ConfigError, DataError
 from tests.em.examples import make_batch, random_z, seeds, shapes
@@ -43,6 +43,31 @@ def test_windows_cover_every_free_position_once(lengths, seed, length):
     for row, document in zip(blocks.positions, blocks.documents, strict=True):
         window = (row[row >= 0] - batch.word_offsets[document]) // length
         assert len(set(window)) <= 1
+
+
+@given(shapes(), seeds, st.integers(1, 5), st.integers(1, 4))
+@settings(max_examples=50, deadline=None)
+def test_drawn_windows_are_some_of_all(lengths, seed, count, length):
+    batch = make_batch(lengths, seed)
+    every = window_blocks(batch, length)
+    drawn = draw_blocks(every, count, generator=np.random.default_rng(seed))
+    assert_well_formed(batch, drawn)
+    assert np.bincount(drawn.documents).tolist() == np.minimum(count, np.bincount(every.documents)).tolist()
+    rows = [tuple(row) for row in drawn.positions]
+    assert len(set(rows)) == len(rows) or (drawn.positions < 0).all(axis=1).any()  # without replacement
+    assert set(rows) <= {tuple(row) for row in every.positions}
+
+
+def test_all_windows_are_drawn_equally_often():
+    every = window_blocks(make_batch([[21], [3, 4]]), 4)
+    generator = np.random.default_rng(0)
+    times = np.zeros(28)
+    for _ in range(2000):
+        drawn = draw_blocks(every, 1, generator=generator)
+        times[drawn.positions[:, 0]] += 1
+    first = every.positions[:, 0]
+    expected = 2000 / np.bincount(every.documents)[every.documents]
+    assert (np.abs(times[first] - expected) < 5 * np.sqrt(expected)).all()
 
 
 @given(shapes(), seeds, st.integers(1, 12), st.integers(1, 7))

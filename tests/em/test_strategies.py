@@ -46,6 +46,19 @@ def test_all_keep_the_contract(name, lengths, seed):
         assert ((result.gamma[result.mask] >= 0) & (result.gamma[result.mask] <= 1)).all()
 
 
+def test_blocks_looks_at_all_windows_or_at_some():
+    """What it says of a window does not depend on which others were drawn."""
+    model, batch = small_model(), make_batch([[9, 5], [12]])
+    states, z = model.words(batch), random_z(batch)
+    every, some = (
+        STRATEGIES["blocks"](model, batch, states, z, replace(SETTINGS, windows=n), np.random.default_rng(0))
+        for n in (0, 2)
+    )
+    assert every.mask.sum() == (~batch.sentence_final).sum()
+    assert 0 < some.mask.sum() <= 2 * 2 * SETTINGS.block_length
+    torch.testing.assert_close(some.gamma[some.mask], every.gamma[some.mask])
+
+
 def test_focus_spends_the_blocks_where_pi_is_undecided():
     model, batch = small_model(), make_batch([[60, 60]])
     states = model.words(batch)

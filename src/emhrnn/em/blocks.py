@@ -69,7 +69,7 @@ def exact_blocks(batch: Batch, limit: int = EXACT_LIMIT) -> Blocks:
 def window_blocks(batch: Batch, length: int) -> Blocks:
     """Non-overlapping windows of `length` words: every free position is in exactly one block.
 
-    Windows without a free position are left out, unless the document has no other."""
+    Windows without a free position are left out, unless the document has no other. `draw_blocks` takes some of them."""
     _check_length(length)
     windows = -(-batch.document_lengths // length)  # per document
     document = np.repeat(np.arange(batch.n_documents), windows)
@@ -97,15 +97,31 @@ def local_blocks(
     if count < 1:
         raise ConfigError(f"{count} local blocks per document; use at least 1")
     document = _document_of_word(batch)
-    # Without replacement = the `count` smallest of independent exponentials with the words' rates.
-    arrival = generator.standard_exponential(batch.n_words)
+    centre = _draw(document, count, generator, weights)
+    positions = _free_positions(batch, (centre - length // 2)[:, None] + np.arange(length), document[centre])
+    return Blocks(positions, document[centre])
+
+
+def draw_blocks(blocks: Blocks, count: int, *, generator: np.random.Generator) -> Blocks:
+    """At most `count` blocks of each document, drawn without replacement."""
+    drawn = _draw(blocks.documents, count, generator)
+    return Blocks(blocks.positions[drawn], blocks.documents[drawn])
+
+
+def _draw(
+    document: Int64[np.ndarray, " n"],
+    count: int,
+    generator: np.random.Generator,
+    weights: Float[np.ndarray, " n"] | None = None,
+) -> Int64[np.ndarray, " drawn"]:
+    """Which of n things, given by their documents in ascending order, are drawn: at most `count` of each document."""
+    # Without replacement = the `count` smallest of independent exponentials with the things' rates.
+    arrival = generator.standard_exponential(len(document))
     if weights is not None:
         arrival /= np.maximum(weights, 1e-30)
     order = np.lexsort((arrival, document))  # by document, then by arrival
-    rank = np.arange(batch.n_words) - batch.word_offsets[document]
-    centre = np.sort(order[rank < count])  # ascending, so by document too
-    positions = _free_positions(batch, (centre - length // 2)[:, None] + np.arange(length), document[centre])
-    return Blocks(positions, document[centre])
+    rank = np.arange(len(document)) - np.searchsorted(document, document)
+    return np.sort(order[rank < count])  # ascending, so by document too
 
 
 def _free_positions(

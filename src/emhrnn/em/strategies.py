@@ -3,7 +3,7 @@
     result = STRATEGIES[name](model, batch, states, z, settings, generator)
 
     exact         all 2^free configurations of the document; up to 20 free positions
-    blocks        windows of `block_length` words that cover the document
+    blocks        windows of `block_length` words that cover the document, or `windows` of them, drawn anew each time
     local         `blocks` windows around random centres (the paper's EM-HRNN-local)
     first-order   as local, but from one backward pass
     importance    `samples` whole-document samples of the prior, weighted by the likelihood
@@ -25,7 +25,7 @@ from torch.nn.functional import logsigmoid
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em import importance, reinforce, semi_markov
-from emhrnn.em.blocks import EXACT_LIMIT, Blocks, covered, exact_blocks, local_blocks, window_blocks
+from emhrnn.em.blocks import EXACT_LIMIT, Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.first_order import first_order_likelihood
 from emhrnn.em.likelihood import BUDGET, configuration_likelihood
 from emhrnn.em.posterior import Posterior
@@ -39,6 +39,7 @@ from emhrnn.models.em_hrnn import EMHRNN, WordStates
 class EMSettings:
     blocks: int = 10  # local, first-order: blocks per document
     block_length: int = 5  # blocks, local, first-order: words per block
+    windows: int = 0  # blocks: of the document's windows, so many; 0: all
     focus: bool = False  # local, first-order: centres in proportion to pi (1 - pi)
     samples: int = 8  # importance, reinforce
     temperature: float = 1.0  # r^(1 / T); reinforce has no r
@@ -74,7 +75,10 @@ def exact(
 def blocks(
     model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
 ) -> EStep:
-    return _by_blocks(model, batch, states, z, settings, generator, window_blocks(batch, settings.block_length))
+    windows = window_blocks(batch, settings.block_length)
+    if settings.windows:
+        windows = draw_blocks(windows, settings.windows, generator=generator)
+    return _by_blocks(model, batch, states, z, settings, generator, windows)
 
 
 def local(

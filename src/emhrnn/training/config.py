@@ -87,6 +87,9 @@ class EMConfig(Section):
     estep: EStepName = Field("local", description="none: sample boundaries at `rate`, do not learn them")
     blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
     block_length: int = Field(5, ge=1, le=16, description="free positions enumerated together")
+    windows: int = Field(
+        0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
+    )
     focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
     impute: Literal["prior", "rate", "posterior", "gibbs"] = Field(
         "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."

@@ -30,4 +30,5 @@ def test_every_row_can_be_read() -> None:
     assert next(row for row in rows if row.name == "EM-HRNN with window size 2").settings == (
         "em.estep=blocks",
         "em.block_length=2",
+        "em.windows=25",
     )
