@@ -12,8 +12,9 @@ r"""CNN-word: a deep convolutional network over the first words of a document (Z
 
     convolution:  h_t = ReLU(sum over j < width of W_j x_(t+j) + b)      pooling: the maximum of three neighbours
 
-ReLU after every dense layer, too. Zhang's small network has 256 features and dense layers of 1,024 (our
-defaults), his large one 1,024 and 2,048. A fixed length is part of this model: words behind it are not read. 231 words
+ReLU after every dense layer, too. Zhang's small network has 256 features and dense layers of 1,024, his large one 1,024
+and 2,048, for millions of documents; ours has 64 and 256, as the other rows' layers have 50 where their papers have
+hundreds. A fixed length is part of this model: words behind it are not read. 231 words
 make five frames and hold most reviews.
 
 It starts without regard to place: the taps of a filter are equal, and so are the frames that the first dense layer
@@ -46,8 +47,8 @@ class CNNWord(nn.Module):
         classes: int,
         generator: torch.Generator,
         tune_embedding: bool = False,
-        features: int = 256,
-        dense_size: int = 1024,
+        features: int = 64,
+        dense_size: int = 256,
         length: int = 231,
         dropout: float = 0.5,
     ) -> None:
