@@ -1,7 +1,8 @@
 """Every row of the table can be built, predicts, and says what it is."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 import torch
@@ -40,7 +41,27 @@ def test_every_row_is_built_and_predicts(name) -> None:
 def test_rows_say_what_they_are() -> None:
     for row in MODELS.values():
         facts = json.loads(json.dumps(row.to_dict()))
-        assert facts.keys() == {"learns", "reference", "needs", "shows", "settings"}
+        assert facts.keys() == {"learns", "reference", "needs", "shows", "reads", "settings"}
+
+
+FACTS = {"classes", "users", "products", "rate", "upper_rate", "encoder"}  # no settings of the section `model`
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_a_row_reads_what_it_says(name: str) -> None:
+    """A setting that is read and not said would be left out of a comparison's record of the run."""
+    read = set()
+
+    class Watched(Sizes):
+        def __getattribute__(self, attribute: str) -> Any:
+            if attribute in Sizes.__dataclass_fields__:
+                read.add(attribute)
+            return super().__getattribute__(attribute)
+
+    sizes = Watched(**asdict(replace(SIZES, ngrams=True)))
+    build_model(name, sizes, make_table(), WORDS, seed=0)
+    assert read <= {*MODELS[name].reads, *FACTS}
+    assert {*MODELS[name].reads} <= {*read, *FACTS, "embedding_size"}
 
 
 def test_errors() -> None:

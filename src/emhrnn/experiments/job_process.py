@@ -17,7 +17,7 @@ from emhrnn.errors import EmhrnnError
 from emhrnn.files import write_json
 
 GRACE = 30.0  # seconds to end in, once asked to
-LOG, PROGRESS = "log.txt", "progress.json"
+LOG, PROGRESS, PLACES = "log.txt", "progress.json", "places.json"
 TERMINATED = 143
 
 
@@ -35,10 +35,11 @@ def main(target: str, record: Path, folder: Path) -> None:
 
 def _run(target: str, record: Path, folder: Path) -> None:
     known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    places: dict[str, str | None] = json.loads((folder / PLACES).read_text(encoding="utf-8"))
     began = time.perf_counter()
     outcome: dict[str, Any]
     try:
-        outcome = {"state": "done", "result": _call(target, known["arguments"], folder)}
+        outcome = {"state": "done", "result": _call(target, {**known["arguments"], **places}, folder)}
     except EmhrnnError as error:
         outcome = {"state": "failed", "error": str(error)}
     except Exception as error:

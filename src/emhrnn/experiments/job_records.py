@@ -3,7 +3,7 @@ once there is one."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,10 +15,17 @@ NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 @dataclass(frozen=True)
 class Job:
-    """`name` is the name of a file, too. `arguments` hold what JSON can."""
+    """`name` is the name of a file, too. `arguments` hold what JSON can, and say what the job is. `places` are where
+    its files happen to lie: other places do not make it another job, and its record does not name them."""
 
     name: str
     arguments: dict[str, Any]
+    places: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What its function is called with."""
+        return {**self.arguments, **self.places}
 
 
 @dataclass(frozen=True)

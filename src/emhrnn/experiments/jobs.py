@@ -3,8 +3,8 @@
 folder/NAME.json    what became of a job: its arguments, and its result once it is done, or its error
 folder/NAME/        the job's own folder: whatever it keeps to go on from, and log.txt, all that it printed
 
-A job is a call `function(arguments, its_folder)` in a process of its own, so that jobs share no state, no thread pool
-and no crash. Arguments and results are JSON; nothing is pickled.
+A job is a call `function(its arguments and places, its folder)` in a process of its own, so that jobs share no state,
+no thread pool and no crash. Arguments and results are JSON; nothing is pickled.
 """
 
 import json
@@ -16,14 +16,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import ConfigError
 from emhrnn.experiments.cores import environment_of
 from emhrnn.experiments.job_display import Display
-from emhrnn.experiments.job_process import GRACE, LOG, PROGRESS
+from emhrnn.experiments.job_process import GRACE, LOG, PLACES, PROGRESS
 from emhrnn.experiments.job_records import (
     Job,
     Outcome,
@@ -34,6 +34,7 @@ from emhrnn.experiments.job_records import (
     read_record,
     write_state,
 )
+from emhrnn.files import write_json
 
 POLL = 0.1  # seconds between looks at the processes
 
@@ -68,7 +69,7 @@ def run_jobs(
     """
     if processes < 1:
         raise ConfigError(f"processes = {processes}; at least one is needed")
-    jobs = [Job(job.name, as_json(job)) for job in jobs]
+    jobs = [replace(job, arguments=as_json(job)) for job in jobs]
     check_names(jobs)
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
@@ -137,6 +138,7 @@ class _Running:
             shutil.rmtree(own, ignore_errors=True)
         own.mkdir(exist_ok=True)
         (own / PROGRESS).unlink(missing_ok=True)
+        write_json(own / PLACES, job.places)
         write_state(folder, job, "begun")
         target = f"{function.__module__}:{function.__qualname__}"
         with (own / LOG).open("ab") as log:

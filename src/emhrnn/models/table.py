@@ -42,8 +42,8 @@ class Sizes:
     levels: int = 1  # em-hrnn
     upper_rate: float = 0.5  # em-hrnn: share of phrases that end a group, for levels above the first
     layers: int = 3  # hm-rnn
-    features: int = 256  # cnn-word: of each convolution
-    dense_size: int = 1024  # cnn-word
+    features: int = 64  # cnn-word: of each convolution
+    dense_size: int = 256  # cnn-word
     length: int = 231  # cnn-word: words it reads
     users: int = 0  # cma, basis-cust: how many the training data have
     products: int = 0
@@ -77,6 +77,7 @@ class Row:
     reference: str
     needs: tuple[str, ...] = ()  # beyond text and labels: word vectors, ids, pretrained weights, the fastText library
     shows: tuple[str, ...] = ()  # weights it gives: words, phrases, sentences; boundaries
+    reads: tuple[str, ...]  # settings of the section `model`; all others are nothing to it
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its own defaults, by section
 
     @property
@@ -88,6 +89,9 @@ class Row:
         facts = asdict(self)
         del facts["build"]
         return facts
+
+
+COMMON = ("embedding_size", "tune_embedding", "dropout")  # settings behind what `_common` gives
 
 
 def _common(sizes: Sizes, table: Tensor, seed: int) -> dict[str, Any]:
@@ -136,14 +140,16 @@ def build_em_hrnn(
     return EMHRNNLevels(first, uppers)
 
 
-def _gradient(model: type[nn.Module], *names: str, **fixed: Any) -> Builder:
-    """Of a model that learns by gradient descent and takes these sizes."""
+def _gradient(
+    model: type[nn.Module], names: Sequence[str], *, fixed: Mapping[str, Any] | None = None, **facts: Any
+) -> Row:
+    """A model that learns by gradient descent and takes these sizes."""
 
     def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
         chosen = {name: getattr(sizes, name) for name in names}
-        return model(**_common(sizes, table, seed), **chosen, **fixed)
+        return model(**_common(sizes, table, seed), **chosen, **(fixed or {}))
 
-    return build
+    return Row(build=build, learns="gradient", reads=(*COMMON, *names), **facts)
 
 
 # The rest are imported when they are built: scikit-learn and transformers take seconds to load.
@@ -215,75 +221,80 @@ MODELS: dict[str, Row] = {
         learns="em",
         reference="Luo and Zhu, EM-HRNN",
         shows=("words", "phrases", "sentences", "boundaries"),
+        reads=(
+            *COMMON,
+            *LAYERS,
+            "phrase_size",
+            "bidirectional_words",
+            "cell",
+            "skip",
+            "ngrams",
+            "buckets",
+            "segmentation",
+            "levels",
+        ),
     ),
-    "hn-att": Row(
-        build=_gradient(HAN, *LAYERS, pooling="attention"),
-        learns="gradient",
-        reference=HAN_PAPER,
-        shows=("words", "sentences"),
+    "hn-att": _gradient(HAN, LAYERS, fixed={"pooling": "attention"}, reference=HAN_PAPER, shows=("words", "sentences")),
+    "hn-ave": _gradient(HAN, LAYERS, fixed={"pooling": "mean"}, reference=HAN_PAPER),
+    "hn-max": _gradient(HAN, LAYERS, fixed={"pooling": "max"}, reference=HAN_PAPER),
+    "hm-rnn": _gradient(
+        HMRNN, ("layers", "word_size"), reference="Chung, Ahn and Bengio, ICLR 2017", shows=("boundaries",)
     ),
-    "hn-ave": Row(build=_gradient(HAN, *LAYERS, pooling="mean"), learns="gradient", reference=HAN_PAPER),
-    "hn-max": Row(build=_gradient(HAN, *LAYERS, pooling="max"), learns="gradient", reference=HAN_PAPER),
-    "hm-rnn": Row(
-        build=_gradient(HMRNN, "layers", "word_size"),
-        learns="gradient",
-        reference="Chung, Ahn and Bengio, ICLR 2017",
-        shows=("boundaries",),
-    ),
-    "mhs-rnn": Row(
-        build=_gradient(MHSRNN, *LAYERS, attention=False),
-        learns="gradient",
-        reference=MHS_PAPER,
-        shows=("boundaries",),
-    ),
-    "mhs-rnn-att": Row(
-        build=_gradient(MHSRNN, *LAYERS, attention=True),
-        learns="gradient",
+    "mhs-rnn": _gradient(MHSRNN, LAYERS, fixed={"attention": False}, reference=MHS_PAPER, shows=("boundaries",)),
+    "mhs-rnn-att": _gradient(
+        MHSRNN,
+        LAYERS,
+        fixed={"attention": True},
         reference=MHS_PAPER,
         shows=("words", "phrases", "sentences", "boundaries"),
     ),
-    "lstm": Row(build=_gradient(MeanLSTM, "word_size"), learns="gradient", reference=ZHANG_PAPER),
-    "cnn-word": Row(
-        build=_gradient(CNNWord, "features", "dense_size", "length"),
-        learns="gradient",
+    "lstm": _gradient(MeanLSTM, ("word_size",), reference=ZHANG_PAPER),
+    "cnn-word": _gradient(
+        CNNWord,
+        ("features", "dense_size", "length"),
         reference=ZHANG_PAPER,
-        # Deep, wide and not normalised: it leaves the start after hundreds of small steps, at 0.001 not in a thousand.
-        settings={"training": {"learning_rate": 0.0003, "batch_documents": 8}},
+        # Deep and not normalised: it leaves the start after hundreds of small steps. Zhang's sizes want 0.0003 and 8.
+        settings={"training": {"learning_rate": 0.001, "batch_documents": 16}},
     ),
-    "conv-grnn": Row(
-        build=_gradient(GRNN, "word_size", "sentence_size", sentences="convolution"),
-        learns="gradient",
-        reference=TANG_PAPER,
+    "conv-grnn": _gradient(
+        GRNN, ("word_size", "sentence_size"), fixed={"sentences": "convolution"}, reference=TANG_PAPER
     ),
-    "lstm-grnn": Row(
-        build=_gradient(GRNN, "word_size", "sentence_size", sentences="lstm"), learns="gradient", reference=TANG_PAPER
+    "lstm-grnn": _gradient(GRNN, ("word_size", "sentence_size"), fixed={"sentences": "lstm"}, reference=TANG_PAPER),
+    "cma": _gradient(
+        CMA, (*LAYERS, *WITH_IDS), reference="Ma et al., IJCNLP 2017", needs=(IDS,), shows=("words", "sentences")
     ),
-    "cma": Row(
-        build=_gradient(CMA, *LAYERS, *WITH_IDS),
-        learns="gradient",
-        reference="Ma et al., IJCNLP 2017",
-        needs=(IDS,),
-        shows=("words", "sentences"),
-    ),
-    "basis-cust": Row(
-        build=_gradient(BasisCust, "word_size", "attention_size", "bases", "customize", *WITH_IDS),
-        learns="gradient",
+    "basis-cust": _gradient(
+        BasisCust,
+        ("word_size", "attention_size", "bases", "customize", *WITH_IDS),
         reference="Kim et al., TACL 2019",
         needs=(IDS,),
         shows=("words", "sentences"),
     ),
-    "bag-of-means": Row(build=build_bag_of_means, learns="fit", reference=ZHANG_PAPER, needs=("word vectors",)),
-    "sswe-svm": Row(build=build_sswe, learns="fit", reference="Tang et al., ACL 2014"),
-    "tfidf-lr": Row(build=_tfidf("logistic"), learns="fit", reference="scikit-learn"),
-    "tfidf-svm": Row(build=_tfidf("svm"), learns="fit", reference="scikit-learn"),
+    "bag-of-means": Row(
+        build=build_bag_of_means,
+        learns="fit",
+        reference=ZHANG_PAPER,
+        needs=("word vectors",),
+        reads=("embedding_size", "means", "C"),
+    ),
+    "sswe-svm": Row(
+        build=build_sswe, learns="fit", reference="Tang et al., ACL 2014", reads=("embedding_size", "fit_epochs", "C")
+    ),
+    "tfidf-lr": Row(build=_tfidf("logistic"), learns="fit", reference="scikit-learn", reads=("max_features", "C")),
+    "tfidf-svm": Row(build=_tfidf("svm"), learns="fit", reference="scikit-learn", reads=("max_features", "C")),
     "fasttext": Row(
-        build=build_fasttext, learns="fit", reference="Joulin et al., EACL 2017", needs=("the extra emhrnn[fasttext]",)
+        build=build_fasttext,
+        learns="fit",
+        reference="Joulin et al., EACL 2017",
+        needs=("the extra emhrnn[fasttext]",),
+        reads=("word_size", "buckets", "fit_epochs"),
     ),
     "transformer": Row(
         build=build_transformer,
         learns="gradient",
         reference="Sun et al., CCL 2019",
         needs=("pretrained weights", "the extra emhrnn[transformers]"),
+        reads=("pretrained", "frozen", "head", "tail", "pooling", "layer_decay", "C"),
         settings={
             "data": {"min_count": 1},  # the encoder knows rare words too
             "training": {

@@ -22,7 +22,7 @@ def row(i: int, split: str, label: str, user: str = "u") -> dict[str, object]:
 
 def prepared(path: Path, folder: Path) -> dict[str, object]:
     folder.mkdir(exist_ok=True)
-    return prepare_data(data_job(DataSet("d", path), make_config()).arguments, folder)
+    return prepare_data(data_job(DataSet("d", path), make_config()).given, folder)
 
 
 def test_the_parts_share_classes_and_ids_of_train(tmp_path: Path) -> None:

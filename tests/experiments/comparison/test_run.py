@@ -27,7 +27,7 @@ def test_the_test_rows_have_the_users_of_the_training_rows(tmp_path: Path) -> No
     data, own = tmp_path / "data" / "ids", tmp_path / "runs" / "row"
     data.mkdir(parents=True)
     own.mkdir(parents=True)
-    prepare_data(data_job(DataSet("ids", source), config).arguments, data)
+    prepare_data(data_job(DataSet("ids", source), config).given, data)
     result = train_row({"data": "ids", "settings": config.model_dump(), "vectors": None}, own)
     assert result["valid_accuracy"] == 1.0
     assert result["accuracy"] == 1.0

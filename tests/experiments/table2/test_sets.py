@@ -35,7 +35,7 @@ def zhang(folder: Path, name: str, fields: int, classes: int) -> None:
 
 def prepared(found: Found, folder: Path) -> dict[str, Corpus]:
     folder.mkdir(parents=True)
-    result = prepare_data(data_job(found.data, make_config()).arguments, folder)
+    result = prepare_data(data_job(found.data, make_config()).given, folder)
     assert set(result["parts"]) == {"train", "valid", "test"}
     return {part: Corpus.open(folder / part) for part in result["parts"]}
 

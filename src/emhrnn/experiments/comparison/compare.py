@@ -2,6 +2,7 @@
 
 out/data/SET/           train, valid and test as corpora; SET.json tells what is in them
 out/runs/NAME.json      one run: its settings, scores and times; NAME/ holds the model and the predictions
+                        the two kinds of JSON files are all that a table needs, and name no place of this machine
 out/table.md, table.json, table.html
 """
 
@@ -10,18 +11,18 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.experiments.comparison.data import DataSet, data_job, prepare_data
+from emhrnn.experiments.comparison.data import DataSet, data_job, has_corpora, prepare_data
 from emhrnn.experiments.comparison.html import render_html
 from emhrnn.experiments.comparison.markdown import render_markdown
 from emhrnn.experiments.comparison.rows import Row
-from emhrnn.experiments.comparison.run import read_right, train_row
+from emhrnn.experiments.comparison.run import train_row, unpack
 from emhrnn.experiments.comparison.table import Missing, Runs, Table, table_rows
 from emhrnn.experiments.job_records import Job, Outcome, as_json, job_name, outcome_of
 from emhrnn.experiments.jobs import run_jobs
@@ -33,7 +34,6 @@ from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
 
 Say = Callable[[str], None]
-EM_ALONE: dict[str, Any] = {"em": True, "model": {"cell", "skip", "ngrams", "segmentation", "levels"}}  # em-hrnn's
 _FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
 
 
@@ -75,6 +75,8 @@ def compare(
         EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead.
     """
     reference = _check(rows, protocol, reference)
+    if not report:
+        _forget_lost_corpora(sets, out / "data")
     found = _prepare(sets, rows, out, protocol, processes, progress, say)
     jobs, missing = _jobs(sets, rows, found, protocol)
     first_seed = protocol.settings(rows[0], 0).training.seed
@@ -88,9 +90,7 @@ def compare(
         done = dict(zip(jobs, outcomes, strict=True))
     table = Table(
         sets=found,
-        rows=tuple(
-            row for data in sets for row in table_rows(_finished(data.name, rows, done, out, first_seed), reference)
-        ),
+        rows=tuple(row for data in sets for row in table_rows(_finished(data.name, rows, done, first_seed), reference)),
         missing=(*missing, *_failures(done)),
         reference=reference,
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
@@ -115,7 +115,9 @@ def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
 
 
 def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:
-    outcomes = {key: outcome_of(folder, Job(job.name, as_json(job)), failures=True) for key, job in jobs.items()}
+    outcomes = {
+        key: outcome_of(folder, replace(job, arguments=as_json(job)), failures=True) for key, job in jobs.items()
+    }
     done = {key: outcome for key, outcome in outcomes.items() if outcome is not None}
     if not done:
         raise DataError(f"{folder} holds no finished run of these rows with these settings; leave out --report")
@@ -154,6 +156,13 @@ def _prepare(
     return {data.name: {**found[data.name], "settings": list(data.settings)} for data in sets}
 
 
+def _forget_lost_corpora(sets: Sequence[DataSet], folder: Path) -> None:
+    """Records can be kept without the corpora, which are large and come out the same again: then they are made anew."""
+    for data in sets:
+        if not has_corpora(folder / data.name):
+            (folder / f"{data.name}.json").unlink(missing_ok=True)
+
+
 def _jobs(
     sets: Sequence[DataSet], rows: Sequence[Row], found: dict[str, dict[str, Any]], protocol: Protocol
 ) -> tuple[dict[Key, Job], list[Missing]]:
@@ -171,18 +180,23 @@ def _jobs(
                     missing += [Missing(data.name, row.name, why)] if seed == 0 else []
                     continue
                 parts = found[data.name]["parts"]
-                unread = {} if MODELS[row.model].learns == "em" else EM_ALONE
                 arguments = {
                     "data": data.name,
                     "data_sha256": {name: part["sha256"] for name, part in parts.items()},
                     "row": row.name,
-                    "settings": config.model_dump(exclude=unread),  # what a row does not read may change
-                    "vectors": vectors,
+                    "settings": _read_settings(config),
                     "vectors_sha256": digest,
                 }
                 name = job_name(f"{data.name}--{row.name}--{config.training.seed}")
-                jobs[data.name, row.name, seed] = Job(name, arguments)
+                jobs[data.name, row.name, seed] = Job(name, arguments, {"vectors": vectors})
     return jobs, missing
+
+
+def _read_settings(config: Config) -> dict[str, Any]:
+    """Those that the row reads. The others may change, or come new, and its runs stay good."""
+    model = MODELS[config.model.name]
+    sections: dict[str, Any] = {"data": True, "model": {"name", *model.reads}, "training": True}
+    return config.model_dump(include={**sections, "em": True} if model.learns == "em" else sections)
 
 
 def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
@@ -194,20 +208,20 @@ def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None)
     return None
 
 
-def _finished(data: str, rows: Sequence[Row], done: dict[Key, Outcome], out: Path, first_seed: int) -> list[Runs]:
+def _finished(data: str, rows: Sequence[Row], done: dict[Key, Outcome], first_seed: int) -> list[Runs]:
     runs = []
     for row in rows:
-        seeds = [key[2] for key, outcome in done.items() if key[:2] == (data, row.name) and outcome.result is not None]
-        outcomes = [done[data, row.name, seed] for seed in seeds]
-        if not seeds:
+        found = {key[2]: outcome.result for key, outcome in done.items() if key[:2] == (data, row.name)}
+        results = {seed: result for seed, result in found.items() if result is not None}
+        if not results:
             continue
         runs.append(
             Runs(
                 data=data,
                 model=row.name,
-                seeds=tuple(first_seed + seed for seed in seeds),
-                results=tuple(outcome.result for outcome in outcomes if outcome.result is not None),
-                right=np.stack([read_right(out / "runs" / outcome.name) for outcome in outcomes]),
+                seeds=tuple(first_seed + seed for seed in results),
+                results=tuple(results.values()),
+                right=np.stack([unpack(result["right"], result["documents"]) for result in results.values()]),
                 settings=row.settings,
             )
         )

@@ -54,21 +54,23 @@ def data_job(data: DataSet, config: Config) -> Job:
             raise DataError(f"{path} does not exist; check the name")
         if is_corpus(path):
             raise DataError(f"{path} is a prepared corpus, in which rows cannot be split any more; give the raw file")
+    paths = {"path": data.path, "test": data.test, "valid": data.valid}
     return Job(
         data.name,
         {
-            "path": str(data.path.resolve()),
-            "sha256": checksum(data.path),
-            "test": None if data.test is None else str(data.test.resolve()),
-            "test_sha256": None if data.test is None else checksum(data.test),
-            "valid": None if data.valid is None else str(data.valid.resolve()),
-            "valid_sha256": None if data.valid is None else checksum(data.valid),
+            "sha256": {name: None if path is None else checksum(path) for name, path in paths.items()},
             "format": data.format,
             "columns": {"text": data.columns.text, "label": data.columns.label},
             "limit": data.limit,
             "text": config.data.model_dump(include={"lowercase", "max_sentence_words", "max_sentences"}),
         },
+        {name: None if path is None else str(path.resolve()) for name, path in paths.items()},
     )
+
+
+def has_corpora(folder: Path) -> bool:
+    """Whether the job's folder still holds what it prepared; a kept table has only the records."""
+    return all(is_corpus(folder / name) for name in PARTS)
 
 
 def prepare_data(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:

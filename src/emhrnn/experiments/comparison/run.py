@@ -1,12 +1,15 @@
 """One system on one set with one seed: train, or go on training, and test. The job that `compare` runs many of."""
 
+import base64
 import shutil
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool
 from torch import nn
 
 from emhrnn.evaluation.predict import predict
@@ -25,7 +28,8 @@ PREDICTIONS = "predictions.npz"
 
 def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The corpora are those of `data/NAME` beside the folder of all runs. What depends on the machine, its mood and
-    the moment is under `times`; all others come out the same in every repetition with the same number of threads."""
+    the moment is under `times`; all others come out the same in every repetition with the same number of threads. The
+    result is all that a table needs: model and predictions may go."""
     data = folder.parent.parent / "data" / arguments["data"]
     trained = train_or_resume(
         folder, Named(path=data / "train"), validated(arguments["settings"]), vectors=arguments["vectors"],
@@ -43,7 +47,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     labels = test.labels
     assert labels is not None
     scores = score(predictions.probabilities, labels, run.classes, predictions.phrases)
-    _save_predictions(folder / PREDICTIONS, predictions.probabilities, labels)
+    right = _save_predictions(folder / PREDICTIONS, predictions.probabilities, labels)
     shutil.rmtree(folder / RUN / checkpointing.FOLDER, ignore_errors=True)  # large, and of no more use
     epochs = trained.fitted.epochs
     return {
@@ -52,6 +56,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
         "loss": scores.loss,
         "valid_accuracy": trained.fitted.scores.accuracy,
         "documents": len(test),
+        "right": pack(right),
         "parameters": learned_numbers(run.model),
         "vocabulary": len(run.vocabulary),
         "best_epoch": trained.fitted.best.epoch + 1,
@@ -67,24 +72,28 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     }
 
 
-def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray) -> None:
-    """The predicted class of each test document, in the order of the corpus, and whether it is right: all that the
-    significance tests need. For multi-label data a document is right when all its labels are."""
+def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray) -> Bool[np.ndarray, " documents"]:
+    """The predicted class of each test document, in the order of the corpus, and whether it is right, which is given
+    back. For multi-label data a document is right when all its labels are."""
     if labels.ndim == 2:
         predicted = (probabilities > 0.5).astype(np.uint8)
-        right = (predicted == (labels > 0.5)).all(axis=1)
+        right: np.ndarray = (predicted == (labels > 0.5)).all(axis=1)
     else:
         predicted = probabilities.argmax(axis=1).astype(np.int16)
         right = predicted == labels
     with atomic_file(path) as file:
         np.savez_compressed(file, predicted=predicted, right=right)
-
-
-def read_right(folder: Path) -> np.ndarray:
-    """(documents,) which test documents a finished run got right."""
-    with np.load(folder / PREDICTIONS, allow_pickle=False) as arrays:
-        right: np.ndarray = arrays["right"]
     return right
+
+
+def pack(right: Bool[np.ndarray, " documents"]) -> str:
+    """Which test documents are right, as text for JSON: bits, compressed, in base 64."""
+    return base64.b64encode(zlib.compress(np.packbits(right).tobytes(), 9)).decode("ascii")
+
+
+def unpack(text: str, documents: int) -> Bool[np.ndarray, " documents"]:
+    bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)
+    return np.unpackbits(bits, count=documents).astype(bool)
 
 
 def learned_numbers(model: nn.Module) -> int:
