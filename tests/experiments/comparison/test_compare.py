@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +94,29 @@ def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path:
     assert report["missing"] == [{"data": "demo", "model": "local", "why": "not done: seed 0"}]  # type: ignore[index]
 
 
+def test_records_alone_are_enough_to_add_a_row_elsewhere(tmp_path: Path, cli: Cli) -> None:
+    """Models and corpora are large, and may go; data may lie elsewhere. What is done stays done."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    options = ["--seeds", "1", "--processes", "1", "--quiet", "--json"]
+    cli.ok("compare", demo(here), "--models", "tfidf-lr", "--out", here / "out", *options)
+    records = [here / "out" / "data" / "demo.json", here / "out" / "runs" / "demo--tfidf-lr--0.json"]
+    for record in records:
+        assert str(tmp_path) not in record.read_text()
+        kept = there / record.relative_to(here)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(record.read_text())
+    shutil.move(here / "demo.jsonl", there / "demo.jsonl")
+    shutil.rmtree(here)
+    again = ["compare", there / "demo.jsonl", "--out", there / "out", *options]
+    report = cli.ok(*again, "--models", "tfidf-lr", "--report").json
+    both = cli.ok(*again, "--models", "tfidf-lr,tfidf-svm").json
+    assert [row["model"] for row in both["rows"]] == ["tfidf-lr", "tfidf-svm"]  # type: ignore[index]
+    assert both["rows"][0]["accuracies"] == report["rows"][0]["accuracies"]  # type: ignore[index]
+    assert both["rows"][1]["against"]["mcnemar_p"] is not None  # type: ignore[index]
+    assert not (there / "out" / "runs" / "demo--tfidf-lr--0").exists()  # it was not done again
+
+
 def test_settings_that_a_row_does_not_read_may_change() -> None:
     """So that runs of the other rows stay good when EM-HRNN's defaults change."""
     rows = parse_rows(["hn-att,local=em-hrnn"])
@@ -108,6 +132,7 @@ def test_settings_that_a_row_does_not_read_may_change() -> None:
         after = keys(assignment)
         assert after["hn-att"] == before["hn-att"]
         assert after["local"] != before["local"]
+    assert keys("model.features=9") == before  # cnn-word's
     assert keys("model.word_size=40")["hn-att"] != before["hn-att"]
 
 

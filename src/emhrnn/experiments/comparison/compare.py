@@ -20,6 +20,7 @@ import numpy as np
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.experiments.comparison.data import DataSet, data_job, has_corpora, prepare_data
 from emhrnn.experiments.comparison.html import render_html
+from emhrnn.experiments.comparison.kept import keep, read_table
 from emhrnn.experiments.comparison.markdown import render_markdown
 from emhrnn.experiments.comparison.rows import Row
 from emhrnn.experiments.comparison.run import train_row, unpack
@@ -65,16 +66,18 @@ def compare(
     reference: str | None = None,
     processes: int = 1,
     report: bool = False,
+    kept: Path | None = None,
     progress: bool = True,
     say: Say = print,
 ) -> Table:
     """Train and test all rows on all sets, and write the table. What is done already is not done again; for a `report`
-    nothing else is done either, and another process may be at it.
+    nothing else is done either, and another process may be at it. Rows that a `kept` table has and this one lacks stay.
 
     Raises:
         EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead.
     """
     reference = _check(rows, protocol, reference)
+    earlier = None if kept is None else read_table(kept)
     if not report:
         _forget_lost_corpora(sets, out / "data")
     found = _prepare(sets, rows, out, protocol, processes, progress, say)
@@ -97,6 +100,8 @@ def compare(
         settings=_told_settings(protocol),
         made_by=_made_by(done),
     )
+    if earlier is not None:
+        table = keep(table, earlier, [row.name for row in rows])
     write_json(out / "table.json", table.to_dict())
     write_text(out / "table.md", render_markdown(table))
     write_text(out / "table.html", render_html(table))

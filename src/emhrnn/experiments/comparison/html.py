@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 
 from emhrnn.experiments.comparison.markdown import describe_set, p_value
-from emhrnn.experiments.comparison.table import METHOD, Against, Table, TableRow
+from emhrnn.experiments.comparison.table import Against, Table, TableRow
 from emhrnn.explain.inert import escape
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import round_ticks
@@ -31,8 +31,8 @@ def render_html(table: Table) -> str:
         "<h1>Comparison</h1>",
         f"<p>{escape(found)}. Reference: <strong>{escape(table.reference)}</strong>. {_seeds(table)}.</p>",
         *(_section(table, name) for name in table.sets),
-        f'<h2>How to read this</h2><p class="muted">{escape(METHOD)} Dots are means, small dots single seeds, the '
-        "dashed line is the reference.</p>",
+        f'<h2>How to read this</h2><p class="muted">{escape(table.method)} Dots are means, small dots single seeds, '
+        "the dashed line is the reference.</p>",
         _footer(table),
     ]
     return page("Comparison", "\n".join(body), style=_asset("table.css"), script=_asset("sort.js"))
@@ -96,7 +96,7 @@ def _line(row: TableRow, scale: Scale, reference: float | None) -> str:
     tag = ' <span class="tag">best</span>' if row.best else ""
     sd = "" if row.sd is None else f"± {100 * row.sd:.1f}"
     cells = [
-        f'<th scope="row" data-value="{escape(row.model)}">{escape(row.model)}{tag}</th>',
+        f'<th scope="row" data-value="{escape(row.model)}">{escape(row.told)}{tag}</th>',
         _cell(row.accuracy, f'{100 * row.accuracy:.1f} <span class="sd">{sd}</span>', "accuracy"),
         f'<td class="plot">{_bar(row, scale, reference)}</td>',
         _difference(row.against),

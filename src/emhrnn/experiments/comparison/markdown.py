@@ -1,6 +1,6 @@
 """The table as Markdown, one for each set of data."""
 
-from emhrnn.experiments.comparison.table import METHOD, Against, Table, TableRow
+from emhrnn.experiments.comparison.table import Against, Table, TableRow
 
 HEAD = (
     "model", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "McNemar p",
@@ -20,7 +20,7 @@ def render_markdown(table: Table) -> str:
         parts += [f"- {plain(models)}: {plain(why)}" for models, why in missing.items()]
         if missing:
             parts.append("")
-    parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {METHOD}\n")
+    parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")
     parts.append(describe_making(table))
     return "\n".join(parts)
 
@@ -66,7 +66,7 @@ def describe_making(table: Table) -> str:
 def _cells(row: TableRow, table: Table) -> tuple[str, ...]:
     accuracy = percent(row.accuracy)
     return (
-        plain(row.model),
+        plain(row.told),
         f"**{accuracy}**" if row.best else accuracy,
         "-" if row.sd is None else percent(row.sd),
         str(row.seeds),
@@ -91,7 +91,9 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def p_value(p: float) -> str:
+def p_value(p: float | None) -> str:
+    if p is None:
+        return "-"
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 

@@ -26,6 +26,11 @@ METHOD = (
     "A row is marked best when it is so against every other row."
 )
 
+KEPT = (
+    "† of an earlier table, whose runs are gone: compared with rows that have no † by the intervals alone, which "
+    "misses more differences than the paired test."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Runs:
@@ -44,7 +49,7 @@ class Against:
     """A row compared with the reference row."""
 
     difference: Difference
-    mcnemar: float
+    mcnemar: float | None  # None where the two cannot be paired
     holm: float  # the bootstrap's p, corrected
 
     @property
@@ -78,6 +83,12 @@ class TableRow:
     documents_per_second: float
     best: bool
     against: Against | None  # None for the reference itself, and where it is missing
+    kept: bool = False  # of an earlier table, whose runs are gone
+
+    @property
+    def told(self) -> str:
+        """Its name as it is shown."""
+        return self.model + " †" * self.kept
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "against": None if self.against is None else self.against.to_dict()}
@@ -105,6 +116,10 @@ class Table:
     def of(self, data: str) -> list[TableRow]:
         return [row for row in self.rows if row.data == data]
 
+    @property
+    def method(self) -> str:
+        return f"{METHOD} {KEPT}" if any(row.kept for row in self.rows) else METHOD
+
     def missing_of(self, data: str) -> dict[str, str]:
         """The rows that are not there, by name and joined by commas, and why; one for each reason."""
         reasons: dict[str, list[str]] = {}
@@ -119,7 +134,7 @@ class Table:
             "missing": [asdict(one) for one in self.missing],
             "reference": self.reference,
             "seeds": list(self.seeds),
-            "method": METHOD,
+            "method": self.method,
             "sets": self.sets,
             "settings": self.settings,
             "made_by": self.made_by,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emhrnn.experiments.comparison.markdown import describe_making, describe_set, p_value, percent, plain
-from emhrnn.experiments.comparison.table import METHOD, Table, TableRow
+from emhrnn.experiments.comparison.table import Table, TableRow
 from emhrnn.experiments.table2.numbers import COLUMNS, PAPER_ROWS, YELP_15, Family
 from emhrnn.experiments.table2.sets import Found
 
@@ -89,7 +89,7 @@ def render_markdown(result: Table2) -> str:
         parts.append(_ours(result.cells(found), stands_alone=found.column is None))
         parts += [f"- {plain(models)}: {plain(why)}" for models, why in table.missing_of(name).items()]
         parts.append("")
-    parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {METHOD}\n")
+    parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")
     parts.append(describe_making(table))
     return "\n".join(parts)
 
@@ -111,7 +111,7 @@ def _ours(cells: Sequence[Cell], *, stands_alone: bool) -> str:
     for cell in cells:
         row, against = cell.row, cell.row.against
         line = [
-            plain(row.model),
+            plain(row.told),
             f"**{percent(row.accuracy)}**" if row.best else percent(row.accuracy),
             "-" if row.sd is None else percent(row.sd),
             str(row.seeds),

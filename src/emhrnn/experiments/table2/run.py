@@ -28,6 +28,7 @@ def reproduce_table2(
     quick: bool = False,
     processes: int = 1,
     report: bool = False,
+    kept: Path | None = None,
     progress: bool = True,
     say: Callable[[str], None] = print,
 ) -> Table2:
@@ -39,6 +40,7 @@ def reproduce_table2(
         pretrained: a folder with the weights of the row Bert-base; without, that row is left out.
         quick: a few documents and one epoch, to see that everything works.
         report: only of the runs that are done.
+        kept: an earlier table2.json, whose rows stay where this one has none.
     """
     found = find_sets(data, sets)
     chosen = parse_rows(row_texts(None if pretrained is None else str(pretrained.resolve())))
@@ -55,6 +57,7 @@ def reproduce_table2(
         reference=REFERENCE if any(row.name == REFERENCE for row in chosen) else None,
         processes=processes,
         report=report,
+        kept=kept,
         progress=progress,
         say=say,
     )

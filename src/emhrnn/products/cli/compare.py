@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Format, Json, LabelColumn, Quiet, Report, Settings, TextColumn
+from emhrnn.products.cli.options import Format, Json, Keep, LabelColumn, Quiet, Report, Settings, TextColumn
 
 
 def compare(
@@ -53,6 +53,7 @@ def compare(
     label_column: LabelColumn = None,
     format: Format = None,
     report: Report = False,
+    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -89,6 +90,7 @@ def compare(
         reference=reference,
         processes=processes or cores(),
         report=report,
+        kept=keep,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
     )  # fmt: skip

@@ -14,7 +14,7 @@ def comparison_tables(table: Table) -> str:
             against = row.against
             rows.append(
                 [
-                    row.model + (" (best)" if row.best else ""),
+                    row.told + (" (best)" if row.best else ""),
                     percent(row.accuracy),
                     "-" if row.sd is None else f"{100 * row.sd:.1f}",
                     f"{100 * row.low:.1f}-{100 * row.high:.1f}",

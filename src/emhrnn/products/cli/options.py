@@ -52,6 +52,15 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep",
+        help="An earlier table of the same data, as JSON: its rows stay, marked †, where there is no run of them.",
+        metavar="TABLE",
+        show_default=False,
+    ),
+]
 Report = Annotated[
     bool, typer.Option("--report", help="Only make the table of the runs that are done; others may be at work on them.")
 ]

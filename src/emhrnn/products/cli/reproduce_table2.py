@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from emhrnn.products.cli.options import Json, Quiet, Report, Settings
+from emhrnn.products.cli.options import Json, Keep, Quiet, Report, Settings
 
 
 def table2(
@@ -55,6 +55,7 @@ def table2(
     preset: Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")] = "default",
     set_: Settings = None,
     report: Report = False,
+    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -92,6 +93,7 @@ def table2(
         quick=quick,
         processes=processes or cores(),
         report=report,
+        kept=keep,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
     )  # fmt: skip
