@@ -77,8 +77,31 @@ def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path, tmp_path: Path
     assert "unknown segmentation 'letters'; use learned, none, words, punctuation, random or every-K" in refused
     plain = tmp_path / "plain"
     cli.ok("train", made / "reviews.csv", "--out", plain, "--model", "hn-max", *TINY)
-    refused = cli.error("evaluate", plain, made / "test.jsonl", "--segmentation", "words")
-    assert "hn-max cannot be cut otherwise; --segmentation needs em-hrnn with one level" in refused
+    for segmentation in ("words", "all"):
+        refused = cli.error("evaluate", plain, made / "test.jsonl", "--segmentation", segmentation)
+        assert "hn-max cannot be cut otherwise; --segmentation needs em-hrnn with one level" in refused
+
+
+def test_evaluate_compares_all_cuts(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
+    test = made / "test.jsonl"
+    found = cli.ok("evaluate", run, test, "--segmentation", "all", "--json").json
+    cuts = {cut["name"]: cut for cut in found["cuts"]}
+    assert list(cuts) == ["learned", "none", "words", "punctuation", "random", "every-4"]
+    for name, cut in cuts.items():
+        scores = cli.ok("evaluate", run, test, "--segmentation", name, "--json").json
+        assert cut["accuracy"] == scores["accuracy"]
+        assert cut["words_per_phrase"] == scores["phrases"]["mean"]
+        assert found["always"] <= cut["accuracy"] <= found["in_reach"]
+        assert abs(cut["accuracy"] - cuts["learned"]["accuracy"]) <= cut["differs"]
+    assert cuts["learned"]["differs"] == 0
+    told = cli.ok("evaluate", run, test, "--segmentation", "all").out
+    assert "the same network, its phrases cut otherwise" in told
+    assert "Right however it is cut" in told
+    assert "leave out --expert" in cli.error("evaluate", run, test, "--segmentation", "all", "--expert", "ngrams")
+    fixed = tmp_path / "fixed"
+    cli.ok("train", made / "reviews.csv", "--out", fixed, *TINY, "--set", "model.segmentation=words")
+    refused = cli.error("evaluate", fixed, test, "--segmentation", "all")
+    assert "this run's phrases are words, and were not learned; give another" in refused
 
 
 def test_evaluate_hears_one_expert(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:

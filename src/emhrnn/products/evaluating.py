@@ -7,7 +7,7 @@ from emhrnn.errors import ConfigError
 from emhrnn.evaluation.scores import Scores
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import Shares
-from emhrnn.models.segmentation import rule
+from emhrnn.products.cutting import cut_otherwise
 from emhrnn.products.labelled import labelled_corpus
 from emhrnn.training.calibrating import validate
 from emhrnn.training.data import Named
@@ -30,7 +30,7 @@ def evaluate_run(
     if expert is not None:
         _silence_others(run, expert)
     if segmentation != "learned":
-        _cut_otherwise(run, segmentation)
+        cut_otherwise(run, segmentation)
     why = "to compare with; `emhrnn predict` needs none"
     with labelled_corpus(run, data, why=why, progress=progress) as corpus:
         return Evaluated(validate(run, corpus), corpus.report.skipped)
@@ -43,10 +43,3 @@ def _silence_others(run: Run, expert: str) -> None:
     if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
         raise ConfigError("this run is one expert; --expert needs em-hrnn with model.ngrams and one level")
     run.model.weigh(ALONE[expert])
-
-
-def _cut_otherwise(run: Run, segmentation: str) -> None:
-    if not isinstance(run.model, EMHRNN):
-        name = run.config.model.name + (f" of {run.config.model.levels} levels" if run.config.model.levels > 1 else "")
-        raise ConfigError(f"the phrases of {name} cannot be cut otherwise; --segmentation needs em-hrnn with one level")
-    run.model.rule = rule(segmentation, run.vocabulary.words, run.config.em.rate)

@@ -16,7 +16,9 @@ def evaluate(
     split: Split = None,
     segmentation: Annotated[
         str,
-        typer.Option(metavar="RULE", help="Phrases as learned, or none, words, punctuation, random or every-K."),
+        typer.Option(
+            metavar="RULE", help="Phrases as learned, or none, words, punctuation, random, every-K; all: all of them."
+        ),
     ] = "learned",
     expert: Annotated[
         str | None,
@@ -36,23 +38,34 @@ def evaluate(
     Examples:
       emhrnn evaluate run test.csv
       emhrnn evaluate run all.parquet --split test --json
-      emhrnn evaluate run test.csv --segmentation random    # what do the learned phrases do for it?
+      emhrnn evaluate run test.csv --segmentation all       # what do the learned phrases do for it?
       emhrnn evaluate run test.csv --expert recurrent       # what do the recurrent layers know alone?
 
     A label that the run has never seen is an error. Rows without text or label are skipped, and counted on stderr.
     """
     from emhrnn.corpus import Columns
+    from emhrnn.errors import ConfigError
     from emhrnn.products.cli.printing import complain, print_json, say
-    from emhrnn.products.cli.tables import score_tables
+    from emhrnn.products.cli.tables import cut_tables, score_tables
+    from emhrnn.products.cutting import compare_cuts
     from emhrnn.products.evaluating import evaluate_run
     from emhrnn.training.data import Named
 
     columns = Columns(text=text_column, label=label_column)
     named = Named(path=data, format=format, columns=columns, split=split)
-    evaluated = evaluate_run(run, named, segmentation=segmentation, expert=expert, progress=not quiet)
-    for reason, count in evaluated.skipped.items():
+    if segmentation == "all":
+        if expert is not None:
+            raise ConfigError("--segmentation all looks at the whole model; leave out --expert")
+        cuts = compare_cuts(run, named, progress=not quiet)
+        skipped, facts, told = cuts.skipped, cuts.to_dict(), cut_tables(cuts)
+    else:
+        evaluated = evaluate_run(run, named, segmentation=segmentation, expert=expert, progress=not quiet)
+        skipped = evaluated.skipped
+        facts = {**evaluated.scores.to_dict(), "skipped": skipped}
+        told = score_tables(evaluated.scores, confusion=confusion)
+    for reason, count in skipped.items():
         complain(f"{count:,} rows of {data} were skipped: {reason}")
     if json:
-        print_json({**evaluated.scores.to_dict(), "skipped": evaluated.skipped})
+        print_json(facts)
     else:
-        say(score_tables(evaluated.scores, confusion=confusion))
+        say(told)

@@ -1,7 +1,9 @@
 """Scores as tables for the terminal."""
 
 from emhrnn.evaluation.scores import Scores
+from emhrnn.experiments.comparison.markdown import p_value
 from emhrnn.products.cli.printing import percent
+from emhrnn.products.cutting import Cuts
 
 
 def score_tables(scores: Scores, *, confusion: bool) -> str:
@@ -25,6 +27,25 @@ def score_tables(scores: Scores, *, confusion: bool) -> str:
         counts = [[name, *map(str, row)] for name, row in zip(names, scores.confusion, strict=True)]
         parts += ["", "rows: true class, columns: predicted class", aligned([["", *names], *counts])]
     return "\n".join(parts)
+
+
+def cut_tables(cuts: Cuts) -> str:
+    rows = [["phrases", "accuracy", "vs learned", "p", "other labels", "words per phrase"]]
+    rows += [
+        [
+            cut.name,
+            percent(cut.accuracy),
+            "-" if cut.against is None else f"{100 * cut.against.difference:+.1f}",
+            "-" if cut.against is None else p_value(cut.against.p),
+            percent(cut.differs),
+            f"{cut.words_per_phrase:.1f}",
+        ]
+        for cut in cuts.cuts
+    ]
+    return (
+        f"{cuts.documents:,} documents, the same network, its phrases cut otherwise:\n\n{aligned(rows)}\n\n"
+        f"Right however it is cut: {percent(cuts.always)}; by some of these cuts: {percent(cuts.in_reach)}"
+    )
 
 
 def aligned(rows: list[list[str]], numbers: set[int] | None = None) -> str:
