@@ -1,6 +1,7 @@
 """M-steps and the direct loss (SPEC section 8: 2 and 3)."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -77,13 +78,15 @@ def test_exact_em_with_newton_steps_never_lowers_the_likelihood(seed):
     assert evidence[-1] > evidence[0]
 
 
-def test_newton_reaches_the_fixed_point():
+@pytest.mark.parametrize("offset", [None, torch.linspace(-3, 3, 200, dtype=torch.float64)])
+def test_newton_reaches_the_fixed_point(offset):
     model = small_model()
     h1 = torch.randn(200, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    gamma = torch.sigmoid(h1 @ torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64) + 0.3)
+    o = 0 if offset is None else offset
+    gamma = torch.sigmoid(h1 @ torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64) + 0.3 + o)
     mask = torch.ones(200, dtype=torch.bool)
-    newton_indicator(model.indicator, h1, gamma, mask, steps=20)
-    torch.testing.assert_close(torch.sigmoid(model.indicator(h1)).squeeze(1), gamma, rtol=0, atol=1e-4)
+    newton_indicator(model.indicator, h1, gamma, mask, offset=offset, steps=20)
+    torch.testing.assert_close(torch.sigmoid(model.indicator(h1).squeeze(1) + o), gamma, rtol=0, atol=1e-4)
 
 
 def test_newton_without_targets_changes_nothing():

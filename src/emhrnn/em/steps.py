@@ -106,35 +106,43 @@ def newton_indicator(
     gamma: Float[Tensor, " words"],
     mask: Bool[Tensor, " words"],
     *,
+    offset: Float[Tensor, " words"] | None = None,
     weights: Float[Tensor, " words"] | None = None,
     ridge: float = 1e-3,
     steps: int = 1,
     total: Callable[[Tensor], Tensor] = lambda part: part,
 ) -> None:
     """Newton steps on the indicator's own parameters (51 in the paper), each halved until Q's pi term does not fall.
-    Where the words are a part of all, `total` adds up the parts."""
+    The logit of pi is what the indicator says, and the `offset`. Where the words are a part of all, `total` adds up the
+    parts."""
     if not total(mask.sum()):
         return
     h = h1.detach()[mask].double()
     h = torch.cat([h, h.new_ones(len(h), 1)], dim=1)  # (targets, word_features + 1)
     target = gamma[mask].double()
+    fixed = torch.zeros_like(target) if offset is None else offset.detach()[mask].double()
     weight = torch.ones_like(target) if weights is None else weights[mask].double()
     w = torch.cat([indicator.weight[0], indicator.bias]).double()
     for _ in range(steps):
-        a = h @ w
-        pi = torch.sigmoid(a)
+        pi = torch.sigmoid(h @ w + fixed)
         hessian = total((h * (weight * pi * (1 - pi))[:, None]).t() @ h) + ridge * torch.eye(len(w), dtype=h.dtype)
         step = torch.linalg.solve(hessian, total(h.t() @ (weight * (target - pi))))
-        w = _line_search(h, target, weight, w, step, total)
+        w = _line_search(h, fixed, target, weight, w, step, total)
     indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
     indicator.bias[0] = w[-1].to(indicator.bias.dtype)
 
 
 def _line_search(
-    h: Tensor, target: Tensor, weight: Tensor, w: Tensor, step: Tensor, total: Callable[[Tensor], Tensor]
+    h: Tensor,
+    fixed: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    w: Tensor,
+    step: Tensor,
+    total: Callable[[Tensor], Tensor],
 ) -> Tensor:
     def loss(w: Tensor) -> Tensor:
-        a = h @ w
+        a = h @ w + fixed
         return total((weight * (softplus(a) - target * a)).sum())
 
     before = loss(w)

@@ -132,7 +132,7 @@ class _FromVectors:
             h1 = model.word_layer(flat, batch.sentence_offsets)
         else:
             h1 = model.word_layer(flat, pack(batch.sentence_offsets))
-        states = model.word_states(h1, None if said is None else said.sum(dim=1))
+        states = model.word_states(batch, h1, None if said is None else said.sum(dim=1))
         chosen = torch.from_numpy(np.tile(self.subject.chosen, copies))
         return log_odds(
             model.encode(batch, states, z).logits, chosen, multi_label=run.multi_label, temperature=run.temperature

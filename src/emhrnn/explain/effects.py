@@ -161,7 +161,7 @@ def with_context(
         for layer, reverse in zip(model.word_directions(), (False, True), strict=False)
     ]
     h1 = torch.cat([done.h for done in passes], dim=1)
-    states = model.word_states(h1, None if model.ngrams is None else model.ngrams(batch))
+    states = model.word_states(batch, h1, None if model.ngrams is None else model.ngrams(batch))
     return encode_with_effects(
         model, batch, states, z, multi_label=multi_label, temperature=temperature, chosen=chosen, context=passes
     )[1]

@@ -4,7 +4,7 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
     |   |   |   |   |   |   |   |
     h1--h1--h1--h1  h1--h1--h1--h1     word layer, an LSTM, restarted at each sentence
     |   |   |   |   |   |   |   |
-    0   1   0   1   1   0   0   1      z ~ Bernoulli(pi), pi = sigmoid(W_pi h1 + b_pi); 1 = the phrase ends here
+    0   1   0   1   1   0   0   1      z ~ Bernoulli(pi), pi = sigmoid(W_pi h1 + b_pi [+ o]); 1 = the phrase ends here
     \___/   \___/   |   \_______/      word attention alpha in each phrase
       q-------q     q-------q          phrase LSTM: h2
       \_______/     \_______/          phrase attention beta in each sentence, over h2, or over [h2; q] with `skip`
@@ -15,14 +15,14 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
 
     u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
 
-Three settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
+Four settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
 recurrent layer. `ngrams`: words and pairs of neighbours also speak for the classes directly; they learn apart
-(ngrams.py). `cell`: GRUs in the place of all LSTMs.
+(ngrams.py). `pauses`: o, where a reader would pause (pauses.py). `cell`: GRUs in the place of all LSTMs.
 
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +40,7 @@ from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.ngrams import PACE, NGrams, Shares
 from emhrnn.models.output import Output
+from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE
 from emhrnn.models.word_table import WordTable
 
@@ -80,12 +81,14 @@ class EMHRNN(nn.Module):
         cell: CellName = "lstm",
         skip: bool = False,
         ngrams: int = 0,
+        pauses: Sequence[str] = (),
         dropout: float = 0.0,
         rate: float = PAPER_RATE,
         rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
     ) -> None:
-        """`ngrams` are the buckets of word pairs, 0 for a model that reads none. `rule` replaces the learned
-        segmentation by a fixed one (an ablation)."""
+        """`ngrams` are the buckets of word pairs, 0 for a model that reads none; `pauses` are the words of the
+        vocabulary, none for a model that knows no pauses. `rule` replaces the learned segmentation by a fixed one (an
+        ablation)."""
         super().__init__()
         self.dropout, self.skip, self.rule = dropout, skip, rule
         self.embedding = WordEmbedding(table, tuned=tune_embedding)
@@ -105,6 +108,7 @@ class EMHRNN(nn.Module):
         self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
         self.output = dense(2 * sentence_size, classes, generator)
         self.ngrams = NGrams(len(table), ngrams, classes) if ngrams else None
+        self.pauses = Pauses(pauses) if pauses else None
         # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
         # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
@@ -140,12 +144,17 @@ class EMHRNN(nn.Module):
             h1 = self._h1(words, batch, generator)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
         d = None if self.ngrams is None else self.ngrams(batch, self.dropout, generator)
-        return self.word_states(h1, d)
+        return self.word_states(batch, h1, d)
 
     def word_states(
-        self, h1: Float[Tensor, "words word_features"], d: Float[Tensor, "documents classes"] | None
+        self, batch: Batch, h1: Float[Tensor, "words word_features"], d: Float[Tensor, "documents classes"] | None
     ) -> WordStates:
-        return WordStates(h1, self.word_attention.scores(h1), self.indicator(h1).squeeze(1), d)
+        return WordStates(h1, self.word_attention.scores(h1), self.indicate(batch, h1), d)
+
+    def indicate(self, batch: Batch, h1: Float[Tensor, "words word_features"]) -> Float[Tensor, " words"]:
+        """The logit of pi."""
+        a: Tensor = self.indicator(h1).squeeze(1)
+        return a if self.pauses is None else a + self.pauses(batch)
 
     def _table_for(self, batch: Batch) -> WordTable | None:
         """The table that was made beforehand; else, where nothing is learned and words come again and again, one of

@@ -49,7 +49,7 @@ class UpperLevel(EMHRNN):
         assert batch.x is not None
         x = dropout(batch.x, self.dropout, generator)  # (units, size)
         h = dropout(self.word_layer(x, pack(batch.sentence_offsets)), self.dropout, generator)  # (units, word_size)
-        return self.word_states(h, None)
+        return self.word_states(batch, h, None)
 
     @torch.no_grad()
     def begin_with(self, below: EMHRNN) -> None:

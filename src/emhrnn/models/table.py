@@ -35,6 +35,7 @@ class Sizes:
     cell: Literal["lstm", "gru"] = "lstm"  # em-hrnn
     skip: bool = False  # em-hrnn
     ngrams: bool = False  # em-hrnn
+    pauses: bool = False  # em-hrnn
     tune_embedding: bool = False
     dropout: float = 0.0
     segmentation: str = "learned"
@@ -126,6 +127,7 @@ def build_em_hrnn(
         bidirectional_words=sizes.bidirectional_words,
         skip=sizes.skip and sizes.levels == 1,
         ngrams=sizes.buckets if sizes.ngrams and sizes.levels == 1 else 0,
+        pauses=vocabulary if sizes.pauses and sizes.levels == 1 else (),
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),
     )
@@ -229,6 +231,7 @@ MODELS: dict[str, Row] = {
             "cell",
             "skip",
             "ngrams",
+            "pauses",
             "buckets",
             "segmentation",
             "levels",

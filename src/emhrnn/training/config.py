@@ -53,6 +53,7 @@ class ModelConfig(Section):
     cell: Literal["lstm", "gru"] = Field("gru", description="em-hrnn: of its recurrent layers (the paper: lstm)")
     skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
     ngrams: bool = Field(True, description="em-hrnn: words and pairs of neighbours also speak for the classes directly")
+    pauses: bool = Field(True, description="em-hrnn: phrases tend to end where readers pause, as punctuation tells")
     dropout: float = Field(0.3, ge=0, lt=1)
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
@@ -153,6 +154,7 @@ PAPER: dict[str, dict[str, Any]] = {
         "cell": "lstm",
         "skip": False,
         "ngrams": False,
+        "pauses": False,
         "dropout": 0.0,
     },
     "em": {

@@ -154,11 +154,14 @@ class EMObjective:
     def _pi(self, batch: Batch, states: WordStates, e: EStep, *, alone: bool) -> Float[Tensor, ""]:
         weights = _of_words(self.label_loss.weights(batch), batch)
         if self.config.newton:
-            newton_indicator(self.model.indicator, states.h1, e.gamma, e.mask, weights=weights, total=self.job.sum)
+            offset = None if self.model.pauses is None else self.model.pauses(batch)
+            newton_indicator(
+                self.model.indicator, states.h1, e.gamma, e.mask, offset=offset, weights=weights, total=self.job.sum
+            )
             return states.a.new_zeros((), requires_grad=True)
         a = states.a
         if alone or self.config.detach_indicator:
-            a = self.model.indicator(states.h1.detach()).squeeze(1)
+            a = self.model.indicate(batch, states.h1.detach())
         # Q sums over words, and is averaged over documents
         documents = self._amount(batch)
         words = float(e.mask.sum() if weights is None else weights[e.mask].sum())

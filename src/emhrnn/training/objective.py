@@ -3,6 +3,7 @@
 A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has Algorithm 1 (`em_objective`).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -21,6 +22,8 @@ from emhrnn.training.job import ALONE, Job
 from emhrnn.training.label_loss import LabelLoss, balanced_weights, label_part
 from emhrnn.training.levels_objective import LevelsObjective
 from emhrnn.training.state import Purpose, torch_generator
+
+COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
 
 
 @runtime_checkable
@@ -85,6 +88,8 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
     label_loss = LabelLoss(weights, config.training.label_smoothing)
     if isinstance(model, EMHRNN):
         seed = config.training.seed
+        if model.pauses is not None and (known or model.pauses.empty):
+            model.pauses.add(_portions(corpus))
         if model.rule is None and config.em.estep == "exact":
             _check_exact(corpus, config.em.exact_limit)
         return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
@@ -93,6 +98,13 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
             raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
         return LevelsObjective(model, config, label_loss, corpus, known)
     return PlainObjective(model, label_loss, config.training.seed, job)
+
+
+def _portions(corpus: Corpus) -> Iterator[Batch]:
+    """Some documents, from all over the corpus: enough to know its words."""
+    rows = corpus.spread(COUNTED)
+    for first in range(0, len(rows), AT_ONCE):
+        yield corpus.batch(rows[first : first + AT_ONCE])
 
 
 def _check_exact(corpus: Corpus, limit: int) -> None:

@@ -43,6 +43,7 @@ FORMAT = 1
 LATER = {
     "cell": "lstm",
     "ngrams": False,
+    "pauses": False,
     "skip": False,
 }  # settings of a model that runs from before they existed do not name: what those runs are
 CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (

@@ -14,6 +14,7 @@ from emhrnn.layers.attention import AttentionPool
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.pauses import Pauses
 from emhrnn.products.export.graph import Graph
 from emhrnn.products.export.ngrams import said
 from emhrnn.products.export.ragged import Segments
@@ -43,6 +44,8 @@ def network(run: Run, model: EMHRNN) -> Any:
 
     a = _linear(g, "indicator", h1, model.indicator)  # (words, 1)
     a = g.op("Squeeze", a, np.array([1]))
+    if model.pauses is not None:
+        a = g.op("Add", a, _pauses(g, model.pauses))
     over = g.op("Greater", a, float(model.threshold))
     z = g.op("Or", over, sentences.last_of_segment)
     phrase_ends = g.op("Cast", z, to=7)  # int64
@@ -66,6 +69,15 @@ def network(run: Run, model: EMHRNN) -> Any:
     }.items():  # fmt: skip
         g.named(tensor, name)
     return g.model(INPUTS, OUTPUTS)
+
+
+def _pauses(g: Graph, layer: Pauses) -> str:
+    """o of every word; the next word of the last is any, as its o is of no use."""
+    before, behind = (g.weight(f"pauses.{name}", array) for name, array in zip("eb", _array(layer.odds), strict=True))
+    later = g.op("Slice", "words", np.array([1]), np.array([np.iinfo(np.int64).max]), np.array([0]))
+    following = g.op("Concat", later, np.array([0]), axis=0)
+    o: str = g.op("Add", g.op("Gather", before, "words"), g.op("Gather", behind, following))
+    return o
 
 
 def _lengths_from_ends(g: Graph, ends: str) -> str:

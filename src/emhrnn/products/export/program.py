@@ -36,6 +36,8 @@ class Program(nn.Module):
         h1 = _states(x, sentence_lengths, model.word_directions())  # (words, word_features)
 
         a = model.indicator(h1).squeeze(1)
+        if model.pauses is not None:
+            a = a + model.pauses.odds[0, words] + model.pauses.odds[1, nn.functional.pad(words, (-1, 1))]
         final = torch.zeros_like(words, dtype=torch.bool).index_fill(0, sentence_lengths.cumsum(0) - 1, True)
         z = (a > model.threshold) | final
         q, alpha = _pool(h1, z.cumsum(0) - z.long(), n, model.word_attention)  # a row for every word
