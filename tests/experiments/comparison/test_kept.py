@@ -71,6 +71,16 @@ def test_a_kept_row_is_best_only_if_the_new_ones_allow_it(tmp_path: Path) -> Non
     assert [row.model for row in keep(table(runs("b", 0.80)), earlier, ORDER).rows if row.best] == ["b"]
 
 
+def test_tables_of_old_told_their_commits_together(tmp_path: Path) -> None:
+    earlier = as_read(table(runs("base", 0.6), runs("a", 0.5)), tmp_path)
+    earlier["made_by"]["commit"] = "abc, def"
+    for row in earlier["rows"]:
+        del row["commits"]
+    both = keep(table(runs("base", 0.6)), earlier, ORDER)
+    assert both.rows[1].commits == ("abc", "def")
+    assert both.made_by["commit"] == "abc, def, unknown"
+
+
 def test_other_documents_and_settings_are_refused(tmp_path: Path) -> None:
     now = table(runs("base", 0.6))
     earlier = as_read(now, tmp_path)

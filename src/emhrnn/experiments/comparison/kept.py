@@ -45,7 +45,8 @@ def keep(table: Table, earlier: dict[str, Any], order: Sequence[str]) -> Table:
         if data in earlier["sets"]:
             _check_same(data, table, earlier)
         own = {row.model: row for row in table.of(data)}
-        kept = [row for row in map(_row, _of(earlier["rows"], data)) if _is_more(row, own.get(row.model))]
+        before = [_row(entry, earlier["made_by"]) for entry in _of(earlier["rows"], data)]
+        kept = [row for row in before if _is_more(row, own.get(row.model))]
         names = {row.model for row in kept}
         merged = [row for name, row in own.items() if name not in names] + kept
         rows += _compared(sorted(merged, key=lambda row: _place(order, row.model)), table.reference)
@@ -80,8 +81,8 @@ def _check_same(data: str, table: Table, earlier: dict[str, Any]) -> None:
             raise ConfigError(f"{data}: {what} were {then} in the earlier table, and are {today}; leave out --keep")
 
 
-def _row(entry: dict[str, Any]) -> TableRow:
-    """From JSON; tables of old had no commits of single rows."""
+def _row(entry: dict[str, Any], made_by: dict[str, Any]) -> TableRow:
+    """From JSON. Tables of old told the commits of all rows together."""
     fields = {name: entry[name] for name in TableRow.__dataclass_fields__ if name in entry}
     fields = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
     found = entry["against"]
@@ -89,7 +90,8 @@ def _row(entry: dict[str, Any]) -> TableRow:
     if found is not None:
         difference = Difference(*(found[name] for name in ("difference", "low", "high", "p")))
         against = Against(difference, found["mcnemar_p"], found["holm_p"])
-    return TableRow(**{"commits": (), **fields, "against": against, "kept": True})
+    commits = tuple((made_by["commit"] or "unknown").split(", "))
+    return TableRow(**{"commits": commits, **fields, "against": against, "kept": True})
 
 
 def _compared(rows: Sequence[TableRow], reference: str) -> list[TableRow]:
