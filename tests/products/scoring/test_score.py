@@ -188,3 +188,53 @@ def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert f"1 rows could not be scored; {tmp_path / 'p.csv.errors.jsonl'} has the reasons" in told
     facts = cli.ok("predict", run, tmp_path / "a.jsonl", "--out", tmp_path / "p.csv", "--json").json
     assert (facts["rows"], facts["unscored"], facts["before"]) == (2, 1, 0)
+
+
+def test_what_is_written_is_never_read(run: Path, reviews: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(reviews.read_bytes() + b'{"text": ""}\n')
+    for data in (folder, folder / "*", folder / "**" / "*.jsonl"):
+        for _ in range(2):
+            out = folder / "labels.jsonl"
+            result = scored(run, data, out=out, explain=True)
+            assert (result.rows, result.unscored) == (44, 1)
+            assert result.errors == folder / "labels.jsonl.errors.jsonl"
+    for _ in range(2):  # the old output is data like any other now, but a .dataset of our own is not
+        (folder / "labels.jsonl").unlink(missing_ok=True)
+        (folder / "labels.jsonl.errors.jsonl").unlink(missing_ok=True)
+        assert scored(run, folder, out=folder / "labels.dataset").rows == 44
+
+
+def test_an_output_through_a_link_is_not_read(run: Path, reviews: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    for _ in range(2):
+        assert scored(run, tmp_path / "*.jsonl", out=tmp_path / "link" / "p.jsonl").rows == 43
+
+
+def test_nothing_is_left_to_read(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(f"text\n{GOOD!r}\n")
+    (tmp_path / "p.csv.unfinished").mkdir()
+    for data in (tmp_path, tmp_path / "*.csv"):
+        with pytest.raises(DataError, match=r"has no files but those that scoring writes; give other data, or another"):
+            scored(run, data, out=tmp_path / "p.csv")
+
+
+def test_what_is_written_cannot_be_named_as_data(run: Path, reviews: Path, tmp_path: Path) -> None:
+    errors, unfinished = tmp_path / "p.csv.errors.jsonl", tmp_path / "p.csv.unfinished"
+    errors.write_text(json.dumps({"text": GOOD}) + "\n")
+    unfinished.mkdir()
+    for named in (errors, unfinished):
+        with pytest.raises(DataError, match=r"is written beside .*p\.csv, so it cannot be data, too; give another"):
+            scored(run, reviews, named, out=tmp_path / "p.csv")
+    assert errors.exists()
+
+
+def test_an_output_among_the_folders_of_classes(run: Path, tmp_path: Path) -> None:
+    for name, text in (("good", GOOD), ("bad", BAD)):
+        (tmp_path / "d" / name).mkdir(parents=True)
+        (tmp_path / "d" / name / "1.txt").write_text(text)
+    with pytest.raises(DataError, match=r"has a folder per class, and --out would lie among them; give a file else"):
+        scored(run, tmp_path / "d", out=tmp_path / "d" / "p.csv")
+    for _ in range(2):
+        assert scored(run, tmp_path / "d", out=tmp_path / "d" / "good" / "p.csv").rows == 2

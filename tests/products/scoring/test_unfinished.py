@@ -59,6 +59,22 @@ def test_it_goes_on(run: Path, reviews: Path, tmp_path: Path, begun: Path, whole
     assert not begun.exists()
 
 
+def test_it_goes_on_beside_its_data(
+    run: Path, reviews: Path, tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    shutil.copy(reviews, folder / "reviews.jsonl")
+    for data in (folder, folder / "**" / "*"):
+        with monkeypatch.context() as patch:
+            stop_after(3, patch)
+            with pytest.raises(StoppedError):
+                scored(run, data, folder / "p.csv")
+        result = scored(run, data, folder / "p.csv")
+        assert (result.rows, result.before) == (43, 15)
+        assert (folder / "p.csv").read_bytes() == whole
+
+
 @pytest.mark.parametrize("name", ["rows", "errors", "journal.jsonl"])
 def test_what_a_kill_left_half_written_is_cut_off(
     name: str, run: Path, reviews: Path, tmp_path: Path, begun: Path, whole: bytes

@@ -11,7 +11,7 @@ moment costs only the chunks that were being scored.
 import hashlib
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,6 +61,7 @@ def score(
     Raises:
         EmhrnnError: run or data cannot be read, `out` cannot be written, or the unfinished output is of something else.
     """
+    data = replace(data, written=_written(out))
     check_out(out, data)
     description = read_description(run)
     data, total = _checked(data, description, explain=explain)
@@ -90,6 +91,11 @@ def _parts(engine: Engine, data: Data, task: Task, unfinished: Unfinished, worke
     return score_locally(read_chunks(data, unfinished.place), task, workers)
 
 
+def _written(out: Path) -> tuple[Path, ...]:
+    unfinished = Unfinished(out)
+    return tuple(path.resolve() for path in (out, unfinished.errors, unfinished.folder))
+
+
 def check_out(out: Path, data: Data) -> None:
     """Raise a DataError for a file that cannot take the predictions, before any work is done."""
     suffix = check_suffix(out)
@@ -97,6 +103,9 @@ def check_out(out: Path, data: Data) -> None:
         raise DataError(f"{out} is a folder, the predictions go to one file; give the name of a file")
     if out.exists() and any(path.exists() and out.samefile(path) for path in data.paths):
         raise DataError(f"{out} is the data itself, which would be replaced by its predictions; give another file")
+    for path in data.paths:
+        if path.exists() and data.writes(path):
+            raise DataError(f"{path} is written beside {out}, so it cannot be data, too; give another --out")
 
 
 def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple[Data, int]:
@@ -114,11 +123,20 @@ def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple
         check_ids(config, path, stored.report.columns)
         return Data(paths=data.paths, prepared=True), len(stored)
     source = Source(data.files(), format=data.format, columns=data.columns, lenient=True)
+    _check_beside_classes(source.paths, data)
     if reads_ids(config):
         with closing(iter(source)) as records:
             next(records, None)  # now it knows its columns
         check_ids(config, data.paths[0], source.taken)
     return data, source.meter.total
+
+
+def _check_beside_classes(files: list[Path], data: Data) -> None:
+    """Raise a DataError where OUT.unfinished would be read as one more class."""
+    parents = {written.parent for written in data.written}
+    for path in files:
+        if path.is_dir() and not is_dataset(path) and path.resolve() in parents:
+            raise DataError(f"{path} has a folder per class, and --out would lie among them; give a file elsewhere")
 
 
 def _settings(task: Task, data: Data) -> dict[str, Any]:

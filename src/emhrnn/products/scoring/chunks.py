@@ -36,9 +36,25 @@ class Data:
     columns: Columns = field(default_factory=lambda: Columns(labelled=False))
     split: str | None = None
     prepared: bool = False  # one prepared corpus, in its own words
+    written: tuple[Path, ...] = ()  # files and folders that scoring writes, resolved: they are never read
 
     def files(self) -> list[Path]:
-        return [file for path in self.paths for file in data_files(path)]
+        found = [file for path in self.paths for file in self._files(path)]
+        if not found:
+            raise DataError(f"{self} has no files but those that scoring writes; give other data, or another --out")
+        return found
+
+    def writes(self, path: Path) -> bool:
+        """Whether the path is, or lies in, what scoring writes."""
+        place = path.resolve()
+        return any(place.is_relative_to(own) for own in self.written)
+
+    def _files(self, path: Path) -> list[Path]:
+        found = [file for file in data_files(path) if not self.writes(file)]
+        return found or ([path] if self._has_folders(path) else [])  # a folder per class has no data files of its own
+
+    def _has_folders(self, path: Path) -> bool:
+        return path.is_dir() and any(child.is_dir() and not self.writes(child) for child in path.iterdir())
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.paths[:3])) + (", ..." if len(self.paths) > 3 else "")
