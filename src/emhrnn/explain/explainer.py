@@ -105,7 +105,9 @@ def _explained(run: Run, batch: Batch, threshold: float | None, thorough: bool) 
     model = run.model
     if not isinstance(model, EMHRNN):
         if thorough:
-            raise ConfigError(f"the model {run.config.model.name!r} has no effects to look at twice; use em-hrnn")
+            raise ConfigError(
+                f"{run.told_model} has no effects to look at twice; thorough needs em-hrnn with one level"
+            )
         output: Output = model(batch)
         return output, None
     states = model.words(batch)

@@ -55,8 +55,9 @@ class Cuts:
 def cut_otherwise(run: Run, segmentation: str) -> None:
     """From now on the run's network cuts documents by this rule, or by its own."""
     if not isinstance(run.model, EMHRNN):
-        name = run.config.model.name + (f" of {run.config.model.levels} levels" if run.config.model.levels > 1 else "")
-        raise ConfigError(f"the phrases of {name} cannot be cut otherwise; --segmentation needs em-hrnn with one level")
+        raise ConfigError(
+            f"the phrases of {run.told_model} cannot be cut otherwise; --segmentation needs em-hrnn with one level"
+        )
     learned = segmentation == "learned"
     run.model.rule = None if learned else rule(segmentation, run.vocabulary.words, run.config.em.rate)
 

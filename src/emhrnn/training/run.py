@@ -80,6 +80,12 @@ class Run:
         """Reads whole texts, without the caps of training. It is kept, because it knows the words that it has seen."""
         return Encoder(self.vocabulary, language=self.text.language, lowercase=self.text.lowercase)
 
+    @property
+    def told_model(self) -> str:
+        """The model as messages call it: what em-hrnn with one level can do, more levels often cannot."""
+        settings = self.config.model
+        return settings.name + (f" of {settings.levels} levels" if settings.levels > 1 else "")
+
     def probabilities(self, logits: Float[Tensor, "documents classes"]) -> Float[Tensor, "documents classes"]:
         """As they are shown wherever the run is used."""
         return probabilities(logits, multi_label=self.multi_label, temperature=self.temperature)

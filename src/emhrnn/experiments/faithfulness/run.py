@@ -59,7 +59,7 @@ def measure_faithfulness(
     _check_captum()
     run = load_run(folder)
     if not isinstance(run.model, EMHRNN):
-        raise ConfigError(f"faithfulness is measured of em-hrnn; the model of {folder} is {run.config.model.name!r}")
+        raise ConfigError(f"{folder} is a run of {run.told_model}; faithfulness needs em-hrnn with one level, give one")
     texts = drawn_texts(data, plan.documents, plan.seed)
     digest = hashlib.sha256("\0".join([sha256(folder / WEIGHTS), *texts]).encode("utf-8", "surrogatepass"))
     name = digest.hexdigest()[:12]  # other documents or another model are other jobs

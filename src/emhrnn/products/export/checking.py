@@ -18,12 +18,14 @@ Predict = Callable[[Batch], Float32[np.ndarray, "documents classes"]]  # probabi
 
 
 def exportable(run: Run) -> EMHRNN:
-    """The run's model, or a ConfigError where it is no em-hrnn with learned boundaries."""
+    """The run's model, or a ConfigError where it is no em-hrnn with one level and learned boundaries."""
     model = run.model
     if isinstance(model, EMHRNN) and model.rule is None:
         return model
-    what = f"segmentation {run.config.model.segmentation}" if isinstance(model, EMHRNN) else run.config.model.name
-    raise ConfigError(f"this run is {what}; only em-hrnn with learned boundaries can be exported, train one")
+    what = f"segmentation {run.config.model.segmentation}" if isinstance(model, EMHRNN) else run.told_model
+    raise ConfigError(
+        f"this run is {what}; only em-hrnn with one level and learned boundaries can be exported, train one"
+    )
 
 
 def checked_difference(run: Run, predict: Predict) -> float:
