@@ -84,7 +84,7 @@ class Health(BaseModel):
 async def predict(documents: Documents, request: Request) -> Predictions:
     state, texts = _checked(request, documents)
     run = state.first.model.run
-    table = await state.first.engine.predict(texts)
+    table = await state.first.predict(texts)
     state.telemetry.documents += len(texts)
     labels = labels_of(run, table)
     return Predictions.model_construct(

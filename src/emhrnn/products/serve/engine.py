@@ -36,7 +36,9 @@ class _Task:
 class Answers(Protocol):
     """What the thread asks of a model; `products.Model` is one."""
 
-    def predict_proba(self, texts: Sequence[str]) -> Float32[np.ndarray, "texts classes"]: ...
+    def predict_proba(
+        self, texts: Sequence[str], *, users: Sequence[None], products: Sequence[None]
+    ) -> Float32[np.ndarray, "texts classes"]: ...
 
     def explain(self, texts: Sequence[str]) -> list[Explanation]: ...
 
@@ -137,8 +139,12 @@ class Engine:
             return [first.work()]
         self.passes += 1
         texts = [text for task in group for text in task.texts]
-        answers: Any = self.model.predict_proba(texts) if first.kind == "predict" else self.model.explain(texts)
+        answers: Any = self._predicted(texts) if first.kind == "predict" else self.model.explain(texts)
         return _split(answers, [len(task.texts) for task in group])
+
+    def _predicted(self, texts: list[str]) -> Float32[np.ndarray, "texts classes"]:
+        nobody = [None] * len(texts)  # requests do not say who wrote a text: the average user, as in `explain`
+        return self.model.predict_proba(texts, users=nobody, products=nobody)
 
 
 def _groups(tasks: Sequence[_Task]) -> list[list[_Task]]:

@@ -164,7 +164,10 @@ def _open(path: Path) -> Source:
 
 
 def _classified(run: Run, records: list[Record]) -> Predictions:
-    return run.predict(Corpus.from_records(records, vocabulary=run.vocabulary, text=run.text))
+    corpus = Corpus.from_records(
+        records, vocabulary=run.vocabulary, text=run.text, users=run.users, products=run.products
+    )
+    return run.predict(corpus)
 
 
 def _true_label(record: Record, run: Run) -> str | None:

@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 from fastapi import Request
+from jaxtyping import Float32
 
 from emhrnn.errors import EmhrnnError
 from emhrnn.explain.explainer import explain_texts
@@ -39,14 +41,23 @@ class Served:
         name = self.model.run.config.model.name
         return MODELS[name].shows if name in MODELS else ()
 
+    async def predict(self, texts: list[str]) -> Float32[np.ndarray, "texts classes"]:
+        try:
+            return await self.engine.predict(texts)
+        except EmhrnnError as error:
+            raise RefusedError(422, str(error)) from None
+
     async def explain(self, texts: list[str], threshold: float | None = None) -> list[Explanation]:
-        name = self.model.run.config.model.name
+        name = self.model.run.told_model
         if not self.explains:
             raise RefusedError(
                 422, f"{name} has no weights of words and sentences to explain with; serve an em-hrnn run"
             )
         if threshold is not None and not isinstance(self.model.run.model, EMHRNN):
-            raise RefusedError(422, f"{name} has no threshold for the ends of phrases; leave it out")
+            raise RefusedError(
+                422,
+                f"{name} has no threshold for the ends of phrases; leave it out, or serve em-hrnn with one level",
+            )
         try:
             if threshold is None:
                 return await self.engine.explain(texts)

@@ -1,0 +1,95 @@
+"""Models that read who wrote a text: known names in files, and the average user in requests."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from emhrnn.errors import DataError
+from emhrnn.products.model import Model, load
+from emhrnn.products.serve.engine import Engine
+from emhrnn.products.serve.jobs import Job
+from emhrnn.products.serve.limits import Limits
+from emhrnn.products.serve.server import application
+from emhrnn.products.serve.state import Served
+from emhrnn.products.training import train
+
+TEXT = "It was a meal."
+AUTHORS = [("ann", "good"), ("bob", "bad")]
+USERS = ["bob", "ann", "eve", "bob", "ann"]  # not in the order of training; eve is new
+SETTINGS = {
+    "training.epochs": 25, "training.batch_documents": 4, "training.learning_rate": 0.02,
+    "model.word_size": 4, "model.id_size": 8, "model.tune_embedding": False,
+}  # fmt: skip
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module", params=["cma", "basis-cust"])
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All texts say the same; those of ann are good, those of bob are bad."""
+    folder = tmp_path_factory.mktemp("served-ids")
+    rows = [{"text": TEXT, "label": label, "user": user, "product": "soup"} for user, label in AUTHORS] * 20
+    train(write(folder / "train.jsonl", rows), folder / "run", settings={**SETTINGS, "model.name": request.param},
+          progress=False)  # fmt: skip
+    return folder / "run"
+
+
+@pytest.fixture
+def client(run: Path) -> Iterator[TestClient]:
+    with TestClient(application([run]), base_url="http://127.0.0.1", raise_server_exceptions=False) as opened:
+        yield opened
+
+
+def read(model: Model, run: Path, file: Path) -> Job:
+    engine = Engine(model, Limits())
+    engine.start()
+    job = Job("key", file.name, file, Served("run", run, model, engine), most=40)
+    job.run()
+    engine.stop()
+    assert job.state == "done", job.trouble
+    return job
+
+
+def test_a_file_with_names(run: Path, tmp_path: Path) -> None:
+    rows = [{"text": TEXT, "user": user, "product": "soup"} for user in USERS]
+    model = load(run)
+    job = read(model, run, write(tmp_path / "new.jsonl", rows))
+    texts, products = [TEXT] * len(USERS), ["soup"] * len(USERS)
+    assert [row.predicted for row in job.rows] == model.predict(texts, users=USERS, products=products)
+    assert [row.predicted for row in job.rows if row.number != 3] == ["bad", "good", "bad", "good"]
+    expected = model.predict_proba(texts, users=USERS, products=products).max(axis=1)
+    assert [row.confidence for row in job.rows] == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_a_file_without_names_is_of_the_average_user(run: Path, tmp_path: Path) -> None:
+    model = load(run)
+    job = read(model, run, write(tmp_path / "bare.jsonl", [{"text": TEXT}] * 3))
+    expected = model.predict_proba([TEXT], users=[None], products=[None])[0].max()
+    assert [row.confidence for row in job.rows] == pytest.approx([float(expected)] * 3, abs=1e-6)
+
+
+def test_requests_are_of_the_average_user(client: TestClient, run: Path) -> None:
+    answer = client.post("/v1/predict", json={"texts": [TEXT, "Soup?"]})
+    assert answer.status_code == 200
+    told = [list(prediction["probabilities"].values()) for prediction in answer.json()["predictions"]]
+    nobody = [None, None]
+    expected = load(run).predict_proba([TEXT, "Soup?"], users=nobody, products=nobody)
+    for one, other in zip(told, expected.tolist(), strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_what_the_model_cannot_predict_is_told(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise DataError("the text is odd; give another")
+
+    monkeypatch.setattr(Model, "predict_proba", fail)
+    answer = client.post("/v1/predict", json={"text": TEXT})
+    assert answer.status_code == 422
+    assert answer.json() == {"error": "the text is odd; give another"}
