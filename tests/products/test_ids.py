@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from emhrnn.corpus import prepare
+from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
+from emhrnn.explain import removal
+from emhrnn.models.output import Output
 from emhrnn.products.evaluating import evaluate_run
 from emhrnn.products.model import Model, load
 from emhrnn.products.training import train
 from emhrnn.training.data import Named
+from emhrnn.training.run import Run
 from tests.products.commands import Cli
 
 TEXT = "It was a meal."
@@ -79,6 +83,30 @@ def test_a_missing_id_is_an_unknown_one(run: Path, tmp_path: Path, cli: Cli) -> 
     expected = load(run).predict_proba([TEXT] * 2, users=["bob", None], products=["soup"] * 2)[:, 0]
     assert [known, unknown] == pytest.approx(expected.tolist(), rel=1e-5)
     assert known > unknown
+
+
+def test_a_counterfactual_is_of_the_user(run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, seen = load(run), list[Batch]()
+
+    def encode(of: Run, batch: Batch, z: np.ndarray) -> Output:
+        seen.append(batch)
+        return removal.encode(of, batch, z)
+
+    monkeypatch.setattr("emhrnn.explain.counterfactual.encode", encode)
+    text = f"{TEXT} Meal. It was."
+    expected = model.predict_proba([text], users=["bob"], products=["soup"])[0]
+    found = model.counterfactual(text, user="bob", product="soup")
+    assert found.before == pytest.approx(expected, abs=1e-6)
+    told = cli.ok("explain", run, text, "--user", "bob", "--product", "soup", "--counterfactual", "--json").json[
+        "counterfactual"
+    ]
+    assert told == found.to_dict()
+    assert len(seen) >= 2
+    for batch in seen:
+        assert batch.users is not None
+        assert batch.products is not None
+        assert set(batch.users) == {model.run.users.index("bob")}
+        assert set(batch.products) == {model.run.products.index("soup")}
 
 
 def test_data_without_ids(run: Path, tmp_path: Path, cli: Cli) -> None:

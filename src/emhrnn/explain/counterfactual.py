@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import encode, repeated, without
-from emhrnn.text import Located
 from emhrnn.training.run import Run
 
 LIMIT = 10  # phrases that may be left out
@@ -76,22 +76,31 @@ class Counterfactual:
         }
 
 
-def counterfactual(run: Run, text: str, explanation: Explanation, *, limit: int = LIMIT) -> Counterfactual:
-    """For a text and its explanation, with at most `limit` phrases left out.
+def counterfactual(
+    run: Run,
+    text: str,
+    explanation: Explanation,
+    *,
+    user: str | None = None,
+    product: str | None = None,
+    limit: int = LIMIT,
+) -> Counterfactual:
+    """For a text and its explanation, with at most `limit` phrases left out. `user` and `product` are those that it was
+    explained with.
 
     Raises:
         DataError: the run gives several labels, so that there is no one prediction to change.
     """
     if run.multi_label:
         raise DataError("this run gives a document several labels; a counterfactual needs one prediction to change")
-    return _Search(run, read(run, [text])[0], explanation, limit).run_it()
+    batch = batch_of(run, read(run, [text]), users=[user], products=[product])
+    return _Search(run, batch, explanation, limit).run_it()
 
 
 class _Search:
-    def __init__(self, run: Run, document: Located, explanation: Explanation, limit: int) -> None:
-        self.run, self.explanation, self.limit = run, explanation, limit
-        self.batch = batch_of(run, [document])
-        self.z = np.zeros(len(document), dtype=bool)
+    def __init__(self, run: Run, batch: Batch, explanation: Explanation, limit: int) -> None:
+        self.run, self.batch, self.explanation, self.limit = run, batch, explanation, limit
+        self.z = np.zeros(batch.n_words, dtype=bool)
         self.z[explanation.phrase_offsets[1:] - 1] = True
         self.lengths = np.diff(explanation.phrase_offsets)
         self.before = explanation.probabilities

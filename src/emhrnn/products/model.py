@@ -95,9 +95,13 @@ class Model:
         explanations = explain_texts(self.run, many, users=users, products=products, thorough=thorough)
         return explanations[0] if isinstance(texts, str) else explanations
 
-    def counterfactual(self, text: str, *, limit: int = LIMIT) -> Counterfactual:
-        """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough."""
-        return counterfactual(self.run, text, explain_texts(self.run, [text])[0], limit=limit)
+    def counterfactual(
+        self, text: str, *, user: str | None = None, product: str | None = None, limit: int = LIMIT
+    ) -> Counterfactual:
+        """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough.
+        `user` and `product` say who wrote it and about what; the average ones where they are left out."""
+        explanation = explain_texts(self.run, [text], users=[user], products=[product])[0]
+        return counterfactual(self.run, text, explanation, user=user, product=product, limit=limit)
 
     def __repr__(self) -> str:
         return f"<emhrnn {self.run.config.model.name}: {len(self.classes)} classes, {len(self.run.vocabulary)} words>"

@@ -72,7 +72,7 @@ def explain(
             "--user and --product, or give a run that was trained with ids"
         )
     explanation = model.explain(content, users=[user], products=[product], thorough=thorough)
-    other = model.counterfactual(content) if counterfactual else None
+    other = model.counterfactual(content, user=user, product=product) if counterfactual else None
     if html is not None:
         write_text(html, html_page(explanation, counterfactual=other))
     if json:
