@@ -177,6 +177,11 @@ def test_figures_by_command(cli: Cli, run: Path, other: Path, tmp_path: Path) ->
         assert "emhrnn reproduce figures --em run --mhs mhs" in (out / name).read_text(encoding="utf-8")
     assert "is no file" in cli.error("reproduce", "figures", "--em", run, "--mhs", other, "--text", tmp_path)
     assert "one run was given" in cli.error("reproduce", "figures", "--em", run, "--out", out)
+    wrong = tmp_path / "wrong"
+    for em, mhs, told in ((other, run, "mhs-rnn-att, not of em-hrnn"), (run, run, "em-hrnn, not of mhs-rnn-att")):
+        refused = cli.error("reproduce", "figures", "--em", em, "--mhs", mhs, "--out", wrong)
+        assert f"is a run of {told}; `emhrnn analyse` compares any two" in refused
+    assert not wrong.exists()
 
 
 def votes(path: Path, identity: str, given: dict[str, str]) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.experiments.analysis.document_svg import document_svg
+from emhrnn.experiments.analysis.pair import check_models
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
@@ -43,6 +44,7 @@ def own_review() -> str:
 
 
 def draw_figures(em: Path, mhs: Path, out: Path, *, command: str, text: str | None = None) -> Figures:
+    check_models((em, mhs))
     runs = [load_run(folder) for folder in (mhs, em)]
     text = own_review() if text is None else text
     first, second = (explain_texts(run, [text])[0] for run in runs)

@@ -12,6 +12,7 @@ from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.training_job import RUN, train_or_resume
 from emhrnn.training.config import make_config, validated
 from emhrnn.training.data import Named, checksum
+from emhrnn.training.run import read_description
 
 EM, MHS = "em-hrnn", "mhs-rnn-att"
 
@@ -66,6 +67,14 @@ class Pair:
                 "settings": config.model_dump(exclude_unset=True),
             },
         )
+
+
+def check_models(folders: tuple[Path, Path]) -> None:
+    """Raise a ConfigError unless they are runs of EM-HRNN and MHS-RNN, whose names will stand above what is shown."""
+    for folder, wanted in zip(folders, (EM, MHS), strict=True):
+        found = read_description(folder)["config"]["model"]["name"]
+        if found != wanted:
+            raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; `emhrnn analyse` compares any two")
 
 
 def train_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:

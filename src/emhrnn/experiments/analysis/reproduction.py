@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from emhrnn.errors import ConfigError
 from emhrnn.experiments.analysis.analyse import analyse
-from emhrnn.experiments.analysis.pair import EM, MHS, Pair
+from emhrnn.experiments.analysis.pair import Pair, check_models
 from emhrnn.experiments.analysis.passing import Question
 from emhrnn.experiments.analysis.table3 import NAMES, Table3, describe_training, render_table3
 from emhrnn.experiments.analysis.votes import count_votes
@@ -13,7 +12,6 @@ from emhrnn.experiments.analysis.writing import write_analysis
 from emhrnn.experiments.cores import cores
 from emhrnn.files import write_json, write_text
 from emhrnn.training.data import Named
-from emhrnn.training.run import read_description
 
 
 def reproduce_table3(
@@ -30,10 +28,7 @@ def reproduce_table3(
     say: Callable[[str], None] = print,
 ) -> Table3:
     folders = pair.folders(work, processes=processes or cores(), progress=progress, say=say)
-    for folder, wanted in zip(folders, (EM, MHS), strict=True):
-        found = read_description(folder)["config"]["model"]["name"]
-        if found != wanted:
-            raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; `emhrnn analyse` compares any two")
+    check_models(folders)
     analysis = analyse(folders, data, question, command=command, names=NAMES, progress=progress)
     write_analysis(analysis, work / "analysis")
     verdict = None if votes is None else count_votes(votes, work / "analysis")
