@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.products.export.checking import arrays
 from emhrnn.products.export.onnx_file import INT8, MODEL, export_onnx, session
 from emhrnn.products.export.tokenizer import tokenizer
@@ -34,14 +36,38 @@ def test_the_example_needs_nothing_of_ours(run: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == ["classes.json", "example.py", INT8, MODEL, "tokenizer.json"]
     example = (out / "example.py").read_text(encoding="utf-8")
     assert len([line for line in example.splitlines() if line.strip()]) <= 40
-    done = subprocess.run(
-        [sys.executable, "-c", AS_A_STRANGER, str(out / "example.py"), GOOD, BAD],
-        capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": ""}, check=False,
-    )  # fmt: skip
+    done = as_a_stranger(out, GOOD, BAD)
     assert done.returncode == 0, done.stderr
     labels = [line.split()[0] for line in done.stdout.splitlines()]
     assert set(labels) <= set(load(run).classes)
     assert len(labels) == 2
+    nothing = as_a_stranger(out)
+    assert (nothing.returncode, nothing.stderr.strip()) == (1, "usage: python example.py TEXT...")
+
+
+def as_a_stranger(out: Path, *texts: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", AS_A_STRANGER, str(out / "example.py"), *texts],
+        capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": ""}, check=False,
+    )  # fmt: skip
+
+
+def test_the_example_shows_all_labels_of_a_text(run: Path, tmp_path: Path) -> None:
+    """A run that gives several labels, of which more than one, one or none may be likely."""
+    several = load(run).run
+    several.multi_label = True
+    assert isinstance(several.model, EMHRNN)
+    with torch.no_grad():
+        for name, parameter in several.model.named_parameters():
+            if name.startswith(("output", "ngrams")):
+                parameter.zero_()
+    cases = {(1.0, 1.0): "bad  73%, good  73%", (-1.0, 1.0): "good  73%", (-1.0, -1.0): "no label over 50%"}
+    for biases, expected in cases.items():
+        with torch.no_grad():
+            several.model.output.bias.copy_(torch.tensor(biases) * several.temperature)
+        export_onnx(several, tmp_path / "out", overwrite=True)
+        done = as_a_stranger(tmp_path / "out", GOOD)
+        assert done.stdout.strip() == f"{expected}  {GOOD}", done.stderr
 
 
 def test_texts_through_the_files_give_what_the_model_gives(run: Path, tmp_path: Path) -> None:
@@ -52,6 +78,8 @@ def test_texts_through_the_files_give_what_the_model_gives(run: Path, tmp_path: 
     texts = [GOOD, BAD, "The soup."]
     given = namespace["classify"](texts)["probabilities"]  # type: ignore[operator]
     np.testing.assert_allclose(given, model.predict_proba(texts), atol=1e-4)
+    none = namespace["classify"]([])["probabilities"]  # type: ignore[operator]
+    assert none.shape == (0, 2)
 
 
 def test_the_command(cli: Cli, run: Path, made: Path, tmp_path: Path) -> None:

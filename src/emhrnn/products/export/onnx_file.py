@@ -16,6 +16,7 @@ from emhrnn.files import atomic_folder, write_bytes, write_text
 from emhrnn.products.export.checking import Predict, arrays, checked_difference, exportable
 from emhrnn.products.export.network import network
 from emhrnn.products.export.tokenizer import tokenizer
+from emhrnn.products.model import THRESHOLD
 from emhrnn.training.run import Run
 
 MODEL, INT8 = "model.onnx", "model.int8.onnx"
@@ -44,7 +45,7 @@ def export_onnx(
     """Write the folder; with `int8` also the quantised model. `check` are labelled documents in the run's words.
 
     Raises:
-        ConfigError: the model is no em-hrnn with learned boundaries, or an extra is missing.
+        ConfigError: the model is no em-hrnn with one level and learned boundaries, or an extra is missing.
         DataError: `out` is taken.
     """
     model = exportable(run)
@@ -55,7 +56,7 @@ def export_onnx(
             quantise(folder / MODEL, folder / INT8)
         tokenizer(run.vocabulary, run.text).save(str(folder / "tokenizer.json"))
         write_text(folder / "classes.json", json.dumps(list(run.classes), ensure_ascii=False) + "\n")
-        write_text(folder / "example.py", _example(INT8 if int8 else MODEL))
+        write_text(folder / "example.py", _example(INT8 if int8 else MODEL, run.multi_label))
         return Exported(
             folder=out,
             bytes=(folder / MODEL).stat().st_size,
@@ -109,6 +110,8 @@ def accuracy(predict: Predict, corpus: Corpus) -> float:
     return right / len(corpus)
 
 
-def _example(model: str) -> str:
+def _example(model: str, multi_label: bool) -> str:
     text = files("emhrnn.products.export").joinpath("example.txt").read_text(encoding="utf-8")
-    return text.replace("{files}", f"{model} and tokenizer.json").replace("{model}", model)
+    found = f"np.flatnonzero(row > {THRESHOLD})  # all labels that are more likely than not"
+    filled = text.replace("{found}", found if multi_label else "[int(row.argmax())]")
+    return filled.replace("{files}", f"{model} and tokenizer.json").replace("{model}", model)
