@@ -13,9 +13,9 @@ from emhrnn.training.run import WEIGHTS, load_run
 
 EXPECTATION = """
 Phrase ends against chunk ends, word by word; ends of sentences are left out, since every method is given them. The
-model has learned its phrases from labels of documents alone, with no chunk in sight: the loss of the task need not find
-the phrases of linguists. What counts is whether it does better than segmentations of the same rate that have learned
-nothing.
+model has learned its phrases from labels of documents, and with model.pauses from their punctuation, with no chunk in
+sight: the loss of the task need not find the phrases of linguists. What counts is whether it does better than
+segmentations of the same rate that have learned nothing.
 """
 
 
