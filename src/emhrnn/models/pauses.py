@@ -59,14 +59,16 @@ class Pauses(nn.Module):
         self.odds[1] = torch.where(marks, -2 * SURE, _log_odds_ratio(behind, n))
 
     def _count(self, batch: Batch) -> Float[np.ndarray, "3 vocabulary"]:
-        """Marks themselves are no words, and are not counted."""
+        """Marks themselves are no words, and are not counted. A document counts as often as its weight says."""
         mark = self.marks[batch.words]
         last = batch.sentence_final
         first = np.roll(last, 1)  # the last word of the batch ends a sentence
-        events = np.ones(batch.n_words), np.roll(mark, -1) | last, np.roll(mark, 1) | first
+        events = np.ones(batch.n_words, dtype=bool), np.roll(mark, -1) | last, np.roll(mark, 1) | first
+        times = np.ones(batch.n_documents) if batch.weights is None else batch.weights
+        weight = np.repeat(times, batch.document_lengths)[~mark]
         words = batch.words[~mark]
         size = len(self.marks)
-        counts = [np.bincount(words, weights=event[~mark], minlength=size) for event in events]
+        counts = [np.bincount(words, weights=event[~mark] * weight, minlength=size) for event in events]
         return np.stack(counts).astype(np.float64)  # of no words, NumPy's counts are integers
 
 

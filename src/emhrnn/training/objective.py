@@ -4,7 +4,7 @@ A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -89,7 +89,7 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
     if isinstance(model, EMHRNN):
         seed = config.training.seed
         if model.pauses is not None and (known or model.pauses.empty):
-            model.pauses.add(_portions(corpus))
+            model.pauses.add(_portions(corpus, label_loss))
         if model.rule is None and config.em.estep == "exact":
             _check_exact(corpus, config.em.exact_limit)
         return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
@@ -100,11 +100,13 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
     return PlainObjective(model, label_loss, config.training.seed, job)
 
 
-def _portions(corpus: Corpus) -> Iterator[Batch]:
-    """Some documents, from all over the corpus: enough to know its words."""
+def _portions(corpus: Corpus, label_loss: LabelLoss) -> Iterator[Batch]:
+    """Some documents, from all over the corpus: enough to know its words. They count as they do in the loss."""
     rows = corpus.spread(COUNTED)
     for first in range(0, len(rows), AT_ONCE):
-        yield corpus.batch(rows[first : first + AT_ONCE])
+        batch = corpus.batch(rows[first : first + AT_ONCE])
+        weights = label_loss.weights(batch)
+        yield batch if weights is None else replace(batch, weights=weights.float().numpy())
 
 
 def _check_exact(corpus: Corpus, limit: int) -> None:
