@@ -47,8 +47,8 @@ def demo(
     say(f"\n{report.documents['test']:,} test documents\n" + aligned(rows))
     chance = report.chance_boundaries
     say(
-        f"\nPhrases are learned from the stars alone, to serve them. Their ends agree with the grammar's own at F1 "
-        f"{percent(report.boundaries.f1)}"
+        "\nPhrases are learned from stars and commas, with no phrase in sight. Their ends agree with the grammar's own "
+        f"at F1 {percent(report.boundaries.f1)}"
         + (f"; random ends of the same rate: {percent(chance.f1)}" if chance is not None else "")
     )
     for explanation in report.explanations:
