@@ -23,11 +23,12 @@ def test_missing_file(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff"])
-def test_empty_file(cli: Cli, run: Path, tmp_path: Path, content: str) -> None:
-    data = tmp_path / "empty.csv"
+@pytest.mark.parametrize("content", ["", "\n \n", "\ufeff", "\u00a0\u2003\n", "\x0c\x1c\0"])
+@pytest.mark.parametrize("name", ["empty.csv", "empty.dat"])
+def test_empty_file(cli: Cli, run: Path, tmp_path: Path, name: str, content: str) -> None:
+    data = tmp_path / name
     data.write_text(content, encoding="utf-8")
-    assert "empty.csv is empty; give a file with documents" in cli.train_error(data)
+    assert f"{name} is empty; give a file with documents" in cli.train_error(data)
     assert "is empty" in cli.error("predict", run, data, "--out", tmp_path / "p.csv")
     assert "is empty" in cli.error("info", data)
     assert not (tmp_path / "p.csv").exists()
@@ -225,6 +226,32 @@ def test_a_corpus_of_other_classes(cli: Cli, run: Path, tmp_path: Path) -> None:
     cli.ok("prepare", data, "--out", tmp_path / "corpus")
     message = cli.error("evaluate", run, tmp_path / "corpus")
     assert "was prepared with the classes '0', '1', the model has 'bad', 'good'" in message
+
+
+def write_lists(path: Path, count: int) -> Path:
+    """The rows as documents with a list of labels each."""
+    path.write_text("".join(json.dumps({"text": text, "labels": [label]}) + "\n" for text, label in rows(count)))
+    return path
+
+
+def test_one_label_and_lists_of_labels_are_not_mixed(cli: Cli, made: Path, own_run: Path, tmp_path: Path) -> None:
+    one, several = made / "test.jsonl", write_lists(tmp_path / "lists.jsonl", 24)
+    before = {path: path.read_bytes() for path in own_run.rglob("*") if path.is_file()}
+    cli.ok("prepare", several, "--out", tmp_path / "corpus", "--like", own_run, "--quiet")
+    for command in (["evaluate", own_run, several], ["evaluate", own_run, tmp_path / "corpus"]):
+        message = cli.error(*command, "--quiet")
+        assert "has a list of labels per document, the model is trained on data with one label per document" in message
+    assert "lists.jsonl has a list of labels" in cli.error("calibrate", own_run, several, "--quiet")
+    assert "lists.jsonl has a list" in cli.train_error(made / "reviews.csv", "--valid", several)
+    assert {path: path.read_bytes() for path in before} == before
+    cli.ok("train", several, "--out", tmp_path / "many", "--quiet", *TINY)
+    message = cli.error("evaluate", tmp_path / "many", one, "--quiet")
+    assert "test.jsonl has one label per document, the model is trained on data with a list of labels" in message
+    assert "give labels of that kind" in cli.train_error(several, "--valid", one)
+    unlabelled = tmp_path / "texts.jsonl"
+    unlabelled.write_text(json.dumps({"text": GOOD}) + "\n")
+    for run in (own_run, tmp_path / "many"):
+        cli.ok("predict", run, unlabelled, "--out", tmp_path / "p.csv", "--quiet")
 
 
 def test_validation_rows_are_never_trained_on(cli: Cli, made: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from emhrnn.corpus import Corpus
 from emhrnn.errors import DataError
-from emhrnn.training.data import Named, check_ids, other_corpus
+from emhrnn.training.data import Named, check_ids, check_same_kind, other_corpus
 from emhrnn.training.run import Run
 
 
@@ -23,5 +23,6 @@ def labelled_corpus(run: Run, data: Named, *, why: str, progress: bool) -> Itera
         )  # fmt: skip
         if not corpus.labelled:
             raise DataError(f"{data.path} has no labels {why}")
+        check_same_kind(data.path, corpus, multi_label=run.multi_label)
         check_ids(run.config, data.path, corpus.report.columns)
         yield corpus

@@ -190,6 +190,15 @@ def check_read_alike(path: Path, corpus: TextSettings, model: TextSettings) -> N
         )
 
 
+def check_same_kind(path: Path, corpus: Corpus, *, multi_label: bool) -> None:
+    """Raise a DataError for labelled data that has one label per document where the model was trained on lists of them,
+    or the other way round: their classes may be the same, and every score would be nonsense."""
+    if corpus.labelled and corpus.multi_label != multi_label:
+        one, several = "one label per document", "a list of labels per document"
+        has, wants = (several, one) if corpus.multi_label else (one, several)
+        raise DataError(f"{path} has {has}, the model is trained on data with {wants}; give labels of that kind")
+
+
 def reads_ids(config: Config) -> bool:
     """True for a model that looks at who wrote a document, and about what."""
     return config.model.name in MODELS and IDS in MODELS[config.model.name].needs and config.model.ids

@@ -12,7 +12,7 @@ import numpy as np
 
 from emhrnn.corpus import Corpus, is_corpus
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.files import write_json, write_text
+from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source
 from emhrnn.models.segmentation import rule
 from emhrnn.models.table import MODELS
@@ -20,7 +20,15 @@ from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
 from emhrnn.training.config import Config
-from emhrnn.training.data import Named, check_ids, checksum, embedding_table, other_corpus, training_corpus
+from emhrnn.training.data import (
+    Named,
+    check_ids,
+    check_same_kind,
+    checksum,
+    embedding_table,
+    other_corpus,
+    training_corpus,
+)
 from emhrnn.training.fit import Result, fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
@@ -79,7 +87,11 @@ def train(
             "valid": _described(valid or data, validation, out / VALID if valid is not None else None),
         }
         source = None if vectors is None else str(vectors_file.resolve()) if vectors_file else "memory"
-        describe(out, run, data=described, vectors=source, command=shlex.join(sys.argv), job=name_of_job())
+        checked = None if vectors is None or vectors_file is None else sha256(vectors_file)
+        describe(
+            out, run, data=described, vectors=source, vectors_sha256=checked, command=shlex.join(sys.argv),
+            job=name_of_job(),
+        )  # fmt: skip
         job.tell()
         fitted = fit_into(
             out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step, job=job
@@ -205,5 +217,6 @@ def _corpora(
     )  # fmt: skip
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
+    check_same_kind(valid.path, validation, multi_label=corpus.multi_label)
     check_ids(config, valid.path, validation.report.columns)
     return corpus, validation

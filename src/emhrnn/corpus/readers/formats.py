@@ -67,6 +67,8 @@ def format_of(path: Path) -> str:
         raise DataError(f"{path} is an archive or table of another kind; give {', '.join(READERS)}")
     by_name = SUFFIXES.get(suffix_of(path))
     text = start.decode("utf-8-sig", "replace").lstrip()
+    if not text.replace("\0", " ").strip():  # blanks that are more than one byte
+        raise DataError(f"{path} is empty; give a file with documents")
     if by_name == "parquet":
         raise DataError(f"{path} is not a parquet file: it does not start with PAR1; copy or download it again")
     if by_name == "jsonl" and text.startswith("["):

@@ -7,7 +7,15 @@ from emhrnn.corpus import Corpus, TextSettings, prepare
 from emhrnn.errors import DataError
 from emhrnn.text import Vectors
 from emhrnn.training.config import Config, DataConfig
-from emhrnn.training.data import Named, embedding_table, in_model_words, other_corpus, prepared, text_settings
+from emhrnn.training.data import (
+    Named,
+    check_same_kind,
+    embedding_table,
+    in_model_words,
+    other_corpus,
+    prepared,
+    text_settings,
+)
 from emhrnn.training.run import Run, new_run
 from emhrnn.training.state import Purpose, numpy_generator
 
@@ -60,6 +68,7 @@ def gather(
     held_out = _once(valid, folder / VALID, config, like=train, progress=progress)
     if not held_out.labelled or held_out.path is None:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
+    check_same_kind(valid.path, held_out, multi_label=train.multi_label)
     return Material(train, Named(path=held_out.path), vectors)
 
 
