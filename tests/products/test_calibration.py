@@ -232,6 +232,23 @@ def test_what_cannot_be_calibrated_is_told(cli: Cli, own_run: Path, tmp_path: Pa
             load_run(own_run)
 
 
+def test_data_that_cannot_decide_leaves_the_run_as_it_was(cli: Cli, too_sure: Path, tmp_path: Path) -> None:
+    """What was fitted to good data is not given up for nothing."""
+    run = Path(shutil.copytree(too_sure, tmp_path / "run"))
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    few = write_rows(tmp_path / "few.csv", [(GOOD, "1"), (BAD, "2")])
+    message = cli.error("calibrate", run, few, "--quiet")
+    assert f"cannot calibrate {run} to {few}: 2 documents are too few, 20 are needed" in message
+    assert "; give 20 documents or more, some of which it gets wrong. The run is left as it was" in message
+    raw = load_run(run, weigh=False)
+    corpus = Corpus.from_texts(TEXTS * 10, vocabulary=raw.vocabulary, text=raw.text)
+    said = raw.predict(corpus).logits.argmax(axis=1)
+    right = [(text, raw.classes[k]) for text, k in zip(TEXTS * 10, said, strict=True)]
+    message = cli.error("calibrate", run, write_rows(tmp_path / "right.csv", right), "--quiet")
+    assert "every prediction is right" in message
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
 def test_a_run_is_read_when_nobody_else_has_it(own_run: Path, noisy: Path) -> None:
     """What is read before may be replaced by whoever trains into it, and then be written over that."""
     (own_run / WEIGHTS).unlink()  # so that reading it would fail

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int64, Shaped
 BINS = 15  # of equal width
 LOWEST, HIGHEST = 0.1, 10.0  # of T. What lies outside comes from a few documents, not from a habit of the model
 FEWEST = 20  # documents that T is fitted on
+NOT_FITTED = "not fitted: "  # begins a remark that says why
 _CLOSE = 1e-10  # to 1/T
 _STEPS = 200  # far more than Newton takes, and enough for halving alone
 
@@ -50,6 +51,12 @@ class Calibration:
     remark: str = ""  # why T is what it is, where the data could not decide
     shares: dict[str, float] | None = None  # of each expert, where there are several (evaluation/experts.py)
     source: str | None = None  # the file of the documents; None: the validation data
+
+    @property
+    def undecided(self) -> str:
+        """Why the data could not decide about anything, so that T and all shares are 1; empty: they could."""
+        alike = self.shares is None or set(self.shares.values()) == {1.0}
+        return self.remark.removeprefix(NOT_FITTED) if alike and self.remark.startswith(NOT_FITTED) else ""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -95,12 +102,12 @@ def fit_temperature(logits: Logits, labels: Labels) -> tuple[float, str]:
 def undecided(x: Logits, labels: Labels) -> str:
     """Why these documents cannot tell how sure predictions should be; empty: they can."""
     if len(labels) < FEWEST:
-        return f"not fitted: {len(labels)} documents are too few, {FEWEST} are needed"
+        return f"{NOT_FITTED}{len(labels)} documents are too few, {FEWEST} are needed"
     if not np.isfinite(x).all():
-        return "not fitted: a logit is not finite"
+        return f"{NOT_FITTED}a logit is not finite"
     wrong = ((x > 0) != (labels > 0.5)) if labels.ndim == 2 else (x.argmax(axis=1) != labels)
     if not wrong.any():
-        return "not fitted: every prediction is right, so there is no telling how sure is too sure"
+        return f"{NOT_FITTED}every prediction is right, so there is no telling how sure is too sure"
     return ""
 
 

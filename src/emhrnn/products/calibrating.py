@@ -4,7 +4,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from emhrnn.evaluation.calibration import Calibration
+from emhrnn.errors import DataError
+from emhrnn.evaluation.calibration import FEWEST, Calibration
 from emhrnn.files import write_json, write_text
 from emhrnn.products.labelled import labelled_corpus
 from emhrnn.training.calibrating import calibrate
@@ -12,19 +13,29 @@ from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.data import Named
 from emhrnn.training.lock import locked
-from emhrnn.training.run import CARD, METRICS, WEIGHTS, load_run, read_description
+from emhrnn.training.run import CARD, METRICS, WEIGHTS, load_run, read_description, save_weights
 
 
 def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[Calibration, dict[str, int]]:
     """Begins with the weights as they were learned, so that doing it twice is doing it once. What it came to, and the
-    rows that were skipped, by reason."""
+    rows that were skipped, by reason.
+
+    Raises:
+        DataError: the data cannot be used, or cannot decide; the run is left as it was.
+    """
     read_description(folder)  # is it a run?
     with locked(folder):  # before it is read: whoever has it may be about to write
         run = load_run(folder, weigh=False)
         _, note = load_tensors(folder / WEIGHTS)
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:
-            _, calibration = calibrate(run, corpus, folder, note.get("epoch", 0))
+            _, calibration = calibrate(run, corpus, None, note.get("epoch", 0))
+            if calibration.undecided:
+                raise DataError(
+                    f"cannot calibrate {folder} to {data.path}: {calibration.undecided}; give {FEWEST} documents or "
+                    "more, some of which it gets wrong. The run is left as it was"
+                )
+            save_weights(folder, run, note.get("epoch", 0))
             calibration = replace(calibration, source=data.path.resolve().name)
             if (folder / METRICS).is_file():  # else it is still in training, or learned bit by bit
                 metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
