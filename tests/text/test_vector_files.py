@@ -64,6 +64,17 @@ def test_formats(tmp_path: Path, format_: Format, packed: bool) -> None:
     assert np.array_equal(read.matrix, MATRIX)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b" ", b"\xef\xbb\xbf "])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_mark_or_a_blank_before_the_first_word(tmp_path: Path, format_: Format, before: bytes, packed: bool) -> None:
+    content = before + format_(WORDS, MATRIX)
+    (tmp_path / "v").write_bytes(gzip.compress(content) if packed else content)
+    read = read_vectors(tmp_path / "v")
+    assert read.words == WORDS
+    assert np.array_equal(read.matrix, MATRIX)
+
+
 @given(
     st.sampled_from(FORMATS),
     hnp.arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=st.floats(-99, 99, width=32)),
@@ -93,6 +104,8 @@ def test_words_with_blanks_in_them(tmp_path: Path) -> None:
     read = read_vectors(tmp_path / "v")
     assert read.words == ["the", ". . .", "at name@x.com"]
     assert read.matrix.tolist() == [[0.5, 1], [2, 3], [4, -0.5]]
+    (tmp_path / "v").write_bytes(b". . . 2 3\nthe 0.5 1\na 1 2\n")
+    assert read_vectors(tmp_path / "v").words == [". . .", "the", "a"]
 
 
 def test_npz_with_one_string_a_word(tmp_path: Path) -> None:
@@ -112,6 +125,9 @@ WINK = b'{"dimensions":2,"words":["a"],"vectors":{"a":[1,2,3,0]'
         (b"a 1 2\n\nb 1 2\n", "row 2"),
         (b"a 1 2\nb 1 x\n", "row 2"),
         (b"a 1 2\nb 1 2 3\n" + b"c 1 x\n", "row 3"),
+        (b"the 1\na 1 2\nb 1 2\n", r"row 1 \('the 1'...\) is not a word and 2 numbers"),
+        (b"# vectors\na 1 2\nb 1 2\n", r"row 1 \('# vectors'...\) is not a word and 2 numbers"),
+        (b"\xef\xbb\xbf\n", "the file is empty"),
         (b"hello\nworld\n", r"row 1 \('hello'...\) is not a word and its numbers"),
         (b"a 1 2\nb 1 nan\n", r"the vector of 'b' \(word 2\) is not finite"),
         (b"3 2\na 1 2\nb 3 4\n", "the first line promises 3 words, but 2 follow"),

@@ -13,6 +13,7 @@ import json
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from itertools import islice
@@ -27,7 +28,8 @@ from emhrnn.text.vectors import Vectors
 _BLOCK_ROWS = 5_000
 _BLOCK_BYTES = 1 << 22
 _BUFFER_BYTES = 1 << 16
-_HEADER = re.compile(rb"\d+ \d+\s*\n")
+_BOM = b"\xef\xbb\xbf"
+_HEADER = re.compile(rb"[ \t]*\d+[ \t]+\d+\s*\n")
 
 
 def read_vectors(path: Path) -> Vectors:
@@ -38,6 +40,8 @@ def read_vectors(path: Path) -> Vectors:
     """
     try:
         with _open(path) as file:
+            if file.peek(len(_BOM)).startswith(_BOM):
+                file.read(len(_BOM))  # else it would hide the header, or be part of the first word
             return _reader_for(file.peek(1 << 12), path)(file, path)
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is damaged or cut short ({error}); fetch it again") from error
@@ -99,13 +103,19 @@ def _read_rows(file: BufferedReader, *, first_row: int, size: int | None) -> Vec
     blocks: list[Float32[np.ndarray, "rows size"]] = []
     while lines := [line.strip(b" \r\n") for line in islice(file, _BLOCK_ROWS)]:
         if size is None:
-            size = lines[0].count(b" ")
+            size = _commonest_size(lines)
         block_words, numbers = _parse_lines(lines, first_row + len(words), size)
         words += block_words
         blocks.append(numbers)
     if not blocks:
         raise DataError("there is no vector in it; give one word and its numbers a line")
     return Vectors([word.decode("utf-8", "replace") for word in words], np.concatenate(blocks))
+
+
+def _commonest_size(lines: list[bytes]) -> int:
+    """How many numbers most rows have: the first may be a word with blanks in it, or no row of a vector at all."""
+    sizes = Counter(line.count(b" ") for line in lines if line)
+    return sizes.most_common(1)[0][0] if sizes else 0
 
 
 def _parse_lines(lines: list[bytes], first_row: int, size: int) -> tuple[list[bytes], Float32[np.ndarray, "rows size"]]:
