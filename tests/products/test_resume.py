@@ -10,11 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from emhrnn.errors import DataError
+from emhrnn.products.training import train
+from emhrnn.text import Vectors
 from emhrnn.training import checkpointing, fit
 from emhrnn.training.checkpoint import load_tensors, save_tensors
+from emhrnn.training.config import make_config
 from tests.products.commands import TINY, Cli, write_reviews
 from tests.training.kill import check_equal
 
@@ -24,9 +29,6 @@ THREE = [*TINY, "--set", "training.epochs=3", "--set", "training.batch_words=150
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """reviews.csv, and a run of three epochs that was never stopped."""
-    from emhrnn.products.training import train
-    from emhrnn.training.config import make_config
-
     folder, threads = tmp_path_factory.mktemp("whole"), torch.get_num_threads()
     data = write_reviews(folder / "reviews.csv", 60)
     config = make_config(assignments=[assignment for assignment in THREE if assignment != "--set"])
@@ -127,6 +129,48 @@ def test_a_finished_run_says_so_and_trains_on_when_given_more_epochs(
     assert "is finished" in cli.ok("train", "--out", run, "--resume", "--quiet").out
     more = cli.error("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=6")
     assert "has no checkpoint to go on from" in more
+
+
+def test_other_vectors_are_refused(cli: Cli, data: Path, tmp_path: Path) -> None:
+    run, vectors, other = tmp_path / "run", tmp_path / "vectors.txt", tmp_path / "other.txt"
+    vectors.write_text("soup 1 2 3 4\nroom 1 2 3 5\n")
+    other.write_text("soup 1 2 3 4\nroom 1 2 3 6\n")
+    command = ["train", data, "--out", run, "--quiet", *THREE]
+    cli.ok(*command, "--vectors", vectors)
+    cli.ok(*command, "--resume", "--vectors", vectors)
+    before = snapshot(run)
+    told = cli.error(*command, "--resume", "--vectors", other)
+    assert f"the vectors of {run} are others: it was started with {vectors}, and {other} was given" in told
+    assert "; leave that out, or train anew into another folder" in told
+    moved = vectors.rename(tmp_path / "moved.txt")
+    assert "vectors.txt do not exist; leave them out" in cli.error(*command, "--resume", "--vectors", vectors)
+    cli.ok(*command, "--resume", "--vectors", moved)
+    cli.ok(*command, "--resume")
+    assert snapshot(run) == before
+    description = json.loads((run / "config.json").read_text())
+    del description["vectors_sha256"]  # a run from before there was one
+    (run / "config.json").write_text(json.dumps(description))
+    assert "are others" in cli.error(*command, "--resume", "--vectors", moved)
+    moved.rename(vectors)
+    cli.ok(*command, "--resume", "--vectors", vectors)
+
+
+def test_vectors_for_a_run_that_has_none_or_other_ones_in_memory(data: Path, tmp_path: Path) -> None:
+    config = make_config(assignments=[assignment for assignment in TINY if assignment != "--set"])
+    vectors = Vectors(["soup", "room"], np.ones((2, 4), dtype=np.float32))
+    (tmp_path / "vectors.txt").write_text("soup 1 2 3 4\n")
+
+    def go_on(name: str, vectors: Vectors | Path | None) -> None:
+        train(data, tmp_path / name, config=config, vectors=vectors, resume=True, progress=False)
+
+    go_on("plain", None)
+    for given in (vectors, tmp_path / "vectors.txt"):
+        with pytest.raises(DataError, match=r"it was started with no vectors, and .* was given"):
+            go_on("plain", given)
+    go_on("memory", vectors)
+    go_on("memory", vectors)
+    with pytest.raises(DataError, match=r"it was started with vectors in memory, and .*vectors.txt was given"):
+        go_on("memory", tmp_path / "vectors.txt")
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_lost(

@@ -8,10 +8,10 @@ from typing import Any, TypedDict
 
 from emhrnn.corpus import Columns, is_corpus
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.evaluation.phrases import collapse
+from emhrnn.evaluation.phrases import LOW_RATE, collapse
 from emhrnn.products.model import Model
 from emhrnn.text import Vectors, read_vectors
-from emhrnn.training.config import Config, make_config, validated
+from emhrnn.training.config import Config, EMConfig, make_config, validated
 from emhrnn.training.data import Named
 from emhrnn.training.fit import Result
 from emhrnn.training.folder import begun_by_this_job
@@ -75,10 +75,10 @@ def train(
         text_column, label_column, format: of the data and of `valid`; by default guessed.
         weight_column: how often a row of the data counts in training; validation counts every row once.
         overwrite: replace a run that is at `out`.
-        resume: go on with the run at `out`, if there is one, as if it had never stopped. Data and settings may be left
-            out (data: None); what is given must be the same, but for `training.epochs`, `patience`, `threads` and
-            `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started again
-            go on with the run that they had begun in any case.
+        resume: go on with the run at `out`, if there is one, as if it had never stopped. Data, vectors and settings may
+            be left out (data: None); what is given must be the same, but for `training.epochs`, `patience`, `threads`
+            and `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started
+            again go on with the run that they had begun in any case.
         say: takes what there is to tell about damaged checkpoints.
         tensorboard: write the numbers of training to RUN/tensorboard, too (needs the extra).
         progress: a live view in a terminal, else a line per epoch, on stderr.
@@ -107,6 +107,7 @@ def train(
         raw = not is_corpus(Path(valid))
         valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
     named = None if data is None else Named(path=Path(data), format=format, columns=weighted, split=split)
+    file = None if vectors is None or isinstance(vectors, Vectors) else Path(vectors)
     chosen = config or with_settings(make_config(), settings or {})
     with joined() as job, TensorBoard(Path(out) / FOLDER) if tensorboard and job.first else nullcontext() as board:
         hooks = Hooks() if board is None else Hooks(on_epoch=board.epoch, on_step=board.step)
@@ -114,10 +115,10 @@ def train(
             trained = follow(Path(out), job)
         elif going_on or named is None:
             trained = resume_run(
-                Path(out), data=named, valid=valid_data, config=chosen, progress=progress, say=say, job=job, **hooks
+                Path(out), data=named, valid=valid_data, config=chosen,
+                vectors=vectors if isinstance(vectors, Vectors) else file, progress=progress, say=say, job=job, **hooks,
             )  # fmt: skip
         else:
-            file = None if vectors is None or isinstance(vectors, Vectors) else Path(vectors)
             trained = train_run(
                 named,
                 Path(out),
@@ -131,16 +132,27 @@ def train(
                 **hooks,
             )
     if job.first and (wrong := _collapsed(trained)):
-        say(f"{wrong}; --set em.impute=rate --set em.hold_rate=true keeps em.rate of them")
+        say(wrong)
     return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
 
 
 def _collapsed(trained: TrainedRun) -> str | None:
-    """What has become of learned phrases."""
+    """What has become of learned phrases, and what to do about it."""
     model, phrases = trained.run.config.model, trained.fitted.scores.phrases
     if model.name != "em-hrnn" or model.segmentation != "learned" or phrases is None:
         return None
-    return collapse(phrases, int(trained.valid.sentence_counts.sum()))
+    wrong = collapse(phrases, int(trained.valid.sentence_counts.sum()))
+    ends = float(trained.valid.sentence_counts.sum() / trained.valid.lengths.sum())
+    return None if wrong is None else f"{wrong}; {advice(trained.run.config.em, ends)}"
+
+
+def advice(em: EMConfig, ends: float) -> str:
+    """What gives phrases a length again, where `ends` is the share of words that end a sentence, and so a phrase."""
+    if em.impute != "rate" or not em.hold_rate:
+        return "--set em.impute=rate --set em.hold_rate=true keeps em.rate of them"
+    if em.rate - ends < LOW_RATE * (1 - ends):
+        return f"sentence ends alone are {ends:.1%} of the words, so em.rate = {em.rate:g} leaves no others; raise it"
+    return f"em.rate is {em.rate:g}; give another"
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:

@@ -8,7 +8,8 @@ import torch
 
 from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError, DataError
-from emhrnn.text import Vocabulary, read_vectors
+from emhrnn.files import sha256
+from emhrnn.text import Vectors, Vocabulary, read_vectors
 from emhrnn.training import checkpointing
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, checksum, embedding_table
@@ -31,13 +32,14 @@ def open_run(
     valid: Named | None = None,
     *,
     vectors: bool = True,
+    given_vectors: Path | Vectors | None = None,
 ) -> Opened:
     """All of it is in the run folder; what is given besides must agree with it. Where no checkpoint has the `vectors`
     of words, or the weights of a pretrained encoder, they are read from their file again, unless somebody has
     them.
 
     Raises:
-        CheckpointError, DataError: something is missing, or other data was given.
+        CheckpointError, DataError: something is missing, or other data or vectors were given.
     """
     description = description or read_description(out)
     settings = settings or validated(description["config"])
@@ -45,6 +47,7 @@ def open_run(
         parts = description["data"]
         _check_same(out, data, parts["train"])
         _check_same(out, valid, parts["valid"])
+        _check_same_vectors(out, given_vectors, description)
         vocabulary = Vocabulary.load(out / VOCABULARY)
         training = _open(out, data, parts["train"]["corpus"]).remap(vocabulary)
         if parts["valid"]["corpus"] is None:
@@ -56,8 +59,9 @@ def open_run(
         table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
         fresh = vectors and not checkpointing.files(out / checkpointing.FOLDER)
         if fresh:
-            file = description["vectors"]
-            table = embedding_table(settings, vocabulary, None if file is None else read_vectors(Path(file)))
+            source = description["vectors"] if given_vectors is None else given_vectors
+            read = source if isinstance(source, Vectors | None) else read_vectors(Path(source))
+            table = embedding_table(settings, vocabulary, read)
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{out / CONFIG} does not say how to go on ({type(error).__name__}: {error}); train anew with --overwrite"
@@ -84,6 +88,26 @@ def _check_same(out: Path, given: Named | None, described: dict[str, Any]) -> No
         raise DataError(
             f"{given.path} is to be read as {given.read_as()}, but {out} was started with {described['read_as']}; "
             "leave that out, or train anew into another folder"
+        )
+
+
+def _check_same_vectors(out: Path, given: Path | Vectors | None, described: dict[str, Any]) -> None:
+    """A file may have moved, so its content is compared; a run from before there was a checksum knows its place alone.
+    What was in memory cannot be compared."""
+    if given is None:
+        return
+    started, known = described["vectors"], described.get("vectors_sha256")
+    if isinstance(given, Vectors):
+        name, same = "vectors in memory", started == "memory"
+    elif not given.is_file():
+        raise DataError(f"the vectors {given} do not exist; leave them out, {out} knows its own")
+    else:
+        name, same = str(given), str(given.resolve()) == started if known is None else sha256(given) == known
+    if not same:
+        before = "no vectors" if started is None else "vectors in memory" if started == "memory" else started
+        raise DataError(
+            f"the vectors of {out} are others: it was started with {before}, and {name} was given; leave that out, or "
+            "train anew into another folder"
         )
 
 

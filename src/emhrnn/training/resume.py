@@ -8,6 +8,7 @@ from typing import Any
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_json
 from emhrnn.models.fitting import Fitted
+from emhrnn.text import Vectors
 from emhrnn.training import checkpointing, history
 from emhrnn.training.calibrating import validate
 from emhrnn.training.config import Config, validated
@@ -30,6 +31,7 @@ def resume(
     data: Named | None = None,
     valid: Named | None = None,
     config: Config | None = None,
+    vectors: Path | Vectors | None = None,
     progress: bool = True,
     on_epoch: Callable[[Epoch], None] | None = None,
     on_step: Callable[[Step], None] | None = None,
@@ -38,18 +40,21 @@ def resume(
 ) -> Trained:
     """Train the run at `out` to its end, from its newest good checkpoint, or from the start where it has none yet.
 
-    Data and settings are those of the run. What is given here must agree with them, except for how long to train
-    (`epochs` of a run with one level, `patience`), `threads` and `checkpoint_seconds`. A run that is finished stays so,
-    unless it is given more epochs.
+    Data, settings and word vectors are those of the run. What is given here must agree with them, except for how long
+    to train (`epochs` of a run with one level, `patience`), `threads` and `checkpoint_seconds`. A run that is finished
+    stays so, unless it is given more epochs.
 
     Raises:
         CheckpointError: the run or its checkpoints cannot be read, or are of other data.
-        ConfigError, DataError: another setting or other data was given.
+        ConfigError, DataError: another setting, or other data or vectors were given.
     """
     description = read_description(out)
     with locked(out):
         done = is_finished(out, config)
-        opened = open_run(out, description, _settings(out, description, config), data, valid, vectors=not done)
+        opened = open_run(
+            out, description, _settings(out, description, config), data, valid,
+            vectors=not done, given_vectors=vectors,
+        )  # fmt: skip
         if done:
             job.tell("finished")
             return _finished(out, opened)
