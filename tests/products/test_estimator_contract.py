@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError, SkipTestWarning
@@ -23,7 +24,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import emhrnn
 from emhrnn import DocumentClassifier, EMHRNNClassifier
-from emhrnn.errors import DataError
+from emhrnn.errors import ConfigError, DataError, TrainingError
 from tests.products.commands import TINY, rows
 
 SMALL: dict[str, Any] = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
@@ -184,6 +185,14 @@ def test_sample_weight() -> None:
         small().fit(TEXTS, NAMES, sample_weight=[1, 2])
 
 
+@pytest.mark.parametrize("weights", [[2.0], [2.0] * 3])
+def test_as_many_sample_weights_as_texts_with_class_weight_too(weights: list[float]) -> None:
+    with pytest.raises(DataError, match=f"24 texts and {len(weights)} weights; give one weight per text"):
+        small(class_weight="balanced").fit(TEXTS, NAMES, sample_weight=weights)
+    with pytest.raises(DataError, match="24 texts and 3 labels; give one label per text"):
+        small(class_weight="balanced").fit(TEXTS, NAMES[:3], sample_weight=[1] * 24)
+
+
 def test_class_weight_is_a_sample_weight() -> None:
     y = ["bad"] * 18 + ["good"] * 6
     by_text = small().fit(TEXTS, y, sample_weight=[24 / 36] * 18 + [2.0] * 6)
@@ -215,7 +224,41 @@ def test_lists_of_labels() -> None:
         small().fit(TEXTS, [*SETS[:-1], "good"])
 
 
-@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, lambda table: table.tolist()])
+def test_settings_that_several_labels_would_not_use() -> None:
+    for name, value in (("class_weight", "balanced"), ("label_smoothing", 0.1)):
+        classifier = small(settings={**SMALL, f"training.{name}": value})
+        with pytest.raises(ConfigError, match=f"training.{name} = {value} is for one label per document"):
+            classifier.fit(TEXTS, SETS)
+        with pytest.raises(ConfigError, match="is for one label per document"):
+            classifier.partial_fit(TEXTS, SETS, classes=["cheap", "good"])
+
+
+def test_columns_keep_the_names_that_partial_fit_was_given() -> None:
+    named = small().partial_fit(TEXTS, TABLE[:, ::-1], classes=["good", "cheap"])
+    assert named.classes_.tolist() == list(named.model_.classes) == ["good", "cheap"]
+    lists = small().partial_fit(TEXTS, SETS, classes=["good", "cheap"])
+    assert lists.classes_.tolist() == ["cheap", "good"]
+    share = {name: named.predict_proba(TEXTS)[:, k] for k, name in enumerate(named.classes_)}
+    assert share["good"][1] > share["good"][0]  # it has learned which texts are good, under that name
+    named.partial_fit(TEXTS, TABLE[:, ::-1], classes=["good", "cheap"])
+    with pytest.raises(DataError, match="classes differ from those before"):
+        named.partial_fit(TEXTS, TABLE, classes=["cheap", "good"])
+    with pytest.raises(DataError, match="2 columns for 1 classes"):
+        small().partial_fit(TEXTS, TABLE, classes=["good", "good"])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        np.asarray,
+        pd.DataFrame,
+        csr_matrix,
+        lambda table: table.tolist(),
+        list,
+        lambda table: list(table.astype(float)),
+        lambda table: list(table.astype(bool)),
+    ],
+)
 def test_an_indicator_matrix(kind: Any) -> None:
     classifier = small().fit(TEXTS, kind(TABLE))
     lists = small().fit(TEXTS, SETS)
@@ -223,7 +266,34 @@ def test_an_indicator_matrix(kind: Any) -> None:
     assert classifier.classes_.tolist() == [0, 1]
     predicted = classifier.predict(TEXTS)
     assert predicted.tolist() == (lists.predict_proba(TEXTS) > 0.5).astype(int).tolist()
-    assert classifier.score(TEXTS, predicted) == 1.0
+    assert classifier.score(TEXTS, predicted) == classifier.score(TEXTS, kind(predicted)) == 1.0
+
+
+# ---------------------------------------------------------------------- what fails changes nothing
+
+
+@pytest.mark.parametrize("error", [TrainingError("stopped"), KeyboardInterrupt()])
+def test_what_fails_leaves_the_model_and_its_labels(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    classifier, fresh = small().fit(TEXTS, NAMES), small()
+    before = classifier.predict(TEXTS).tolist()
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise error
+
+    monkeypatch.setattr("emhrnn.products.classifier.fit", fail)
+    monkeypatch.setattr("emhrnn.products.increments.steps", fail)
+    for one in (classifier, fresh):
+        with pytest.raises(type(error)):
+            one.fit(TEXTS, [len(name) for name in NAMES])
+    with pytest.raises(type(error)):
+        fresh.partial_fit(TEXTS, NAMES, classes=["bad", "good"])
+    assert classifier.predict(TEXTS).tolist() == before
+    assert classifier.classes_.tolist() == ["bad", "good"]
+    assert not hasattr(fresh, "classes_")
+    with pytest.raises(NotFittedError):
+        fresh.predict(TEXTS)
+    with pytest.raises(DataError, match="was given no classes"):
+        fresh.partial_fit(TEXTS, NAMES)
 
 
 # ---------------------------------------------------------------------- in company

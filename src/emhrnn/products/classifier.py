@@ -60,7 +60,8 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         verbose: show progress on stderr.
 
     Attributes, after `fit`:
-        classes_: the labels, sorted, in their own type; the columns of `predict_proba`.
+        classes_: the labels, sorted, in their own type; the columns of `predict_proba`. Where `partial_fit` was given a
+            table of 0 and 1, its `classes` name the columns and are in their order.
         n_iter_: passes over the texts.
         model_: the trained Model.
         history_: one Epoch after the other; best_epoch_: the one whose weights were kept, counted from 0.
@@ -96,12 +97,13 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def fit(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> "DocumentClassifier":
         """Train on texts and their labels (see `emhrnn.products.targets` for their kinds). A text of weight 2 counts in
         training as if it were there twice. Part of the texts is held out to pick the best epoch."""
-        run, corpus = self._begin(X, y, sample_weight)
+        targets, run, corpus = self._begin(X, y, sample_weight)
         split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
         fitted = fit(run, *corpus.split(run.config.data.validation, split), progress=self.verbose)
         self._fitted = fitted
         self._increments: Increments | None = None
-        self.model_, self.history_, self.best_epoch_ = Model(run), fitted.epochs, fitted.best.epoch
+        self._learned(targets, run)
+        self.history_, self.best_epoch_ = fitted.epochs, fitted.best.epoch
         self.n_iter_ = len(fitted.epochs)
         return self
 
@@ -119,20 +121,32 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if not hasattr(self, "model_"):
             if classes is None:
                 raise DataError("the first call of partial_fit was given no classes; give all labels that will come")
-            run, portion = self._begin(X, y, sample_weight, classes)
-            self.model_, self.history_, self._increments = Model(run), [], None
+            targets, run, portion = self._begin(X, y, sample_weight, classes)
+            increments = Increments(run)
+            increments.add(portion)
+            self._learned(targets, run)
+            self.history_ = []
         else:
-            if classes is not None and not np.array_equal(np.unique(np.asarray(list(classes))), self.classes_):
+            if classes is not None and not self._targets.announced(classes):
                 raise DataError(f"classes differ from those before, {self.classes_.tolist()}; leave them out")
-            run = self.model_.run
-            portion = self._corpus(X, y, sample_weight, run)
-        increments = self._increments
-        if increments is None:
-            learned = len(self.history_) and max(len(self.history_), run.config.em.warmup_epochs)
-            self._increments = increments = Increments(run, Position(epoch=int(learned)), WITNESSES if learned else 0)
-        increments.add(portion)
+            portion = self._corpus(X, y, sample_weight, self._targets, self.model_.run)
+            # Set before it learns: it changes the model that is here, whose history is not its own any more.
+            self._increments = increments = self._increments or self._after_fit()
+            increments.add(portion)
+        self._increments = increments
         self.n_iter_ = increments.position.epoch
         return self
+
+    def _after_fit(self) -> Increments:
+        """Goes on from what `fit` has learned."""
+        run = self.model_.run
+        epoch = max(len(self.history_), run.config.em.warmup_epochs)
+        return Increments(run, Position(epoch=epoch), WITNESSES)
+
+    def _learned(self, targets: Targets, run: Run) -> None:
+        """The labels and the model that answers by them, together and only when it has learned: what fails, or is
+        interrupted, leaves the one from before, or none."""
+        self._targets, self.classes_, self.model_ = targets, targets.classes, Model(run)
 
     def predict_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
         """The probability of every class. Rows sum to 1, except where a text may have several labels."""
@@ -192,32 +206,39 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _begin(
         self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, classes: Iterable[Any] | None = None
-    ) -> tuple[Run, Corpus]:
-        """An untrained run, and the corpus in its words."""
+    ) -> tuple[Targets, Run, Corpus]:
+        """The kind of the labels, an untrained run, and the corpus in its words."""
         config = self._config()
         vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
         check_settings(config, vectors)
-        self._targets = Targets.of(y, classes)
-        self.classes_ = self._targets.classes
-        corpus = self._corpus(X, y, sample_weight, config)
+        targets = Targets.of(y, classes)
+        corpus = self._corpus(X, y, sample_weight, targets, config)
         corpus.check_trainable()
         corpus = in_model_words(corpus, config, vectors)
         table = embedding_table(config, corpus.vocabulary, vectors)
-        multi_label = self._targets.multi_label
-        return new_run(
-            config, corpus.vocabulary, corpus.classes, table, multi_label=multi_label, text=corpus.text
-        ), corpus
+        run = new_run(
+            config, corpus.vocabulary, corpus.classes, table, multi_label=targets.multi_label, text=corpus.text
+        )
+        return targets, run, corpus
 
-    def _corpus(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, like: Config | Run) -> Corpus:
+    def _corpus(
+        self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, targets: Targets, like: Config | Run
+    ) -> Corpus:
         """All words of the texts; or those that a run knows."""
+        texts = checked_texts(X)
         weights = None if sample_weight is None else np.asarray(list(sample_weight), dtype=np.float64)
+        if weights is not None and len(weights) != len(texts):  # one number alone would be taken for all texts
+            raise DataError(f"{len(texts)} texts and {len(weights)} weights; give one weight per text")
+        labels = targets.labels(y)
+        if len(labels) != len(texts):
+            raise DataError(f"{len(texts)} texts and {len(labels)} labels; give one label per text")
         if self.class_weight is not None:
-            of_class = self._targets.weights(y, self.class_weight)
+            of_class = targets.weights(y, self.class_weight)
             weights = of_class if weights is None else weights * of_class
         return Corpus.from_texts(
-            checked_texts(X),
-            self._targets.labels(y),
-            classes=list(self._targets.names),
+            texts,
+            labels,
+            classes=list(targets.names),
             text=like.text if isinstance(like, Run) else text_settings(like.data),
             vocabulary=like.vocabulary if isinstance(like, Run) else None,
             weights=None if weights is None else weights.tolist(),

@@ -25,7 +25,7 @@ THRESHOLD = 0.5  # of a label among several
 class Targets:
     """The classes of a fitted classifier: in their own type, and by their names in the run folder."""
 
-    classes: np.ndarray  # sorted
+    classes: np.ndarray  # sorted; those of a table of 0 and 1 in the order of its columns
     names: tuple[str, ...]
     kind: Kind
 
@@ -39,10 +39,15 @@ class Targets:
             values = np.asarray(list(classes))
         else:
             values = np.asarray(rows if kind == "one" else _flat(rows))
-        labels, names = _names(values)
+        labels, names = _names(values, in_order=kind == "indicator")
         if kind == "indicator" and len(labels) != rows.shape[1]:
             raise DataError(f"the labels have {rows.shape[1]} columns for {len(labels)} classes; give one column each")
         return cls(labels, names, kind)
+
+    def announced(self, classes: Iterable[Any]) -> bool:
+        """True if these are the classes; those that name columns must have the same order, too."""
+        given = np.asarray(list(classes))
+        return np.array_equal(given if self.kind == "indicator" else np.unique(given), self.classes)
 
     @property
     def multi_label(self) -> bool:
@@ -73,8 +78,9 @@ class Targets:
     def indicator(self, y: Any) -> Int64[np.ndarray, "texts classes"]:
         """0 and 1 for each class, whatever the form."""
         number = {name: index for index, name in enumerate(self.names)}
-        table = np.zeros((len(y), len(self.names)), dtype=np.int64)
-        for row, names in enumerate(self.labels(y)):
+        labels = self.labels(y)
+        table = np.zeros((len(labels), len(self.names)), dtype=np.int64)
+        for row, names in enumerate(labels):
             for name in (names,) if isinstance(names, str) else names:
                 table[row, number[name]] = 1
         return table
@@ -118,11 +124,22 @@ def _read(y: Any) -> tuple[Kind, Any]:
         return "one", rows
     if not all(nested):
         raise DataError("some texts have one label and some have a list of them; give all texts the same kind")
-    rows = [sorted(row) if isinstance(row, (set, frozenset)) else list(row) for row in rows]
+    rows = [_listed(row) for row in rows]
     widths = {len(row) for row in rows}
-    if len(widths) == 1 and min(widths) > 1 and all(isinstance(x, int) and x in (0, 1) for row in rows for x in row):
+    if len(widths) == 1 and min(widths) > 1 and all(_is_flag(x) for row in rows for x in row):
         return "indicator", np.asarray(rows)
     return "lists", rows
+
+
+def _listed(row: Any) -> list[Any]:
+    """The labels of one text, in Python's own types."""
+    if isinstance(row, np.ndarray):
+        return list(row.tolist())
+    return sorted(row) if isinstance(row, (set, frozenset)) else list(row)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, np.bool_)) and value in (0, 1)
 
 
 def _zeros_and_ones(table: np.ndarray) -> np.ndarray:
@@ -138,12 +155,14 @@ def _flat(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [label for row in rows for label in row]
 
 
-def _names(given: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The distinct labels, sorted, and the name of each in the run folder."""
+def _names(given: np.ndarray, *, in_order: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The distinct labels, sorted or in the order given, and the name of each in the run folder."""
     try:
-        labels = np.unique(given)
+        labels, first = np.unique(given, return_index=True)
     except TypeError:
         raise DataError("the labels are of several types; give all texts strings, or all whole numbers") from None
+    if in_order:
+        labels = given[np.sort(first)]
     names: dict[str, Any] = {}
     for label in labels.tolist():
         name = clean_label(label)
