@@ -113,7 +113,7 @@ def test_the_generator_decides():
 
 def test_exact_on_a_long_document_names_it_and_the_alternatives():
     batch = make_batch([[3], [10, 14]])
-    with pytest.raises(DataError, match=r"row 1 has 24 words, 22 free positions; at most 20 .*--estep local"):
+    with pytest.raises(DataError, match=r"row 1 has 24 words, 22 free positions; at most 20 .*--set em.estep=local"):
         exact_blocks(batch)
     assert exact_blocks(batch, limit=22).length == 22
 

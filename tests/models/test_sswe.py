@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.models.sswe import SSWE, Scorer, _neighbours, hybrid_loss, polarity
 from tests.models.examples import (
     CLASSES,
@@ -84,3 +84,9 @@ def test_multi_label_data_have_no_polarity() -> None:
     )
     with pytest.raises(ConfigError, match="learns from ordered classes"):
         small().fit([several])
+
+
+def test_an_empty_vocabulary() -> None:
+    batch = Batch.from_lists([[[0, 0]], [[0]]], labels=[0, 1])
+    with pytest.raises(DataError, match=r"the vocabulary is empty.*; give more documents, or lower data.min_count"):
+        SSWE(table=make_table()[:1], classes=CLASSES).fit([batch])

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import DataError
 from emhrnn.models.tfidf import NO_KEY, TfIdf
 from tests.models.examples import (
     CLASSES,
@@ -79,3 +81,9 @@ def test_a_document_of_unknown_words_gets_the_bias() -> None:
     model = small()
     model.fit([separable_batch()])
     assert (model(batch).logits == model.bias).all()
+
+
+def test_no_ngram_of_two_documents() -> None:
+    batch = Batch.from_lists([[[1, 2]], [[3, 4]], [[0, 0]]], labels=[0, 1, 0])
+    with pytest.raises(DataError, match="no word or pair of words is in 2 of the 3 documents or more"):
+        small().fit([batch])

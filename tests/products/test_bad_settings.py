@@ -1,12 +1,13 @@
 """Settings, vectors and places to write to that cannot be used."""
 
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.products.commands import TINY, Cli, write_reviews, write_rows
+from tests.products.commands import TINY, Cli, rows, write_reviews, write_rows
 
 
 @pytest.fixture
@@ -61,7 +62,32 @@ def test_exact_em_on_long_documents_is_refused_before_the_warm_up(cli: Cli, tmp_
     told = cli.train_error(data, "--estep", "exact", "--set", "em.warmup_epochs=1")
     assert "30 free positions; at most 20" in told
     assert "document in row" in told
-    assert "use --estep local" in told
+    assert "use --set em.estep=local, or blocks, first-order or importance" in told
+
+
+@pytest.mark.parametrize(
+    ("setting", "instead"),
+    [("class_weight = balanced", ", or weigh rows with --weight-column"), ("label_smoothing = 0.1", "")],
+)
+def test_what_the_loss_would_not_use_is_refused(cli: Cli, data: Path, setting: str, instead: str) -> None:
+    options = ["--set", "training." + setting.replace(" ", "")]
+    told = cli.train_error(data, "--model", "tfidf-lr", *options)
+    assert f"training.{setting}, but tfidf-lr is fitted in one go, without it; leave it out{instead}\n" in told
+    lists = data.parent / "lists.jsonl"
+    lists.write_text("".join(json.dumps({"text": text, "labels": [label]}) + "\n" for text, label in rows(12)))
+    told = cli.train_error(lists, *options)
+    assert f"training.{setting} is for one label per document, the data have a list of them" in told
+    assert f"leave it out{instead}\n" in told
+
+
+@pytest.mark.parametrize("model", ["tfidf-lr", "tfidf-svm", "sswe-svm"])
+def test_data_without_a_word_that_comes_again(cli: Cli, tmp_path: Path, model: str) -> None:
+    texts = [f"a{i} b{i} c{i}" for i in range(24)]
+    data = write_rows(tmp_path / "a.csv", [(text, "good" if i % 2 else "bad") for i, text in enumerate(texts)])
+    min_count = "1" if model.startswith("tfidf") else "5"
+    told = cli.train_error(data, "--model", model, "--set", f"data.min_count={min_count}")
+    assert ("no word or pair of words is in 2 of" if model.startswith("tfidf") else "the vocabulary is empty") in told
+    assert "give more documents, or lower data.min_count" in told
 
 
 def test_vectors(cli: Cli, data: Path, tmp_path: Path) -> None:

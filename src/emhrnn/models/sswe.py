@@ -21,7 +21,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
@@ -81,6 +81,11 @@ class SSWE(nn.Module):
 
     def _learn_vectors(self, batches: Iterable[Batch], generator: torch.Generator) -> None:
         vocabulary, size = self.vectors.shape
+        if vocabulary < 2:  # the one there is stands for all unknown words
+            raise DataError(
+                "the vocabulary is empty, so sswe-svm has no word to learn; give more documents, or lower "
+                "data.min_count"
+            )
         squares = torch.zeros_like(self.vectors)  # AdaGrad's sums
         scorer = Scorer(size, generator=generator)
         optimizer = torch.optim.Adagrad(scorer.parameters(), lr=self.learning_rate)

@@ -103,6 +103,11 @@ class TfIdf(nn.Module):
             raise DataError("no documents to fit; give at least one of each class")
         (keys,), (counts,) = _merged(seen_keys, seen_documents)
         frequent = np.flatnonzero(counts >= self.min_documents)
+        if not len(frequent):
+            raise DataError(
+                f"no word or pair of words is in {self.min_documents} of the {documents} documents or more, so there "
+                "is nothing to tell classes by; give more documents, or lower data.min_count"
+            )
         frequent = frequent[np.argsort(-counts[frequent], kind="stable")][: len(self.keys)]
         chosen = np.sort(frequent)
         self.keys.fill_(NO_KEY)[: len(chosen)] = torch.from_numpy(keys[chosen])

@@ -8,6 +8,7 @@ import torch
 
 from emhrnn.corpus import Corpus
 from emhrnn.training.em_objective import WITNESSES
+from emhrnn.training.fit import check_label_settings
 from emhrnn.training.loop import steps
 from emhrnn.training.objective import make_objective
 from emhrnn.training.optimizer import Optimizer
@@ -32,6 +33,7 @@ class Increments:
     def add(self, portion: Corpus) -> None:
         """One pass over some documents, which must be in the run's own words and classes."""
         config = self.run.config
+        check_label_settings(self.run, portion)
         self.run.uncalibrate()  # temperature and shares were fitted to weights that are no more
         objective = make_objective(self.run.model, config, portion, known=self.known)
         once = config.training.model_copy(update={"epochs": self.position.epoch + 1, "decay": "none"})

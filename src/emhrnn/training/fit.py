@@ -58,6 +58,7 @@ def fit(
     any, as if it had never stopped; and Ctrl-C and SIGTERM wait until a step is done and saved. In a job of several
     processes, all of them call this, and the first alone has a folder to write to."""
     train.check_trainable()
+    check_label_settings(run, train)
     run.uncalibrate()  # one that was trained before goes on from what it has learned
     config = run.config.training
     if config.threads:
@@ -109,6 +110,24 @@ def fit(
         best.restore()
     job.copy_first(run.model.state_dict().values())
     return Result(now.epochs, now.best, *end_training(run, valid, folder, now.best.epoch, job))
+
+
+def check_label_settings(run: Run, train: Corpus) -> None:
+    """Raise a ConfigError for settings of the loss that this model, or several labels per document, would leave unused
+    in silence."""
+    settings = run.config.training
+    asked = {"class_weight": settings.class_weight != "none", "label_smoothing": settings.label_smoothing > 0}
+    for name in (name for name, is_asked in asked.items() if is_asked):
+        given = f"training.{name} = {getattr(settings, name)}"
+        instead = ", or weigh rows with --weight-column" if name == "class_weight" else ""
+        if isinstance(run.model, Fitted):
+            raise ConfigError(
+                f"{given}, but {run.config.model.name} is fitted in one go, without it; leave it out{instead}"
+            )
+        if train.multi_label:
+            raise ConfigError(
+                f"{given} is for one label per document, the data have a list of them; leave it out{instead}"
+            )
 
 
 def _waited_enough(now: Progress, patience: int) -> bool:

@@ -9,7 +9,6 @@ GRADIENT = {
     "training.learning_rate": "0.0005:0.01:log",
     "training.batch_words": "1000,2000,4000,8000",
     "training.weight_decay": "1e-6:0.01:log",
-    "training.label_smoothing": "0:0.2",
     "training.decay": "none,linear,cosine",
     "model.dropout": "0:0.6",
 }
