@@ -25,11 +25,9 @@ HEADS = (
 
 
 def render_html(table: Table) -> str:
-    rows = [row for row in table.rows if row.best]
-    found = "; ".join(f"{row.model} is best on {row.data}" for row in rows) or "No row is significantly best on any set"
     body = [
         "<h1>Comparison</h1>",
-        f"<p>{escape(found)}. Reference: <strong>{escape(table.reference)}</strong>. {_seeds(table)}.</p>",
+        f"<p>{escape(_best(table))}. Reference: <strong>{escape(table.reference)}</strong>. {_seeds(table)}.</p>",
         *(_section(table, name) for name in table.sets),
         f'<h2>How to read this</h2><p class="muted">{escape(table.method)} Dots are means, small dots single seeds, '
         "the dashed line is the reference.</p>",
@@ -41,6 +39,16 @@ def render_html(table: Table) -> str:
 @cache
 def _asset(name: str) -> str:
     return files("emhrnn.experiments.comparison").joinpath(name).read_text(encoding="utf-8")
+
+
+def _best(table: Table) -> str:
+    """Which row is best on which sets."""
+    sets: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.best:
+            sets.setdefault(row.model, []).append(row.data)
+    told = "; ".join(f"{model} is best on {', '.join(names)}" for model, names in sets.items())
+    return told or "No row is significantly best on any set"
 
 
 def _seeds(table: Table) -> str:
