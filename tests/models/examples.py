@@ -104,7 +104,7 @@ def separable_batch(documents: int = 32, seed: int = 0, **fields: np.ndarray) ->
     )
 
 
-def check_learns(model: nn.Module, batch: Batch, *, steps: int = 60, learning_rate: float = 0.02) -> None:
+def check_learns(model: nn.Module, batch: Batch, *, steps: int = 120, learning_rate: float = 0.02) -> None:
     """Gradient descent fits the batch, every document."""
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
     labels = torch.from_numpy(batch.labels)
