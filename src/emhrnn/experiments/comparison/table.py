@@ -27,8 +27,8 @@ METHOD = (
 )
 
 KEPT = (
-    "† of an earlier table, whose runs are gone: compared with rows that have no † by the intervals alone, which "
-    "misses more differences than the paired test."
+    "† of an earlier table, with the defaults and on the machine of then, whose runs are gone: compared with rows that "
+    "have no † by the intervals alone, which misses more differences than the paired test."
 )
 
 
