@@ -111,7 +111,7 @@ def test_failure_is_told(monkeypatch) -> None:
 def test_weights_are_refused() -> None:
     batch = separable_batch()
     weighted = dataclasses.replace(batch, weights=np.ones(batch.n_documents, dtype=np.float32))
-    with pytest.raises(ConfigError, match="knows no weights of documents; leave the weight column out"):
+    with pytest.raises(ConfigError, match="knows no weights of documents; leave the weight column and "):
         small().fit([weighted])
 
 

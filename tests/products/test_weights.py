@@ -1,12 +1,14 @@
-"""`--weight-column`, as a person uses it."""
+"""`--weight-column` and weights of classes, as a person uses them."""
 
 import csv
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from emhrnn import EMHRNNClassifier
-from tests.products.commands import TINY, Cli, rows, write_reviews
+from tests.products.commands import TINY, Cli, rows, write_reviews, write_rows
 
 
 def write_weighted(path: Path, weights: list[str]) -> Path:
@@ -36,9 +38,10 @@ def test_a_bad_weight_names_its_row(cli: Cli, tmp_path: Path) -> None:
     assert "no weight column 'w'" in cli.train_error(data, "--weight-column", "w")
 
 
-def test_the_library_that_knows_no_weights_says_so(cli: Cli, tmp_path: Path) -> None:
+@pytest.mark.parametrize("weigh", [("--weight-column", "importance"), ("--set", "training.class_weight=balanced")])
+def test_the_library_that_knows_no_weights_says_so(weigh: tuple[str, str], cli: Cli, tmp_path: Path) -> None:
     data = write_weighted(tmp_path / "a.csv", ["1"] * 20)
-    message = cli.train_error(data, "--model", "fasttext", "--weight-column", "importance")
+    message = cli.train_error(data, "--model", "fasttext", *weigh)
     assert "knows no weights of documents" in message
 
 
@@ -50,3 +53,21 @@ def test_classifier_takes_sample_weight() -> None:
     assert make.fit(texts, labels, [1] * 20).predict_proba(texts) == pytest.approx(plain, abs=1e-5)
     weights = [5.0 if label == "good" else 0.1 for label in labels]
     assert (make.fit(texts, labels, sample_weight=weights).predict_proba(texts) != plain).any()
+
+
+@pytest.mark.parametrize("model", ["tfidf-lr", "tfidf-svm", "bag-of-means"])
+def test_balanced_classes_are_weights_of_documents(model: str, cli: Cli, tmp_path: Path) -> None:
+    """Also for the models that are fitted in one go."""
+    some = [(text, label) for i, (text, label) in enumerate(rows(40)) if label == "good" or i % 4 == 0]
+    of_label = {label: len(some) / (2 * sum(label == other for _, other in some)) for label in ("good", "bad")}
+    plain = write_rows(tmp_path / "plain.csv", some)
+    weighted = tmp_path / "weighted.csv"
+    with weighted.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label", "w"), *((text, label, of_label[label]) for text, label in some)])
+    small = ["--model", model, "--quiet", "--valid", plain, "--set", "data.min_count=1"]
+    cli.ok("train", plain, "--out", tmp_path / "a", *small, "--set", "training.class_weight=balanced")
+    cli.ok("train", weighted, "--out", tmp_path / "b", *small, "--weight-column", "w")
+    cli.ok("train", plain, "--out", tmp_path / "c", *small)
+    of_a, of_b, of_c = (load_file(tmp_path / name / "model.safetensors") for name in "abc")
+    assert all(torch.allclose(of_a[name], of_b[name], atol=1e-4) for name in of_a)
+    assert not all(torch.allclose(of_a[name], of_c[name], atol=1e-3) for name in of_a)

@@ -73,7 +73,8 @@ class FastText(nn.Module):
             raise ConfigError("the model fasttext needs the fastText library; pip install 'emhrnn[fasttext]'")
         if weights_of(batches) is not None:
             raise ConfigError(
-                "the fastText library knows no weights of documents; leave the weight column out, or take another model"
+                "the fastText library knows no weights of documents; leave the weight column and "
+                "training.class_weight out, or take another model"
             )
         labels = labels_of(batches)
         with tempfile.TemporaryDirectory() as name:

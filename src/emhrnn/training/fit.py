@@ -22,6 +22,7 @@ from emhrnn.training.checkpoint import save_tensors
 from emhrnn.training.checkpointing import Checkpoints, Progress
 from emhrnn.training.history import Epoch
 from emhrnn.training.job import ALONE, Job
+from emhrnn.training.label_loss import LabelLoss, make_label_loss
 from emhrnn.training.loop import Step, steps
 from emhrnn.training.meter import Meter
 from emhrnn.training.objective import make_objective
@@ -120,10 +121,8 @@ def check_label_settings(run: Run, train: Corpus) -> None:
     for name in (name for name, is_asked in asked.items() if is_asked):
         given = f"training.{name} = {getattr(settings, name)}"
         instead = ", or weigh rows with --weight-column" if name == "class_weight" else ""
-        if isinstance(run.model, Fitted):
-            raise ConfigError(
-                f"{given}, but {run.config.model.name} is fitted in one go, without it; leave it out{instead}"
-            )
+        if name == "label_smoothing" and isinstance(run.model, Fitted):
+            raise ConfigError(f"{given}, but {run.config.model.name} is fitted in one go, without it; leave it out")
         if train.multi_label:
             raise ConfigError(
                 f"{given} is for one label per document, the data have a list of them; leave it out{instead}"
@@ -159,7 +158,8 @@ def _fit_at_once(
 ) -> Result:
     """For models that scikit-learn or fastText fit: one epoch, whatever the settings say."""
     began = time.perf_counter()
-    model.fit(_Batches(train, show=progress), run.config.training.seed)
+    batches = _Batches(train, make_label_loss(run.config.training, train), show=progress)
+    model.fit(batches, run.config.training.seed)
     seconds = time.perf_counter() - began
     scores = validate(run, valid)
     some = train.select(train.spread(len(valid)))  # all would cost as much as the fit of some models
@@ -184,15 +184,17 @@ def _fit_at_once(
 
 @dataclass(frozen=True, eq=False)
 class _Batches:
-    """A corpus as batches, anew at each `iter`, with a progress bar for each reading."""
+    """A corpus as batches, anew at each `iter`, with a progress bar for each reading. Documents weigh what they do in
+    the loss."""
 
     corpus: Corpus
+    label_loss: LabelLoss
     show: bool
 
     def __iter__(self) -> Iterator[Batch]:
         plan = BatchPlan(self.corpus.lengths).in_order()
         for rows in tqdm(plan, desc="reading", unit="batch", disable=None if self.show else True, leave=False):
-            yield self.corpus.batch(rows)
+            yield self.label_loss.weigh(self.corpus.batch(rows))
 
 
 def _saver(folder: Path | None) -> Callable[[Batch], str] | None:

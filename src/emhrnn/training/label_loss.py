@@ -1,14 +1,16 @@
 """Minus the log-likelihood of labels, as training uses it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import log_likelihood
+from emhrnn.training.config import TrainingConfig
 from emhrnn.training.job import Job
 
 TINY = torch.finfo(torch.float32).tiny
@@ -41,6 +43,11 @@ class LabelLoss:
         """What each document counts; None: all the same."""
         return self._with_classes(torch.from_numpy(labels_of(batch)), weights_of(batch))
 
+    def weigh(self, batch: Batch) -> Batch:
+        """The batch, each document with the weight that it has in the loss."""
+        weights = self.weights(batch)
+        return batch if weights is None else replace(batch, weights=weights.float().numpy())
+
     def amount(self, batch: Batch) -> float:
         """What the mean over these documents is divided by."""
         weights = self.weights(batch)
@@ -53,6 +60,14 @@ class LabelLoss:
             return weights
         of_class = self.class_weights[y]
         return of_class if weights is None else weights * of_class
+
+
+def make_label_loss(settings: TrainingConfig, corpus: Corpus) -> LabelLoss:
+    """The loss that the settings ask for; class weights come from the corpus."""
+    weights = None
+    if settings.class_weight == "balanced" and corpus.labels is not None and corpus.labels.ndim == 1:
+        weights = balanced_weights(corpus.labels, len(corpus.classes), corpus.weights)
+    return LabelLoss(weights, settings.label_smoothing)
 
 
 def weighted_mean(

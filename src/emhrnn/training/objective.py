@@ -4,7 +4,7 @@ A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +19,7 @@ from emhrnn.models.em_hrnn_levels import EMHRNNLevels
 from emhrnn.training.config import Config
 from emhrnn.training.em_objective import EMObjective, witnesses
 from emhrnn.training.job import ALONE, Job
-from emhrnn.training.label_loss import LabelLoss, balanced_weights, label_part
+from emhrnn.training.label_loss import LabelLoss, label_part, make_label_loss
 from emhrnn.training.levels_objective import LevelsObjective
 from emhrnn.training.state import Purpose, torch_generator
 
@@ -82,10 +82,7 @@ class PlainObjective:
 
 def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = ALONE, *, known: int = 0) -> Objective:
     """The objective that fits the model. Class weights come from the corpus; `known` documents came before it."""
-    weights = None
-    if config.training.class_weight == "balanced" and corpus.labels is not None and corpus.labels.ndim == 1:
-        weights = balanced_weights(corpus.labels, len(corpus.classes), corpus.weights)
-    label_loss = LabelLoss(weights, config.training.label_smoothing)
+    label_loss = make_label_loss(config.training, corpus)
     if isinstance(model, EMHRNN):
         seed = config.training.seed
         if model.pauses is not None and (known or model.pauses.empty):
@@ -104,9 +101,7 @@ def _portions(corpus: Corpus, label_loss: LabelLoss) -> Iterator[Batch]:
     """Some documents, from all over the corpus: enough to know its words. They count as they do in the loss."""
     rows = corpus.spread(COUNTED)
     for first in range(0, len(rows), AT_ONCE):
-        batch = corpus.batch(rows[first : first + AT_ONCE])
-        weights = label_loss.weights(batch)
-        yield batch if weights is None else replace(batch, weights=weights.float().numpy())
+        yield label_loss.weigh(corpus.batch(rows[first : first + AT_ONCE]))
 
 
 def _check_exact(corpus: Corpus, limit: int) -> None:

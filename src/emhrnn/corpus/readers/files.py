@@ -1,5 +1,6 @@
 """Which files a name stands for: the file itself, a pattern such as `part-*.csv`, or a folder of data files."""
 
+from glob import glob
 from pathlib import Path
 
 from emhrnn.corpus.readers.datasets import is_dataset
@@ -8,7 +9,8 @@ from emhrnn.errors import DataError
 
 
 def data_files(name: Path) -> list[Path]:
-    """The files in the order of their names. A folder per class, or a saved data set, stays one path, as `Source` reads
+    """The files in the order of their names. A pattern finds what it would in a shell: no name that begins with a dot,
+    unless it says so; `**` is any folders. A folder per class, or a saved data set, stays one path, as `Source` reads
     it.
 
     Raises:
@@ -20,8 +22,7 @@ def data_files(name: Path) -> list[Path]:
         return [name]
     if not any(letter in str(name) for letter in "*?["):
         raise DataError(f"{name} does not exist; check the name")
-    start = Path(name.anchor or ".")
-    found = sorted(path for path in start.glob(str(name.relative_to(name.anchor))) if path.is_file())
+    found = sorted(path for path in map(Path, glob(str(name), recursive=True)) if path.is_file())
     if not found:
         raise DataError(f"no file matches {name}; check the pattern")
     return found
