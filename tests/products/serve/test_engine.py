@@ -9,6 +9,7 @@ import pytest
 
 from emhrnn.products.serve.engine import Engine
 from emhrnn.products.serve.limits import Limits, RefusedError
+from emhrnn.products.serve.written import Written
 
 
 class Lengths:
@@ -17,7 +18,7 @@ class Lengths:
     def __init__(self) -> None:
         self.go, self.passes = threading.Event(), list[int]()
 
-    def predict_proba(self, texts: list[str], *, users: list[None], products: list[None]) -> np.ndarray:
+    def predict_proba(self, texts: list[str], *, users: list[str | None], products: list[str | None]) -> np.ndarray:
         assert len(users) == len(products) == len(texts)
         self.go.wait(10)
         self.passes.append(len(texts))
@@ -25,7 +26,7 @@ class Lengths:
             raise ValueError("bad text")
         return np.array([[len(text)] for text in texts], dtype=np.float32)
 
-    def explain(self, texts: list[str]) -> list[Any]:
+    def explain(self, texts: list[str], *, users: list[str | None], products: list[str | None]) -> list[Any]:
         return []
 
 
@@ -40,7 +41,7 @@ def test_what_arrives_together_shares_a_pass() -> None:
     engine, model = started()
 
     async def ask() -> list[Any]:
-        asked = [asyncio.ensure_future(engine.predict(["x" * n])) for n in range(1, 21)]
+        asked = [asyncio.ensure_future(engine.predict([Written("x" * n)])) for n in range(1, 21)]
         await asyncio.sleep(0.05)
         model.go.set()
         return await asyncio.gather(*asked)
@@ -56,7 +57,7 @@ def test_a_fault_hits_only_its_own_request() -> None:
     engine, model = started()
 
     async def ask() -> list[Any]:
-        asked = [asyncio.ensure_future(engine.predict([text])) for text in ("good", "bad", "longer")]
+        asked = [asyncio.ensure_future(engine.predict([Written(text)])) for text in ("good", "bad", "longer")]
         await asyncio.sleep(0.05)
         model.go.set()
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -71,7 +72,7 @@ def test_too_many_and_too_slow_are_refused() -> None:
     engine, model = started(Limits(seconds=0.2, waiting=2))
 
     async def ask() -> list[Any]:
-        return await asyncio.gather(*(engine.predict(["x"]) for _ in range(6)), return_exceptions=True)
+        return await asyncio.gather(*(engine.predict([Written("x")]) for _ in range(6)), return_exceptions=True)
 
     answers = asyncio.run(ask())
     told = [str(answer) for answer in answers if isinstance(answer, RefusedError)]

@@ -42,3 +42,11 @@ def test_what_it_can(client: TestClient) -> None:
     assert "has no threshold for the ends of phrases; leave it out" in refused.json()["error"]
     dropped = client.post("/", data={"text": TEXT, "dropped": "0"})
     assert "without 1 phrase" in dropped.text
+
+
+def test_names_are_refused_by_a_model_that_does_not_read_them(client: TestClient) -> None:
+    for path in ("/v1/predict", "/v1/explain"):
+        answer = client.post(path, json={"text": TEXT, "user": "ann"})
+        assert answer.status_code == 422
+        assert "does not read who wrote a text, or about what; leave users and products out" in answer.json()["error"]
+    assert 'name="user"' not in client.get("/").text

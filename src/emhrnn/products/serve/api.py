@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from emhrnn.products.model import labels_of
 from emhrnn.products.serve.limits import check_texts
 from emhrnn.products.serve.state import State, state_of
+from emhrnn.products.serve.written import Written
 from emhrnn.version import __version__
 
 api = APIRouter()
@@ -28,22 +29,42 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 class Documents(BaseModel):
-    """One text, or a list of them."""
+    """One text, or a list of them.
+
+    For models that read who wrote a text, and about what: `user` and `product` of the one, `users` and `products` of
+    the list, null where it is not known. A name that is left out or new is read as the average.
+    """
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [{"text": "The soup was not bad at all."}]}
     )
     text: str | None = None
     texts: list[str] | None = None
+    user: str | None = None
+    product: str | None = None
+    users: list[str | None] | None = None
+    products: list[str | None] | None = None
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "Documents":
         if (self.text is None) == (self.texts is None):
             raise ValueError("give either text or texts")
+        for one, many in (("user", "users"), ("product", "products")):
+            if self.texts is not None and getattr(self, one) is not None:
+                raise ValueError(f"texts go with {many}, a list; {one} is for a single text")
+            names = getattr(self, many)
+            if self.texts is None and names is not None:
+                raise ValueError(f"text goes with {one}; {many} is for a list of texts")
+            if names is not None and len(names) != len(self.texts or []):
+                raise ValueError(f"{len(names)} {many} for {len(self.texts or [])} texts; give one for each, or null")
         return self
 
-    def listed(self) -> list[str]:
-        return [self.text] if self.text is not None else list(self.texts or [])
+    def listed(self) -> list[Written]:
+        if self.text is not None:
+            return [Written(self.text, self.user, self.product)]
+        texts = self.texts or []
+        nobody: list[str | None] = [None] * len(texts)
+        return list(map(Written, texts, self.users or nobody, self.products or nobody))
 
 
 class ToExplain(Documents):
@@ -73,6 +94,7 @@ class ModelFacts(BaseModel):
     vocabulary: int
     parameters: int
     explains: bool
+    ids: bool = Field(description="Whether it reads users and products.")
     version: str
 
 
@@ -82,10 +104,10 @@ class Health(BaseModel):
 
 @api.post("/v1/predict", responses=REFUSALS, summary="Classify one text or several", tags=["model"])
 async def predict(documents: Documents, request: Request) -> Predictions:
-    state, texts = _checked(request, documents)
+    state, asked = _checked(request, documents)
     run = state.first.model.run
-    table = await state.first.predict(texts)
-    state.telemetry.documents += len(texts)
+    table = await state.first.predict(asked)
+    state.telemetry.documents += len(asked)
     labels = labels_of(run, table)
     return Predictions.model_construct(
         predictions=[
@@ -100,9 +122,9 @@ async def predict(documents: Documents, request: Request) -> Predictions:
 
 @api.post("/v1/explain", responses=REFUSALS, summary="Show which sentence, phrase and word decided", tags=["model"])
 async def explain(documents: ToExplain, request: Request) -> Explanations:
-    state, texts = _checked(request, documents)
-    explanations = await state.first.explain(texts, documents.threshold)
-    state.telemetry.documents += len(texts)
+    state, asked = _checked(request, documents)
+    explanations = await state.first.explain(asked, documents.threshold)
+    state.telemetry.documents += len(asked)
     return Explanations.model_construct(explanations=[explanation.to_dict() for explanation in explanations])
 
 
@@ -117,6 +139,7 @@ async def model(request: Request) -> list[ModelFacts]:
             vocabulary=len(served.model.run.vocabulary),
             parameters=sum(p.numel() for p in served.model.run.model.parameters()),
             explains=served.explains,
+            ids=served.reads_ids,
             version=__version__,
         )
         for served in state_of(request).served
@@ -128,7 +151,7 @@ async def health() -> Health:
     return Health(status="ok")
 
 
-def _checked(request: Request, documents: Documents) -> tuple[State, list[str]]:
-    state, texts = state_of(request), documents.listed()
-    check_texts(texts, state.limits)
-    return state, texts
+def _checked(request: Request, documents: Documents) -> tuple[State, list[Written]]:
+    state, asked = state_of(request), documents.listed()
+    check_texts([document.text for document in asked], state.limits)
+    return state, asked

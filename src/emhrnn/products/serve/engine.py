@@ -19,15 +19,16 @@ from jaxtyping import Float32
 
 from emhrnn.explain.explanation import Explanation
 from emhrnn.products.serve.limits import Limits, RefusedError
+from emhrnn.products.serve.written import Written, columns_of
 
 T = TypeVar("T")
-TOGETHER = 64  # texts in one pass: enough to be fast, few enough to answer soon
+TOGETHER = 64  # documents in one pass: enough to be fast, few enough to answer soon
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
     kind: Literal["predict", "explain", "other"]
-    texts: list[str] = field(default_factory=list)
+    documents: list[Written] = field(default_factory=list)
     work: Callable[[], Any] | None = None
     future: "Future[Any]" = field(default_factory=Future)
 
@@ -37,10 +38,12 @@ class Answers(Protocol):
     """What the thread asks of a model; `products.Model` is one."""
 
     def predict_proba(
-        self, texts: Sequence[str], *, users: Sequence[None], products: Sequence[None]
+        self, texts: Sequence[str], *, users: Sequence[str | None], products: Sequence[str | None]
     ) -> Float32[np.ndarray, "texts classes"]: ...
 
-    def explain(self, texts: Sequence[str]) -> list[Explanation]: ...
+    def explain(
+        self, texts: Sequence[str], *, users: Sequence[str | None], products: Sequence[str | None]
+    ) -> list[Explanation]: ...
 
 
 class Engine:
@@ -64,12 +67,12 @@ class Engine:
     def waiting(self) -> int:
         return self._tasks.qsize()
 
-    async def predict(self, texts: list[str]) -> Float32[np.ndarray, "texts classes"]:
-        probabilities: np.ndarray = await self._answer(_Task("predict", texts))
+    async def predict(self, documents: list[Written]) -> Float32[np.ndarray, "documents classes"]:
+        probabilities: np.ndarray = await self._answer(_Task("predict", documents))
         return probabilities
 
-    async def explain(self, texts: list[str]) -> list[Explanation]:
-        explanations: list[Explanation] = await self._answer(_Task("explain", texts))
+    async def explain(self, documents: list[Written]) -> list[Explanation]:
+        explanations: list[Explanation] = await self._answer(_Task("explain", documents))
         return explanations
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -107,12 +110,12 @@ class Engine:
     def _next(self) -> tuple[list[_Task], bool]:
         """Waits for a task, then takes along what has come in meanwhile."""
         tasks: list[_Task] = []
-        texts, task = 0, self._tasks.get()
+        documents, task = 0, self._tasks.get()
         while task is not None:
             if task.future.set_running_or_notify_cancel():  # else nobody waits for it any more
                 tasks.append(task)
-                texts += max(len(task.texts), 1)
-            if texts >= TOGETHER:
+                documents += max(len(task.documents), 1)
+            if documents >= TOGETHER:
                 return tasks, False
             try:
                 task = self._tasks.get_nowait()
@@ -138,13 +141,10 @@ class Engine:
         if first.work is not None:
             return [first.work()]
         self.passes += 1
-        texts = [text for task in group for text in task.texts]
-        answers: Any = self._predicted(texts) if first.kind == "predict" else self.model.explain(texts)
-        return _split(answers, [len(task.texts) for task in group])
-
-    def _predicted(self, texts: list[str]) -> Float32[np.ndarray, "texts classes"]:
-        nobody = [None] * len(texts)  # requests do not say who wrote a text: the average user, as in `explain`
-        return self.model.predict_proba(texts, users=nobody, products=nobody)
+        asked = columns_of([document for task in group for document in task.documents])
+        answer = self.model.predict_proba if first.kind == "predict" else self.model.explain
+        answers = answer(asked.texts, users=asked.users, products=asked.products)
+        return _split(answers, [len(task.documents) for task in group])
 
 
 def _groups(tasks: Sequence[_Task]) -> list[list[_Task]]:

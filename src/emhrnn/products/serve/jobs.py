@@ -20,10 +20,12 @@ from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
 from emhrnn.evaluation.predict import Predictions
 from emhrnn.explain.explainer import explain_texts
+from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.products.model import labels_of
 from emhrnn.products.serve.limits import Limits, RefusedError
 from emhrnn.products.serve.state import Served
+from emhrnn.products.serve.written import Written, columns_of
 from emhrnn.training.run import Run
 
 PIECE = 64  # rows per turn of the model
@@ -35,6 +37,8 @@ class Row:
     number: int  # in the file, counted from 1
     id: str
     text: str
+    user: str | None
+    product: str | None
     label: str | None  # None: not known, or none of the model's classes
     predicted: str
     confidence: float
@@ -97,15 +101,15 @@ class Job:
         if not self.served.has_phrases:
             return True
         run, step = self.served.model.run, -(-len(self.rows) // GATHERED)
-        texts = [row.text for row in self.rows[::step]]  # from all over the file
+        some = [Written(row.text, row.user, row.product) for row in self.rows[::step]]  # from all over the file
         gathered = Gathered(len(run.classes))
         self.doing, self.share = "Measuring phrases", 0.0
-        for start in range(0, len(texts), PIECE):
+        for start in range(0, len(some), PIECE):
             if self.cancel.is_set():
                 return False
-            piece = texts[start : start + PIECE]
-            gathered.add(self.served.engine.wait(lambda piece=piece: explain_texts(run, piece)))  # type: ignore[misc]
-            self.share = (start + len(piece)) / len(texts) / 2
+            piece = some[start : start + PIECE]
+            gathered.add(self.served.engine.wait(lambda piece=piece: _explained(run, piece)))  # type: ignore[misc]
+            self.share = (start + len(piece)) / len(some) / 2
         lexicon = []
         for label, name in enumerate(run.classes):
             if self.cancel.is_set():
@@ -143,6 +147,8 @@ class Job:
                     number=record.where.row,
                     id=record.id if record.id is not None else str(start + number),
                     text=record.text,
+                    user=record.user,
+                    product=record.product,
                     label=true,
                     predicted=label if isinstance(label, str) else ", ".join(label) or "no label",
                     confidence=float(chances.max()),
@@ -168,6 +174,11 @@ def _classified(run: Run, records: list[Record]) -> Predictions:
         records, vocabulary=run.vocabulary, text=run.text, users=run.users, products=run.products
     )
     return run.predict(corpus)
+
+
+def _explained(run: Run, documents: list[Written]) -> list[Explanation]:
+    asked = columns_of(documents)
+    return explain_texts(run, asked.texts, users=asked.users, products=asked.products)
 
 
 def _true_label(record: Record, run: Run) -> str | None:

@@ -11,6 +11,7 @@ from emhrnn.products.serve.limits import RefusedError, check_texts
 from emhrnn.products.serve.rendering import form_of, rendered
 from emhrnn.products.serve.state import Served, state_of
 from emhrnn.products.serve.whatif import View, view
+from emhrnn.products.serve.written import Written
 
 pages = APIRouter(include_in_schema=False)
 SAMPLES = (
@@ -23,11 +24,11 @@ SAMPLES = (
 
 @pages.get("/")
 async def read_page(request: Request, job: str = "", row: int = 0) -> Response:
-    text, label = "", None
-    if job:
-        found = row_of(jobs_of(request).get(job), row)
-        text, label = found.text, found.label
-    return await _reading(request, "read.html", {"text": text}, label=label)
+    if not job:
+        return await _reading(request, "read.html", {})
+    found = row_of(jobs_of(request).get(job), row)
+    form = {"text": found.text, "user": found.user or "", "product": found.product or ""}
+    return await _reading(request, "read.html", form, label=found.label)
 
 
 @pages.post("/")
@@ -55,28 +56,30 @@ async def _reading(
 ) -> Response:
     """The page with the text read, or without one, or with what is wrong with it."""
     state = state_of(request)
-    text, trouble, views = form.get("text", ""), "", []
+    user, product = (form.get(name, "").strip() or None for name in ("user", "product"))
+    written = Written(form.get("text", ""), user, product)
+    trouble, views = "", []
     threshold, dropped = _number(form.get("threshold", "")), _numbers(form.get("dropped", ""))
     status = 200
-    if text or request.method == "POST":
+    models = state.served if both else state.served[:1]
+    if written.text or request.method == "POST":
         try:
-            check_texts([text], state.limits)
-            models = state.served if both else state.served[:1]
-            views = [await _view(served, text, None if both else threshold, dropped) for served in models]
+            check_texts([written.text], state.limits)
+            views = [await _view(served, written, None if both else threshold, dropped) for served in models]
         except RefusedError as refusal:
             trouble, status = refusal.reason, refusal.status
     return rendered(
-        request, name, status=status, text=text, trouble=trouble, views=views, samples=SAMPLES, label=label,
-        differing=_differing(views),
+        request, name, status=status, written=written, trouble=trouble, views=views, samples=SAMPLES, label=label,
+        differing=_differing(views), ids=any(served.reads_ids for served in models),
     )  # fmt: skip
 
 
-async def _view(served: Served, text: str, threshold: float | None, dropped: frozenset[int]) -> View:
+async def _view(served: Served, written: Written, threshold: float | None, dropped: frozenset[int]) -> View:
     if not served.explains:
         raise RefusedError(422, f"{served.name} is a {served.model.run.config.model.name} and has no weights to show")
     run = served.model.run
     try:
-        return await served.engine.run(lambda: view(run, text, threshold, dropped))
+        return await served.engine.run(lambda: view(run, written, threshold, dropped))
     except EmhrnnError as error:
         raise RefusedError(422, str(error)) from None
 

@@ -16,6 +16,8 @@ from emhrnn.products.model import Model
 from emhrnn.products.serve.engine import Engine
 from emhrnn.products.serve.limits import Limits, RefusedError
 from emhrnn.products.serve.telemetry import Telemetry
+from emhrnn.products.serve.written import Written, columns_of
+from emhrnn.training.data import reads_ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +43,20 @@ class Served:
         name = self.model.run.config.model.name
         return MODELS[name].shows if name in MODELS else ()
 
-    async def predict(self, texts: list[str]) -> Float32[np.ndarray, "texts classes"]:
+    @property
+    def reads_ids(self) -> bool:
+        """Whether who wrote a text, and about what, makes a difference."""
+        return reads_ids(self.model.run.config)
+
+    async def predict(self, documents: list[Written]) -> Float32[np.ndarray, "documents classes"]:
+        self._check_ids(documents)
         try:
-            return await self.engine.predict(texts)
+            return await self.engine.predict(documents)
         except EmhrnnError as error:
             raise RefusedError(422, str(error)) from None
 
-    async def explain(self, texts: list[str], threshold: float | None = None) -> list[Explanation]:
+    async def explain(self, documents: list[Written], threshold: float | None = None) -> list[Explanation]:
+        self._check_ids(documents)
         name = self.model.run.told_model
         if not self.explains:
             raise RefusedError(
@@ -60,11 +69,19 @@ class Served:
             )
         try:
             if threshold is None:
-                return await self.engine.explain(texts)
-            run = self.model.run
+                return await self.engine.explain(documents)
+            run, texts = self.model.run, columns_of(documents).texts
             return await self.engine.run(lambda: explain_texts(run, texts, threshold=threshold))
         except EmhrnnError as error:
             raise RefusedError(422, str(error)) from None
+
+    def _check_ids(self, documents: list[Written]) -> None:
+        if not self.reads_ids and any((d.user, d.product) != (None, None) for d in documents):
+            raise RefusedError(
+                422,
+                f"{self.model.run.told_model} does not read who wrote a text, or about what; leave users and products "
+                "out, or serve a run that was trained with ids",
+            )
 
 
 @dataclass(frozen=True, eq=False)

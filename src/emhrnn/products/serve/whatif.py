@@ -1,5 +1,6 @@
 """A document as the viewer shows it: its explanation, and the prediction without the phrases that were dropped."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from emhrnn.explain.explainer import batch_of, explain_read, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import encode, without
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.products.serve.written import Written, columns_of
 from emhrnn.training.run import Run
 
 STEPS = 20  # of the slider
@@ -25,6 +27,7 @@ class View:
     own: float  # the model's threshold
     thresholds: tuple[float, ...]  # that make a difference in this document, from many phrases to few
     learned: bool  # whether the threshold has a say at all
+    strangers: tuple[str, ...]  # names that were given and that training has not seen
 
     @property
     def step(self) -> int:
@@ -40,15 +43,17 @@ class View:
         return float(self.explanation.word_shares.max()) or 1.0
 
 
-def view(run: Run, text: str, threshold: float | None, dropped: frozenset[int]) -> View:
-    document = read(run, [text])[0]
-    explanation = explain_read(run, [document], threshold=threshold)[0]
+def view(run: Run, written: Written, threshold: float | None, dropped: frozenset[int]) -> View:
+    asked = columns_of([written])
+    document = read(run, asked.texts)[0]
+    explanation = explain_read(run, [document], threshold=threshold, users=asked.users, products=asked.products)[0]
     dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
     probabilities = None
     if dropped:
         z = np.zeros(len(document), dtype=bool)
         z[explanation.phrase_offsets[1:] - 1] = True
-        batch, left = without(batch_of(run, [document]), z, _kept(explanation, dropped))
+        whole = batch_of(run, [document], users=asked.users, products=asked.products)
+        batch, left = without(whole, z, _kept(explanation, dropped))
         probabilities = run.probabilities(encode(run, batch, left).logits).numpy()[0].astype(np.float64)
     own = _own_threshold(run)
     return View(
@@ -59,7 +64,14 @@ def view(run: Run, text: str, threshold: float | None, dropped: frozenset[int]) 
         own,
         _thresholds(explanation, own),
         isinstance(run.model, EMHRNN) and run.model.rule is None,
+        tuple(_strangers(run, written)),
     )
+
+
+def _strangers(run: Run, written: Written) -> Iterator[str]:
+    for name, known in ((written.user, run.users), (written.product, run.products)):
+        if known and name is not None and name not in known:
+            yield name
 
 
 def _kept(explanation: Explanation, dropped: frozenset[int]) -> Bool[np.ndarray, " words"]:

@@ -5,12 +5,13 @@
 document.documentElement.classList.add("scripted");
 
 const reading = document.getElementById("reading");
-const textarea = document.getElementById("text");
+const written = document.querySelector("form.write");
+let shown = written && Object.fromEntries(new FormData(written)); // what the page explains; the form may have moved on
 let asked = 0; // the newest question; answers to older ones are late and thrown away
 
 async function ask(changes) {
   const card = reading.querySelector(".reading");
-  const form = new URLSearchParams({ text: shownText(), ...state(card), ...changes });
+  const form = new URLSearchParams({ ...shown, ...state(card), ...changes });
   const kept = keep(card);
   const mine = ++asked;
   reading.setAttribute("aria-busy", "true");
@@ -27,11 +28,6 @@ async function ask(changes) {
   } finally {
     if (mine === asked) reading.setAttribute("aria-busy", "false");
   }
-}
-
-// The text that the page explains, which the box above may have left behind.
-function shownText() {
-  return reading.dataset.text ?? textarea.value;
 }
 
 function state(card) {
@@ -132,11 +128,9 @@ function act(phrase, what) {
 }
 
 if (reading) {
-  const form = document.querySelector("form.write");
-  reading.dataset.text = textarea.value;
-  form.addEventListener("submit", (event) => {
+  written.addEventListener("submit", (event) => {
     event.preventDefault();
-    reading.dataset.text = textarea.value;
+    shown = Object.fromEntries(new FormData(written));
     document.querySelector(".samples")?.remove();
     document.getElementById("trouble")?.remove();
     ask({ dropped: "", threshold: "" });
