@@ -35,6 +35,15 @@ def test_fixed_random_is_the_same_every_time_and_has_its_rate() -> None:
     assert z[batch.sentence_final].all()
 
 
+@pytest.mark.parametrize("name", ["random", "every-3", "punctuation", "none", "words"])
+def test_a_document_is_cut_the_same_in_any_company(name: str) -> None:
+    rng = np.random.default_rng(1)
+    documents = [[rng.integers(0, len(WORDS), n).tolist() for n in rng.integers(1, 9, 3)] for _ in range(30)]
+    rule = segmentation.rule(name, WORDS, 0.4)
+    alone = [rule(Batch.from_lists([document])) for document in documents]
+    assert np.array_equal(rule(Batch.from_lists(documents)), np.concatenate(alone))
+
+
 def test_sampled_rate() -> None:
     batch = Batch.from_lists([[list(range(5000))]])
     z = segmentation.random(batch, 0.4, np.random.default_rng(1))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
@@ -52,10 +52,12 @@ def punctuation(vocabulary: Sequence[str]) -> Bool[np.ndarray, " vocabulary"]:
     return np.array([mark(word) is not None for word in vocabulary], dtype=bool)
 
 
-def _same_for_everyone(words: Int64[np.ndarray, " words"], seed: int) -> np.ndarray:
-    """A fixed pseudo-random number in [0, 1) for each word of the batch, from its id and its neighbour's."""
-    previous = np.concatenate([[0], words[:-1]])
-    key = (words.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
+def _same_for_everyone(batch: Batch, seed: int) -> Float64[np.ndarray, " words"]:
+    """A fixed pseudo-random number in [0, 1) for each word, from its id and that of the one before it in its
+    sentence."""
+    previous = np.roll(batch.words, 1)
+    previous[batch.sentence_offsets[:-1]] = 0
+    key = (batch.words.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
         previous.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed)
     )
     key ^= key >> np.uint64(31)
@@ -66,7 +68,7 @@ def _same_for_everyone(words: Int64[np.ndarray, " words"], seed: int) -> np.ndar
 
 def fixed_random(batch: Batch, rate: float, seed: int = 0) -> Z:
     """Random boundaries that depend only on the words, so that a text is always cut in the same places."""
-    z: Z = (_same_for_everyone(batch.words, seed) < rate) | batch.sentence_final
+    z: Z = (_same_for_everyone(batch, seed) < rate) | batch.sentence_final
     return z
 
 
