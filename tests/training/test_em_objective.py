@@ -154,6 +154,39 @@ def test_a_fixed_segmentation_learns_no_boundaries(corpus: Corpus) -> None:
     assert result.scores.phrases.longest == 4
 
 
+@pytest.mark.parametrize(
+    ("settings", "settled"),
+    [
+        (("em.warmup_epochs=2",), [False, False, True]),
+        (("em.warmup_epochs=1", "em.frozen_epochs=1"), [False, False, True]),
+        (("em.estep=none",), [True, True, True]),
+        (("model.segmentation=every-3", "em.warmup_epochs=2"), [True, True, True]),
+    ],
+)
+def test_the_best_epoch_is_sought_once_phrases_are_learned(
+    corpus: Corpus, settings: tuple[str, ...], settled: list[bool]
+) -> None:
+    """Where there is nothing to learn of them, from the first epoch on."""
+    run = make_run(corpus, *settings)
+    objective = make_objective(run.model, run.config, corpus)
+    assert [objective.settled(epoch) for epoch in range(3)] == settled
+
+
+@pytest.mark.parametrize("estep", ["importance", "reinforce", "semi-markov"])
+def test_an_e_step_without_weights_of_all_is_refused_by_name(estep: str) -> None:
+    with pytest.raises(ConfigError, match=f"em.theta = all weighs every segmentation, but em.estep = {estep} has no"):
+        check_settings(make_config(assignments=["em.theta=all", f"em.estep={estep}"]))
+
+
+def test_what_only_one_level_has_is_off_with_several() -> None:
+    several = make_config(assignments=["model.levels=2"])
+    assert (several.model.skip, several.model.ngrams, several.model.pauses) == (False, False, False)
+    check_settings(several)
+    assert make_config(assignments=["model.levels=1"]).model.skip
+    with pytest.raises(ConfigError, match=r"model\.skip = true is for em-hrnn with one level, here are 2"):
+        check_settings(make_config(assignments=["model.levels=2", "model.skip=true"]))
+
+
 @pytest.mark.parametrize("theta", ["map", "all"])
 @pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "em"])
 def test_ngrams_and_recurrent_layers_learn_apart(corpus: Corpus, theta: str, epoch: int) -> None:

@@ -156,6 +156,7 @@ STRATEGIES: dict[str, Strategy] = {
     "reinforce": leave_one_out,
     "semi-markov": semi_markov_chain,
 }
+WITHOUT_POSTERIOR = frozenset({"importance", "reinforce", "semi-markov"})  # of blocks: they weigh whole z, or none
 
 
 @torch.no_grad()

@@ -125,7 +125,7 @@ def build_em_hrnn(
         **common,
         word_size=sizes.word_size,
         bidirectional_words=sizes.bidirectional_words,
-        skip=sizes.skip and sizes.levels == 1,
+        skip=sizes.skip and sizes.levels == 1,  # older runs say true and mean false where there are several
         ngrams=sizes.buckets if sizes.ngrams and sizes.levels == 1 else 0,
         pauses=vocabulary if sizes.pauses and sizes.levels == 1 else (),
         rate=sizes.rate,

@@ -21,6 +21,7 @@ from emhrnn.training.loop import Step
 from emhrnn.training.resume import follow
 from emhrnn.training.resume import resume as resume_run
 from emhrnn.training.run import is_run
+from emhrnn.training.schedule import is_latent
 from emhrnn.training.tensorboard import FOLDER, TensorBoard
 from emhrnn.training.train import Trained as TrainedRun
 from emhrnn.training.train import train as train_run
@@ -131,15 +132,30 @@ def train(
                 job=job,
                 **hooks,
             )
-    if job.first and (wrong := _collapsed(trained)):
+    if job.first and (wrong := _never_learned(trained) or _collapsed(trained)):
         say(wrong)
     return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
 
 
+def _never_learned(trained: TrainedRun) -> str | None:
+    """Where the warm-up left no epoch for EM."""
+    config, epochs = trained.run.config, trained.fitted.epochs
+    levels = config.model.levels
+    em = {"em"} if levels == 1 else {f"{level} em" for level in range(1, levels + 1)}
+    if not is_latent(config) or config.em.estep == "none" or em <= {epoch.phase for epoch in epochs}:
+        return None
+    each = "" if levels == 1 else f" in each of the {levels} levels"
+    return (
+        f"phrases were not learned: {len(epochs)} epoch{'s' * (len(epochs) != 1)} leave none for EM{each}; raise "
+        f"training.epochs, or lower em.warmup_epochs ({config.em.warmup_epochs}) and em.frozen_epochs "
+        f"({config.em.frozen_epochs})"
+    )
+
+
 def _collapsed(trained: TrainedRun) -> str | None:
     """What has become of learned phrases, and what to do about it."""
-    model, phrases = trained.run.config.model, trained.fitted.scores.phrases
-    if model.name != "em-hrnn" or model.segmentation != "learned" or phrases is None:
+    phrases = trained.fitted.scores.phrases
+    if not is_latent(trained.run.config) or phrases is None:
         return None
     wrong = collapse(phrases, int(trained.valid.sentence_counts.sum()))
     ends = float(trained.valid.sentence_counts.sum() / trained.valid.lengths.sum())

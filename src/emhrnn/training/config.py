@@ -86,12 +86,12 @@ class EMConfig(Section):
     """How phrase boundaries are learned (docs/em.md)."""
 
     estep: EStepName = Field("local", description="none: sample boundaries at `rate`, do not learn them")
-    blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
-    block_length: int = Field(5, ge=1, le=16, description="free positions enumerated together")
+    blocks: int = Field(10, ge=1, description="local, first-order: blocks drawn per document and step")
+    block_length: int = Field(5, ge=1, le=16, description="blocks, local, first-order: words enumerated together")
     windows: int = Field(
         0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
     )
-    focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
+    focus: bool = Field(True, description="local, first-order: draw centres where pi (1 - pi) is large")
     impute: Literal["prior", "rate", "posterior", "gibbs"] = Field(
         "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
     )
@@ -177,6 +177,9 @@ PAPER: dict[str, dict[str, Any]] = {
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
 
 
+ONE_LEVEL = ("skip", "ngrams", "pauses")  # parts of the model that it has not, with several latent levels
+
+
 def make_config(
     preset: str = "default",
     file: Path | None = None,
@@ -226,8 +229,10 @@ def _own_defaults(values: Settings) -> Settings:
     """Those of the model that the values name."""
     from emhrnn.models.table import MODELS  # with torch, which the help of the commands does not pay for
 
-    name = values.get("model", {}).get("name")
-    return MODELS[name].settings if name in MODELS else {}
+    model = values.get("model", {})
+    own = MODELS[model["name"]].settings if model.get("name") in MODELS else {}
+    several = model.get("levels") not in (None, 1)
+    return _merged(own, {"model": dict.fromkeys(ONE_LEVEL, False)}) if several else own
 
 
 def _merged(below: Settings, above: Settings) -> dict[str, Any]:

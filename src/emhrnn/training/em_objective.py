@@ -3,7 +3,7 @@
     states = word layer                           once; does not depend on z
     zhat   = imputed boundaries                   outside the blocks
     E      = responsibilities of the blocks       pure, no gradient
-    theta  : - log p(y | z, w), z ~ posterior     (or all configurations, weighted)
+    theta  : - log p(y | z, w), z most probable   (or one drawn, or all of them, weighted by r)
     pi     : - sum_t gamma_t log pi_t + (1 - gamma_t) log(1 - pi_t)
 
 What words and pairs say by themselves (`ngrams`) is a second expert, which learns alone: neither its scores nor its
@@ -136,7 +136,7 @@ class EMObjective:
         return {name: value for name, value in summary.items() if np.isfinite(value)}
 
     def settled(self, epoch: int) -> bool:
-        return self.config.estep == "none" or phase(self.config, epoch) == "em"
+        return self.model.rule is not None or self.config.estep == "none" or phase(self.config, epoch) == "em"
 
     def state_dict(self) -> dict[str, Tensor]:
         """What is not in the model: the segmentations, and the monitor's sums of the epoch so far."""

@@ -41,10 +41,14 @@ def phase(config: EMConfig, epoch: int) -> Phase:
     return "em"
 
 
+def is_latent(config: Config) -> bool:
+    """Whether there are phrase ends to learn."""
+    return config.model.name == "em-hrnn" and config.model.segmentation == "learned"
+
+
 def phase_name(config: Config, epoch: int) -> str:
     """As it is told to people: models without latent boundaries have no phases."""
-    latent = config.model.name == "em-hrnn" and config.model.segmentation == "learned"
-    if not latent:
+    if not is_latent(config):
         return "train"
     level, first, _ = stage(config.training.epochs, config.model.levels, epoch)
     name = phase(config.em, epoch - first)

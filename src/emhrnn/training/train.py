@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.corpus import Corpus, is_corpus
+from emhrnn.em.strategies import WITHOUT_POSTERIOR
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source
@@ -19,7 +20,7 @@ from emhrnn.models.table import MODELS
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
-from emhrnn.training.config import Config
+from emhrnn.training.config import ONE_LEVEL, Config
 from emhrnn.training.data import (
     Named,
     check_ids,
@@ -166,12 +167,20 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
     levels, epochs = config.model.levels, config.training.epochs
     if levels > 1 and config.model.name != "em-hrnn":
         raise ConfigError(f"model.levels = {levels}, but {config.model.name} has no latent levels; use em-hrnn")
+    for name in ONE_LEVEL:
+        if levels > 1 and getattr(config.model, name):
+            raise ConfigError(f"model.{name} = true is for em-hrnn with one level, here are {levels}; leave it out")
     if levels > epochs:
         raise ConfigError(f"{levels} levels share {epochs} epochs, one each at least; raise training.epochs")
     if config.model.name == "em-hrnn" and config.em.theta == "all" and config.training.label_smoothing:
         raise ConfigError(
             f"training.label_smoothing = {config.training.label_smoothing}, but em.theta = all weighs segmentations by "
             "the one true label; use em.theta = map or sample, or no smoothing"
+        )
+    if config.model.name == "em-hrnn" and config.em.theta == "all" and config.em.estep in WITHOUT_POSTERIOR:
+        raise ConfigError(
+            f"em.theta = all weighs every segmentation, but em.estep = {config.em.estep} has no such weights; use "
+            "em.theta = map or sample, or another em.estep"
         )
     if config.em.estep == "reinforce" and config.em.temperature != 1:
         raise ConfigError(
