@@ -20,6 +20,7 @@ from emhrnn.text import Vectors
 from emhrnn.training import checkpointing, fit
 from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import make_config
+from emhrnn.training.opening import open_run
 from tests.products.commands import TINY, Cli, write_reviews
 from tests.training.kill import check_equal
 
@@ -129,6 +130,29 @@ def test_a_finished_run_says_so_and_trains_on_when_given_more_epochs(
     assert "is finished" in cli.ok("train", "--out", run, "--resume", "--quiet").out
     more = cli.error("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=6")
     assert "has no checkpoint to go on from" in more
+
+
+def test_vectors_that_changed_before_the_first_checkpoint(cli: Cli, data: Path, tmp_path: Path) -> None:
+    run, vectors = tmp_path / "run", tmp_path / "vectors.txt"
+    vectors.write_text("soup 1 2 3 4\nroom 1 2 3 5\n")
+    cli.ok("train", data, "--out", run, "--quiet", *THREE, "--vectors", vectors)
+    for name in ("checkpoint", "model.safetensors", "metrics.json", "history.jsonl"):  # as if killed at once
+        shutil.rmtree(run / name) if (run / name).is_dir() else (run / name).unlink()
+    vectors.write_text("soup 1 2 3 4\nroom 1 2 3 6\n")
+    told = cli.error("train", "--out", run, "--resume", "--quiet")
+    assert f"the vectors {vectors} were changed since {run} was started on them" in told
+    vectors.write_text("soup 1 2 3 4\nroom 1 2 3 5\n")
+    cli.ok("train", "--out", run, "--resume", "--quiet")
+
+
+def test_vectors_in_memory_are_to_be_given_again(data: Path, tmp_path: Path) -> None:
+    vectors = Vectors(["soup", "room"], np.ones((2, 4), dtype=np.float32))
+    settings = {"training.epochs": 1, "model.word_size": 3}
+    train(data, tmp_path / "run", vectors=vectors, settings=settings, progress=False)
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    with pytest.raises(DataError, match="started with vectors in memory, and saved nothing yet; give them again"):
+        open_run(tmp_path / "run")
+    open_run(tmp_path / "run", given_vectors=vectors)
 
 
 def test_other_vectors_are_refused(cli: Cli, data: Path, tmp_path: Path) -> None:

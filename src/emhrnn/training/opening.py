@@ -59,9 +59,7 @@ def open_run(
         table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
         fresh = vectors and not checkpointing.files(out / checkpointing.FOLDER)
         if fresh:
-            source = description["vectors"] if given_vectors is None else given_vectors
-            read = source if isinstance(source, Vectors | None) else read_vectors(Path(source))
-            table = embedding_table(settings, vocabulary, read)
+            table = embedding_table(settings, vocabulary, _vectors(out, given_vectors, description))
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{out / CONFIG} does not say how to go on ({type(error).__name__}: {error}); train anew with --overwrite"
@@ -109,6 +107,22 @@ def _check_same_vectors(out: Path, given: Path | Vectors | None, described: dict
             f"the vectors of {out} are others: it was started with {before}, and {name} was given; leave that out, or "
             "train anew into another folder"
         )
+
+
+def _vectors(out: Path, given: Path | Vectors | None, described: dict[str, Any]) -> Vectors | None:
+    """Those that were given and are known to be the same, or else those that the run was started with."""
+    source = described["vectors"] if given is None else given
+    if source is None or isinstance(source, Vectors):
+        return source
+    if source == "memory":
+        raise DataError(f"{out} was started with vectors in memory, and saved nothing yet; give them again")
+    known = described.get("vectors_sha256")
+    if given is None and known is not None and Path(source).is_file() and sha256(Path(source)) != known:
+        raise DataError(
+            f"the vectors {source} were changed since {out} was started on them (the checksums differ); put them back, "
+            "or train anew with --overwrite"
+        )
+    return read_vectors(Path(source))
 
 
 def _open(out: Path, given: Named | None, place: str) -> Corpus:
