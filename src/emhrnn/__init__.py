@@ -9,10 +9,15 @@ print(model.explain("The room was not what we had hoped for."))
 Everything is imported when it is first used, so that `import emhrnn` takes no time and no torch.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from emhrnn.version import __version__
+
+# Some virtual machines advertise AMX without its palette leaf: any bf16 matrix product of oneDNN then dies with SIGILL,
+# so a user's autocast would kill the process. oneDNN reads it at its first operation.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Corpus, prepare

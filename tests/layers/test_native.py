@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from emhrnn.layers import (
     pair_attention,
 )
 from emhrnn.layers.native import kernels, native_kernels
+from emhrnn.layers.native.library import check_columns
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.layers.test_forest import forests
 
@@ -241,6 +243,12 @@ def test_a_wrong_index_is_an_error_and_not_a_crash() -> None:
         attend(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 4]))
     with torch.no_grad(), pytest.raises(IndexError, match="row numbers from -1 to 0 for 3 rows"):
         attend_paths(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 2]), torch.tensor([0, -1]))
+    with pytest.raises(IndexError, match="offsets must rise from 0"):
+        pack(np.array([0, 50_000, 3]))
+    with pytest.raises(IndexError, match="rows of 8 numbers for weights of 4"):
+        check_columns(torch.ones(2, 8), torch.ones(3, 4))
+    with pytest.raises(IndexError, match="a node's parent must be of the level before"):
+        forest_h(lstm, torch.ones(1, 2), torch.zeros(3, dtype=torch.int64), torch.tensor([-1, 0, 0]), [1, 1, 1])
     with pytest.raises(IndexError, match="levels of 3 nodes"):
         forest_h(lstm, torch.ones(1, 2), torch.tensor([0, 0]), torch.tensor([-1, 0]), [1, 2])
 

@@ -4,12 +4,6 @@ All layers work on flat rows plus offsets and never pad. They are pure torch; `l
 implementation of the same functions that is used where a C++ compiler is at hand.
 """
 
-import os
-
-# Some virtual machines advertise AMX without its palette leaf: any bf16 matrix product of oneDNN then dies with SIGILL,
-# so a user's autocast would kill the process. It must be set before torch is imported.
-os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-
 from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout

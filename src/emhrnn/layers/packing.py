@@ -74,4 +74,6 @@ class Packing:
 
 def pack(offsets: Int64[np.ndarray, " sequences_plus_1"], *, reverse: bool = False) -> Packing:
     """Sequence i is rows offsets[i] : offsets[i + 1], offsets[0] = 0; `reverse` reads every sequence from its end."""
+    if offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise IndexError("offsets must rise from 0 to the number of rows")
     return Packing(torch.from_numpy(np.ascontiguousarray(offsets)), reverse)

@@ -210,6 +210,7 @@ class Kernels:
     def linear(
         self, x: Float[Tensor, "n D"], weight: Float[Tensor, "columns D"], bias: Float[Tensor, " columns"] | None
     ) -> Float[Tensor, "n columns"]:
+        check_columns(x, weight)
         y = x.new_empty(len(x), len(weight))
         self.call("linear", *x.shape, len(weight), x, weight, bias, y, torch.get_num_threads())
         return y
@@ -224,6 +225,7 @@ class Kernels:
         keep: bool,
     ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n A"] | None]:
         """Scores, and with `keep` the tanh that the backward pass needs."""
+        check_columns(h, weight)
         n, A = len(h), len(context)
         scores = h.new_empty(n)
         u = h.new_empty(n, A) if keep else None
@@ -338,6 +340,11 @@ def check_index(index: Int64[Tensor, " k"], size: int) -> None:
             raise IndexError(f"row numbers from {low} to {high} for {size} rows")
 
 
+def check_columns(x: Float[Tensor, "n D"], weight: Float[Tensor, "columns k"]) -> None:
+    if x.shape[1] != weight.shape[1]:
+        raise IndexError(f"rows of {x.shape[1]} numbers for weights of {weight.shape[1]}")
+
+
 def _checked_levels(
     level_sizes: Sequence[int], inputs: Int64[Tensor, " n"], parents: Int64[Tensor, " n"], distinct: int
 ) -> Int64[Tensor, " levels"]:
@@ -348,6 +355,9 @@ def _checked_levels(
     if int(sizes.sum()) != n or len(parents) != n:
         raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
     check_index(parents[roots:], n)
+    level = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    if bool((level[parents[roots:]] != level[roots:] - 1).any()):
+        raise IndexError("a node's parent must be of the level before")
     return sizes
 
 

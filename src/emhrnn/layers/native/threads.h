@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,11 @@ void parallel(isize tasks, isize threads, Body body) {
     for (isize task; (task = next.fetch_add(1)) < tasks;) body(task);
   };
   std::vector<std::thread> others;
-  for (isize i = 1; i < std::min(threads, tasks); ++i) others.emplace_back(work);
+  others.reserve(std::max<isize>(0, std::min(threads, tasks) - 1));
+  try {
+    for (isize i = 1; i < std::min(threads, tasks); ++i) others.emplace_back(work);
+  } catch (const std::system_error&) {  // the system gives no more threads: those that there are do it all
+  }
   work();
   for (std::thread& other : others) other.join();
 }
