@@ -43,6 +43,13 @@ def ids(*pieces: str) -> list[int]:
     return [PIECES.index(f"[{piece}]") if piece.isupper() else PIECES.index(piece) for piece in pieces]
 
 
+def test_a_word_without_pieces_is_unknown(folder) -> None:
+    odd = Encoder(*pretrained.load(str(folder)), [*WORDS, "\ufffd"], pooling="cls", head=9, tail=9)
+    read, _ = odd.padded(Batch.from_lists([[[len(WORDS)]]]))
+    assert read.tolist() == [ids("CLS", "UNK", "SEP")]
+    assert odd(Batch.from_lists([[[len(WORDS)]]])).isfinite().all()
+
+
 def test_reads_the_pieces_of_each_word(folder) -> None:
     batch = Batch.from_lists([[[1, 2], [0, 11]], [[3]]])
     read, mask = small(folder).encoder.padded(batch)

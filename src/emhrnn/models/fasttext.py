@@ -104,7 +104,7 @@ class FastText(nn.Module):
             )
             if process.returncode:
                 reason = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
-                raise TrainingError(f"fastText failed: {reason[0]}; try a smaller training.learning_rate")
+                raise TrainingError(f"fastText failed: {reason[0]}")
             self._take(folder)
 
     def _take(self, folder: Path) -> None:

@@ -58,7 +58,8 @@ class Encoder(nn.Module):
         self.head = min(head, limit)
         self.first, self.last, self.pad = _special(tokenizer)
         pieces = tokenizer([" " + word for word in vocabulary], add_special_tokens=False)["input_ids"]
-        pieces[UNKNOWN] = [tokenizer.unk_token_id]
+        pieces[UNKNOWN] = []
+        pieces = [part or [tokenizer.unk_token_id] for part in pieces]  # of some odd characters it keeps nothing
         lengths = [len(part) for part in pieces]
         self.register_buffer("pieces", torch.tensor([piece for part in pieces for piece in part]))
         self.register_buffer("piece_offsets", torch.from_numpy(np.cumsum([0, *lengths], dtype=np.int64)))
