@@ -35,10 +35,13 @@ def test_the_papers_rule_can_lose_every_boundary_and_the_rate_cannot():
 def test_any_rate_can_be_asked_for(lengths, seed):
     batch = make_batch(lengths, seed)
     a = torch.from_numpy(np.random.default_rng(seed).normal(size=batch.n_words))
-    for rate in (0.0, 0.5, 1.0):
+    for rate in (0.0, 0.3, 0.5, 0.8, 1.0):
         threshold = rate_threshold(batch, a, rate)
         assert (threshold is None) == batch.sentence_final.all()
-        assert above(batch, a, threshold or 0.0)[batch.sentence_final].all()
+        if threshold is not None:
+            z = above(batch, a, threshold)
+            assert z[batch.sentence_final].all()
+            assert abs(z.sum() - max(rate * batch.n_words, batch.n_sentences)) <= 1
 
 
 def test_sentences_of_one_word_say_nothing_about_the_threshold():

@@ -66,11 +66,15 @@ def test_the_page_shows_all_of_it() -> None:
 
 def test_a_sparse_report_still_makes_a_page() -> None:
     sparse = dataclasses.replace(REPORT, history=[], explanations=[], next_steps=(), versions={}, documents={})
-    Page(render_html(sparse))
+    html = render_html(sparse)
+    assert "79.0%" in Page(html).text
+    assert html.count('role="img"') == 2
 
 
 def test_one_epoch_is_a_point() -> None:
-    Page(render_html(dataclasses.replace(REPORT, history=REPORT.history[:1])))
+    html = render_html(dataclasses.replace(REPORT, history=REPORT.history[:1]))
+    assert "79.0%" in Page(html).text
+    assert html.count('role="img"') == 4
 
 
 def test_hostile_names_are_inert() -> None:

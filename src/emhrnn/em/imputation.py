@@ -45,7 +45,7 @@ def rate_shift(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float:
     return (low + high) / 2
 
 
-def move_threshold(old: float, new: float, weight: float = 0.05) -> float:
+def move_threshold(old: float, new: float, weight: float) -> float:
     """Exponential moving average: one batch is a noisy witness of the corpus."""
     return (1 - weight) * old + weight * new
 

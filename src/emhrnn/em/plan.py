@@ -72,14 +72,6 @@ def chunks(batch: Batch, blocks: Blocks, *, budget: int, sentence_bytes: int, ph
 def _chunk(batch: Batch, blocks: Blocks, begin: int, end: int) -> Chunk:
     chosen = blocks.part(begin, end)
     first, last = int(chosen.documents[0]), int(chosen.documents[-1]) + 1
-    sentences = slice(int(batch.document_offsets[first]), int(batch.document_offsets[last]))
     words = slice(int(batch.word_offsets[first]), int(batch.word_offsets[last]))
-    part = Batch(
-        words=batch.words[words],
-        sentence_offsets=batch.sentence_offsets[sentences.start : sentences.stop + 1] - words.start,
-        document_offsets=batch.document_offsets[first : last + 1] - sentences.start,
-        rows=batch.rows[first:last],
-        labels=None if batch.labels is None else batch.labels[first:last],
-    )
     positions = np.where(chosen.positions >= 0, chosen.positions - words.start, -1)
-    return Chunk(part, Blocks(positions, chosen.documents - first), slice(first, last), words)
+    return Chunk(batch.part(first, last), Blocks(positions, chosen.documents - first), slice(first, last), words)

@@ -3,7 +3,7 @@ once there is one."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,6 +62,11 @@ def outcome_of(folder: Path, job: Job, *, failures: bool = False) -> Outcome | N
     if record["state"] in ("failed", "died") and failures:
         return Outcome(job.name, None, record["error"], record["seconds"])
     return None
+
+
+def so_far(folder: Path, jobs: Sequence[Job], *, failures: bool = False) -> list[Outcome | None]:
+    """The outcomes that are there, for a report: nothing is run, and another process may be at it."""
+    return [outcome_of(folder, replace(job, arguments=as_json(job)), failures=failures) for job in jobs]
 
 
 def write_state(folder: Path, job: Job, state: Literal["begun", "died"], **more: Any) -> None:

@@ -1,12 +1,12 @@
 """Where figures come from: command, commit and shape of the machine. No names of machines, users or folders."""
 
-import os
 import platform
 import subprocess
 from pathlib import Path
 
 import torch
 
+from emhrnn.experiments.cores import cores
 from emhrnn.version import __version__
 
 
@@ -22,9 +22,9 @@ def commit() -> str:
 
 def machine() -> str:
     """For example `2 cores, x86-64 AVX2`."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = cores()
     capability = torch.backends.cpu.get_cpu_capability()  # what the kernels of torch use here
-    return f"{cores} core{'s' * (cores != 1)}, {platform.machine().replace('_', '-')} {capability}"
+    return f"{count} core{'s' * (count != 1)}, {platform.machine().replace('_', '-')} {capability}"
 
 
 def _git(folder: Path, *words: str) -> str:

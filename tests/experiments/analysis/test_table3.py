@@ -59,7 +59,7 @@ def test_training_a_run_of_the_pair(tmp_path: Path) -> None:
     settings = [assignment for assignment in TINY if assignment != "--set"]
     pair = Pair(train=data, assignments=settings)
     job = pair._job("mhs-rnn-att", data)
-    result = train_job(job.arguments, tmp_path / "job")
+    result = train_job(job.given, tmp_path / "job")
     assert result["epochs"] == 1
     run = tmp_path / "job" / "run"
     assert is_run(run)
@@ -67,4 +67,4 @@ def test_training_a_run_of_the_pair(tmp_path: Path) -> None:
     assert describe_training(run)["model"] == "mhs-rnn-att"
     assert describe_training(run)["settings"]["model.word_size"] == 3
     assert "training.seed" not in describe_training(run)["settings"]
-    assert train_job(job.arguments, tmp_path / "job") == result  # what is done is not done again
+    assert train_job(job.given, tmp_path / "job") == result  # what is done is not done again

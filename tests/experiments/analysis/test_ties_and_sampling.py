@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.experiments.analysis.sampling import Reservoir
 from emhrnn.experiments.analysis.ties import Ties
+from emhrnn.experiments.sampling import Reservoir
 from emhrnn.text import Vocabulary
 
 

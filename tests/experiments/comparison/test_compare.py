@@ -16,7 +16,6 @@ from emhrnn.corpus.reviews import generate_reviews, write_reviews
 from emhrnn.experiments.comparison.compare import Protocol, _jobs
 from emhrnn.experiments.comparison.data import DataSet
 from emhrnn.experiments.comparison.rows import parse_rows
-from emhrnn.experiments.comparison.table import TIMES
 from tests.products.commands import TINY, Cli
 
 ROWS = "tfidf-lr,hn-att,local=em-hrnn[em.blocks=2,em.block_length=3]"
@@ -51,7 +50,7 @@ def timeless(folder: Path) -> dict[str, Any]:
     """The table without what no repetition can repeat."""
     table = json.loads((folder / "table.json").read_text())
     for row in table["rows"]:
-        for name in TIMES:
+        for name in ("training_seconds", "words_per_second", "documents_per_second"):
             del row[name]
     del table["made_by"]["command"]  # names the folder
     return dict(table)
@@ -115,6 +114,13 @@ def test_records_alone_are_enough_to_add_a_row_elsewhere(tmp_path: Path, cli: Cl
     assert both["rows"][0]["accuracies"] == report["rows"][0]["accuracies"]  # type: ignore[index]
     assert both["rows"][1]["against"]["mcnemar_p"] is not None  # type: ignore[index]
     assert not (there / "out" / "runs" / "demo--tfidf-lr--0").exists()  # it was not done again
+
+
+def test_a_report_of_nothing_does_nothing(tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "out"
+    told = cli.error("compare", demo(tmp_path), "--models", "tfidf-lr", "--out", out, "--report", "--quiet")
+    assert "holds nothing of demo with these settings; leave out --report" in told
+    assert not (out / "data").exists()
 
 
 def test_settings_that_a_row_does_not_read_may_change() -> None:

@@ -52,6 +52,18 @@ def test_without_a_column_80_10_10_with_the_same_mix(tmp_path: Path) -> None:
     assert (again.test.rows == split.test.rows).all()
 
 
+def test_test_data_of_its_own_in_place_of_a_file_in_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name in ("train.jsonl", "test.jsonl"):
+        write(folder / name, [None] * 20)
+    other = write(tmp_path / "other.jsonl", [None] * 6)
+    split = plan(folder, other)
+    assert (split.test.path, split.test.rows.sum()) == (other, 6)
+    assert "other.jsonl" in split.how
+    assert "test.jsonl" not in split.how
+
+
 def test_test_data_of_its_own(tmp_path: Path) -> None:
     path, test = write(tmp_path / "d.jsonl", [None] * 40), write(tmp_path / "t.jsonl", [None] * 6)
     split = plan(path, test)

@@ -59,6 +59,8 @@ def test_runs_writes_and_does_nothing_twice(tmp_path):
     assert run().to_dict() == first.to_dict()
     more = report(replace(plan, seeds=3)).to_dict()
     assert more["unfinished"].startswith("4 of 6 jobs")
+    report(replace(plan, cost=True))
+    assert not (tmp_path / "jobs" / "cost").exists()
     assert more["rows"] == first.to_dict()["rows"]
     assert len(lines) == 2
     (row,) = json.loads((tmp_path / "table1.json").read_text())["rows"]

@@ -16,7 +16,7 @@ CONFIG = make_config()
 @pytest.mark.parametrize("name", MODELS)
 def test_every_system_has_a_space_of_valid_settings(name: str) -> None:
     config = make_config(assignments=[f"model.name={name}"])
-    space = varied(space_of(config), config)
+    space = varied(space_of(config))
     assert space
     for one in space:
         for value in one.values:
@@ -31,7 +31,7 @@ def test_settings_that_would_do_nothing_do_not_vary() -> None:
     assert [name for name in fixed if name.startswith("em.")] == ["em.rate"]
     assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"]))
     assert "em.warmup_epochs" not in [
-        one.name for one in varied(space_of(make_config(assignments=["training.epochs=1"])), CONFIG)
+        one.name for one in varied(space_of(make_config(assignments=["training.epochs=1"])))
     ]
 
 
@@ -48,10 +48,10 @@ def test_settings_that_would_do_nothing_do_not_vary() -> None:
     ],
 )
 def test_notation(text: str, expected: Varied) -> None:
-    (one,) = varied(assignments_of([text]), CONFIG)
+    (one,) = varied(assignments_of([text]))
     assert one == expected
     assert all(type(a) is type(b) for a, b in zip(one.values, expected.values, strict=True))
-    assert varied({one.name: str(one)}, CONFIG) == [one]  # what is written down is read back
+    assert varied({one.name: str(one)}) == [one]  # what is written down is read back
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_notation(text: str, expected: Varied) -> None:
 )
 def test_wrong_notation(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        varied(assignments_of([text]), CONFIG)
+        varied(assignments_of([text]))
     assert message in str(error.value)
 
 
 def test_the_grid_of_the_paper() -> None:
-    (one,) = varied(PAPER_GRID, make_config("paper"))
+    (one,) = varied(PAPER_GRID)
     assert one.values == (0.01, 0.03, 0.1, 0.3, 1.0)
 
 

@@ -10,10 +10,10 @@ from emhrnn.errors import ConfigError
 from emhrnn.experiments.analysis.analysis import Agreement, Analysis, Example, Lexicon, ModelFacts
 from emhrnn.experiments.analysis.passing import Draws, Pass, Question, go_through
 from emhrnn.experiments.analysis.reading import Reader, ready
-from emhrnn.experiments.analysis.sampling import Reservoir
 from emhrnn.experiments.analysis.tally import Tally
 from emhrnn.experiments.analysis.ties import Ties
 from emhrnn.experiments.provenance import commit, machine
+from emhrnn.experiments.sampling import Reservoir
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.lexicon import Gathered, measured
 from emhrnn.training.data import Named

@@ -10,6 +10,7 @@ from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.experiments.job_records import Job
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.training_job import RUN, train_or_resume
+from emhrnn.files import sha256
 from emhrnn.training.config import make_config, validated
 from emhrnn.training.data import Named, checksum
 from emhrnn.training.run import read_description
@@ -60,11 +61,14 @@ class Pair:
         return Job(
             name,
             {
-                "data": str(data.resolve()),
                 "sha256": checksum(data),
-                "vectors": None if self.vectors is None else str(self.vectors.resolve()),
+                "vectors_sha256": None if self.vectors is None else sha256(self.vectors),
                 "columns": {"text": self.text_column, "label": self.label_column},
                 "settings": config.model_dump(exclude_unset=True),
+            },
+            {
+                "data": str(data.resolve()),
+                "vectors": None if self.vectors is None else str(self.vectors.resolve()),
             },
         )
 

@@ -10,7 +10,7 @@ from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.experiments.analysis.analysis import Agreement
 from emhrnn.experiments.analysis.reading import Chosen, Reader, open_source, pieces, read_all
-from emhrnn.experiments.analysis.sampling import Reservoir
+from emhrnn.experiments.sampling import Reservoir
 from emhrnn.text import Document
 from emhrnn.training.data import Named
 

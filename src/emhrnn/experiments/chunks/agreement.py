@@ -82,7 +82,8 @@ def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[Agreement]:
     generator = np.random.default_rng(seed)
     draws = [random(batch, rate, generator) for _ in range(RANDOM_DRAWS)]
     name, trained = run.config.model.name, run.config.em.rate
-    likeliest = pi > np.quantile(pi[free], 1 - trained)  # on other text the model's own threshold gives another rate
+    wanted = max(trained * batch.n_words - batch.n_sentences, 0) / free.sum()  # the rate counts ends of sentences, too
+    likeliest = pi > np.quantile(pi[free], 1 - wanted)  # on other text the model's own threshold gives another rate
     candidates: Mapping[str, Sequence[Z]] = {
         name: [z],
         f"{name}, the likeliest {trained:.0%} of words": [likeliest],

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from emhrnn.experiments.comparison.markdown import render_markdown
 from emhrnn.experiments.comparison.rows import Row
 from emhrnn.experiments.comparison.run import train_row, unpack
 from emhrnn.experiments.comparison.table import Missing, Runs, Table, table_rows
-from emhrnn.experiments.job_records import Job, Outcome, as_json, job_name, outcome_of
+from emhrnn.experiments.job_records import Job, Outcome, job_name, so_far
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import machine
 from emhrnn.files import sha256, write_json, write_text
@@ -80,7 +80,7 @@ def compare(
     earlier = None if kept is None else read_table(kept)
     if not report:
         _forget_lost_corpora(sets, out / "data")
-    found = _prepare(sets, rows, out, protocol, processes, progress, say)
+    found = _prepare(sets, rows, out, protocol, processes, report, progress, say)
     jobs, missing = _jobs(sets, rows, found, protocol)
     first_seed = protocol.settings(rows[0], 0).training.seed
     if report:
@@ -94,7 +94,7 @@ def compare(
     table = Table(
         sets=found,
         rows=tuple(row for data in sets for row in table_rows(_finished(data.name, rows, done, first_seed), reference)),
-        missing=(*missing, *_failures(done)),
+        missing=(*missing, *_failures(done, first_seed)),
         reference=reference,
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
         settings=_told_settings(protocol),
@@ -120,10 +120,8 @@ def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
 
 
 def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:
-    outcomes = {
-        key: outcome_of(folder, replace(job, arguments=as_json(job)), failures=True) for key, job in jobs.items()
-    }
-    done = {key: outcome for key, outcome in outcomes.items() if outcome is not None}
+    outcomes = zip(jobs, so_far(folder, list(jobs.values()), failures=True), strict=True)
+    done = {key: outcome for key, outcome in outcomes if outcome is not None}
     if not done:
         raise DataError(f"{folder} holds no finished run of these rows with these settings; leave out --report")
     return done
@@ -148,13 +146,21 @@ def _prepare(
     out: Path,
     protocol: Protocol,
     processes: int,
+    report: bool,
     progress: bool,
     say: Say,
 ) -> dict[str, dict[str, Any]]:
-    config = protocol.settings(rows[0], 0)
+    config, folder = protocol.settings(rows[0], 0), out / "data"
     jobs = [data_job(data, config) for data in sets]
     found: dict[str, dict[str, Any]] = {}
-    for outcome in run_jobs(prepare_data, jobs, out / "data", processes=processes, progress=progress, say=say):
+    outcomes: Sequence[Outcome | None]
+    if report:
+        outcomes = so_far(folder, jobs)
+    else:
+        outcomes = run_jobs(prepare_data, jobs, folder, processes=processes, progress=progress, say=say)
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if outcome is None:
+            raise DataError(f"{folder} holds nothing of {job.name} with these settings; leave out --report")
         if outcome.result is None:
             raise DataError(f"{outcome.name}: {outcome.error}")
         found[outcome.name] = outcome.result
@@ -233,9 +239,9 @@ def _finished(data: str, rows: Sequence[Row], done: dict[Key, Outcome], first_se
     return runs
 
 
-def _failures(done: dict[Key, Outcome]) -> list[Missing]:
+def _failures(done: dict[Key, Outcome], first_seed: int) -> list[Missing]:
     return [
-        Missing(data, row, f"seed {seed} failed: {outcome.error}")
+        Missing(data, row, f"seed {first_seed + seed} failed: {outcome.error}")
         for (data, row, seed), outcome in done.items()
         if outcome.error is not None
     ]

@@ -102,5 +102,5 @@ def learned_numbers(model: nn.Module) -> int:
         tables = [b for name, b in model.named_buffers() if b.is_floating_point() and name != "vectors"]
         return sum(int(torch.count_nonzero(table)) for table in tables)
     return sum(
-        p.numel() for name, p in model.named_parameters() if p.requires_grad and not name.startswith("embedding.")
+        p.numel() for name, p in model.named_parameters() if p.requires_grad and "embedding" not in name.split(".")
     )

@@ -77,8 +77,10 @@ def plan_split(
     files = part_files(path) if path.is_dir() else {}
     if valid is not None and test is not None:
         files = {"train": path, "valid": valid, "test": test}
+    elif files and test is not None:
+        files = {**files, "test": test}
     if files:
-        split = _of_files(files, test, format, columns)
+        split = _of_files(files, format, columns)
     else:
         split = _of_rows(_scan(path, format, columns), None if test is None else _scan(test, format, columns))
     return split if limit is None else _limited(split, limit)
@@ -98,10 +100,8 @@ def part_files(folder: Path) -> dict[str, Path]:
     return found if "train" in found and "test" in found else {}
 
 
-def _of_files(files: dict[str, Path], test: Path | None, format: str | None, columns: Columns) -> Split:
+def _of_files(files: dict[str, Path], format: str | None, columns: Columns) -> Split:
     scans = {part: _scan(file, format, columns) for part, file in files.items()}
-    if test is not None:
-        scans["test"] = _scan(test, format, columns)
     train, how = np.ones(len(scans["train"].groups), dtype=bool), f"files {', '.join(f.name for f in files.values())}"
     if "valid" in scans:
         valid = _whole(scans["valid"])

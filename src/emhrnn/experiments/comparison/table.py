@@ -17,7 +17,6 @@ from emhrnn.evaluation.significance import (
     paired_bootstrap,
 )
 
-TIMES = ("training_seconds", "words_per_second", "documents_per_second")  # differ from repetition to repetition
 METHOD = (
     f"Accuracy is the mean over the seeds, sd their standard deviation. Intervals are 95 % of {SAMPLES:,} bootstrap "
     "resamples of the test documents and of the seeds. p compares with the reference by the same bootstrap, paired by "

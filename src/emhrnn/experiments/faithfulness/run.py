@@ -70,10 +70,10 @@ def measure_faithfulness(
         Job(
             f"{name}-{first:06d}",
             {
-                "run": str(folder.resolve()), "texts": str(path.resolve()), "first": first,
-                "last": min(first + GROUP, len(texts)), "seed": plan.seed, "steps": plan.steps,
+                "first": first, "last": min(first + GROUP, len(texts)), "seed": plan.seed, "steps": plan.steps,
                 "methods": list(METHODS),
             },
+            {"run": str(folder.resolve()), "texts": str(path.resolve())},
         )
         for first in range(0, len(texts), GROUP)
     ]  # fmt: skip

@@ -114,7 +114,7 @@ def exact_speed(documents: int, repeats: int) -> dict[str, float]:
 
 
 def block_costs(length: int, documents: int, repeats: int, words: int = 40) -> list[Cost]:
-    """Windows and local blocks of one length in documents of `words` words; local ones of at least two words."""
+    """Windows and local blocks of one length in documents of `words` words."""
     batch = _documents(words, documents)
     passes = len(window_blocks(batch, length)) / documents * 2**length
     return [

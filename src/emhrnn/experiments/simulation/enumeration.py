@@ -24,7 +24,8 @@ def all_log_p(model: EMHRNN, batch: Batch, states: WordStates) -> Float[Tensor, 
     """log p(y | Z, w) of every class y and every Z. Configuration c sets the document's j-th free word to bit j."""
     parts = []
     for begin in range(0, batch.n_documents, DOCUMENTS):
-        part, words = _part(batch, begin, min(begin + DOCUMENTS, batch.n_documents))
+        end = min(begin + DOCUMENTS, batch.n_documents)
+        part, words = batch.part(begin, end), slice(*batch.word_offsets[[begin, end]].tolist())
         plan = make_plan(part, part.sentence_final, exact_blocks(part))
         s = sentence_vectors(model, states.h1[words], states.scores[words], plan.sentences)
         logits = document_logits(model, s, plan.documents)  # (variants, classes)
@@ -56,17 +57,3 @@ def block_likelihood(
     likelihood = rows.gather(1, torch.from_numpy(outside[:, None] + inside[:, :, 0]))
     exists = torch.from_numpy(number < (1 << blocks.free)[:, None])
     return torch.where(exists, likelihood, -torch.inf)
-
-
-def _part(batch: Batch, begin: int, end: int) -> tuple[Batch, slice]:
-    sentences = slice(int(batch.document_offsets[begin]), int(batch.document_offsets[end]))
-    words = slice(int(batch.word_offsets[begin]), int(batch.word_offsets[end]))
-    return (
-        Batch(
-            words=batch.words[words],
-            sentence_offsets=batch.sentence_offsets[sentences.start : sentences.stop + 1] - words.start,
-            document_offsets=batch.document_offsets[begin : end + 1] - sentences.start,
-            rows=batch.rows[begin:end],
-        ),
-        words,
-    )

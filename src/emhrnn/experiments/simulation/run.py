@@ -12,7 +12,7 @@ from typing import Any
 
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.experiments.drawing import check_plots
-from emhrnn.experiments.job_records import Job, Outcome, read_record
+from emhrnn.experiments.job_records import Job, Outcome, so_far
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import machine
 from emhrnn.experiments.simulation.cost import cost_job
@@ -61,7 +61,8 @@ def simulate(
         check_plots()
     jobs = _jobs(plan)
     if plan.report:
-        outcomes = [_so_far(jobs_folder, job) for job in jobs]
+        found = so_far(jobs_folder, jobs)
+        outcomes = [outcome or Outcome(job.name, None) for job, outcome in zip(jobs, found, strict=True)]
     else:
         outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
     table, points = _gather(plan, jobs, outcomes, command)
@@ -69,7 +70,7 @@ def simulate(
     write_text(out / "table1.md", table.to_markdown())
     if plan.figures:
         draw_recovery(table, points, out / "table1-recovery.svg")
-    if plan.cost and not (plan.report and read_record(jobs_folder / "cost", "cost") is None):
+    if plan.cost:
         _cost(plan, out, jobs_folder / "cost", progress=progress, say=say)
     return table
 
@@ -87,13 +88,6 @@ def _jobs(plan: Plan) -> list[Job]:
         for reading in order
         for method in methods
     ]
-
-
-def _so_far(folder: Path, job: Job) -> Outcome:
-    record = read_record(folder, job.name)
-    if record is None or record["state"] != "done" or record["arguments"] != job.arguments:
-        return Outcome(job.name, None)
-    return Outcome(job.name, record["result"], None, record["seconds"])
 
 
 def _gather(
@@ -130,8 +124,10 @@ def _gather(
 
 
 def _cost(plan: Plan, out: Path, folder: Path, *, progress: bool, say: Callable[[str], None]) -> None:
-    """Alone, after the others, so that nothing of ours disturbs the clock."""
+    """Alone, after the others, so that nothing of ours disturbs the clock. A report has it if it is there."""
     job = Job("cost", {"documents": plan.sizes.timed, "repeats": 7})
+    if plan.report and so_far(folder, [job]) == [None]:
+        return
     (outcome,) = run_jobs(cost_job, [job], folder, processes=1, progress=progress, say=say)
     if outcome.result is None:
         raise TrainingError(f"the table is written, but the cost could not be measured: {outcome.error}")

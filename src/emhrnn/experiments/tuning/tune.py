@@ -1,12 +1,12 @@
 """`tune`: settings that do well on the validation data, searched for within a given time."""
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emhrnn.errors import ConfigError
+from emhrnn.experiments.cores import cores
 from emhrnn.experiments.tuning.space import PAPER_GRID, space_of
 from emhrnn.experiments.tuning.varying import Varied, assignments_of, varied
 from emhrnn.training.config import Config
@@ -56,9 +56,9 @@ def tune(
         if not (error.name or "").startswith("optuna"):
             raise
         raise ConfigError("emhrnn tune needs Optuna; pip install 'emhrnn[tune]'") from None
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if processes > cores:
-        raise ConfigError(f"{processes} processes were asked for, {cores} cores are there; give at most {cores}")
+    most = cores()
+    if processes > most:
+        raise ConfigError(f"{processes} processes were asked for, {most} cores are there; give at most {most}")
     if paper and (vary or only or trials):
         raise ConfigError(
             "--paper varies the learning rate alone, over the whole grid; leave --vary, --only and --trials out"
@@ -66,14 +66,14 @@ def tune(
     check_settings(config)
     space = _space(config, assignments_of(vary), only=only, fixed=fixed, paper=paper)
     plan = Plan(out, config, tuple(space), grid=paper, trials=trials, deadline=deadline, command=command)
-    return Session(plan, data, valid, vectors).run(processes, cores // processes, progress=progress)
+    return Session(plan, data, valid, vectors).run(processes, most // processes, progress=progress)
 
 
 def _space(config: Config, given: dict[str, str], *, only: bool, fixed: Sequence[str], paper: bool) -> list[Varied]:
     if paper:
-        return varied(PAPER_GRID, config)
+        return varied(PAPER_GRID)
     own = {} if only else {name: text for name, text in space_of(config).items() if name not in fixed}
-    space = varied({**own, **given}, config)
+    space = varied({**own, **given})
     if not space:
         raise ConfigError("nothing varies; give a setting with --vary, e.g. training.learning_rate=0.001:0.01:log")
     return space

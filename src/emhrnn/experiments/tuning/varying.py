@@ -51,13 +51,13 @@ class Varied:
         return ":".join([*map(str, self.values), *(["log"] if self.log else [])])
 
 
-def varied(space: Mapping[str, str], config: Config) -> list[Varied]:
+def varied(space: Mapping[str, str]) -> list[Varied]:
     """Every setting of a space, checked; those with a single value are left out.
 
     Raises:
         ConfigError: a name is unknown (the nearest is told) or may not vary, or a value is not allowed.
     """
-    read = [_read(name, text, config) for name, text in space.items()]
+    read = [_read(name, text) for name, text in space.items()]
     return [one for one in read if one.values[0] != one.values[-1]]
 
 
@@ -86,7 +86,7 @@ def value_of(config: Config, name: str) -> Any:
     return getattr(getattr(config, section), key)
 
 
-def _read(name: str, text: str, config: Config) -> Varied:
+def _read(name: str, text: str) -> Varied:
     if name not in setting_names():
         make_config(assignments=[f"{name}=0"])  # knows the nearest name
     if name in FIXED:

@@ -41,10 +41,10 @@ def faithfulness(
 
     Stopped by Ctrl-C, the same command goes on where it was. Writes faithfulness.md, .json and .svg.
     """
-    import os
     import sys
 
     from emhrnn.corpus import Columns
+    from emhrnn.experiments.cores import cores
     from emhrnn.experiments.faithfulness.markdown import to_markdown
     from emhrnn.experiments.faithfulness.run import Plan, measure_faithfulness
     from emhrnn.products.cli.printing import print_json, say
@@ -54,14 +54,13 @@ def faithfulness(
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     table = measure_faithfulness(
         run,
         Named(path=data, format=format, columns=Columns(text=text_column, labelled=False), split=split),
         Plan(documents=documents, seed=seed, figure=figure, report=report),
         out,
         command=f"emhrnn faithfulness {run.name} {data.name} --documents {documents} --seed {seed}",
-        processes=processes or cores,
+        processes=processes or cores(),
         progress=not (quiet or json),
         say=tell,
     )

@@ -56,10 +56,10 @@ def predict(
     FILE appears when all rows are scored. Until then FILE.unfinished holds what is done: after Ctrl-C, kill or a power
     cut the same command goes on from there, and FILE is the same byte for byte.
     """
-    import os
     import time
 
     from emhrnn.corpus import Columns
+    from emhrnn.experiments.cores import cores
     from emhrnn.products.cli.printing import print_json, say
     from emhrnn.products.scoring import score
     from emhrnn.products.scoring.chunks import Data
@@ -67,11 +67,10 @@ def predict(
     began = time.perf_counter()
     columns = Columns(text=text_column, labelled=False)
     named = Data(paths=tuple(data), format=format, columns=columns, split=split)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         scored = score(
             run, named, out,
-            explain=explain, engine=engine, workers=workers or cores, restart=restart, progress=not quiet,
+            explain=explain, engine=engine, workers=workers or cores(), restart=restart, progress=not quiet,
         )  # fmt: skip
     except KeyboardInterrupt:
         kept = out.with_name(out.name + ".unfinished").exists()

@@ -75,9 +75,9 @@ def run_simulation(
     quiet: bool,
 ) -> None:
     """For `simulate` and `reproduce table1`."""
-    import os
     import sys
 
+    from emhrnn.experiments.cores import cores
     from emhrnn.experiments.simulation.run import simulate as run
     from emhrnn.products.cli.printing import print_json, say
 
@@ -85,8 +85,9 @@ def run_simulation(
         if not quiet:
             print(line, file=sys.stderr, flush=True)
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    table = run(plan, out, jobs, command=command, processes=processes or cores, progress=not (quiet or json), say=tell)
+    table = run(
+        plan, out, jobs, command=command, processes=processes or cores(), progress=not (quiet or json), say=tell
+    )
     if json:
         print_json(table.to_dict())
         return
