@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.products.commands import TINY, Cli
+from tests.products.commands import TINY, Cli, write_reviews
 
 DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda content: b"",
@@ -30,6 +30,19 @@ def test_damaged_file_of_a_run(cli: Cli, own_run: Path, name: str, damage: str) 
     message = cli.error("explain", own_run, "good")
     assert name in message
     assert "again" in message
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_one_flipped_bit_of_the_weights(cli: Cli, own_run: Path, share: float) -> None:
+    path = own_run / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    header = int.from_bytes(content[:8], "little") + 8
+    content[header + int(share * (len(content) - header))] ^= 0x40
+    path.write_bytes(bytes(content))
+    message = cli.error(
+        "predict", own_run, write_reviews(own_run.parent / "new.csv", 4), "--out", own_run.parent / "o.csv"
+    )
+    assert "model.safetensors: corrupt checkpoint (its checksum differs); copy it again or train anew" in message
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocabulary.txt"])
@@ -111,7 +124,7 @@ def test_metrics_and_history_are_not_needed_to_use_a_run(cli: Cli, own_run: Path
     cli.ok("explain", own_run, "good")
     assert "metrics.json: corrupt" in cli.error("info", own_run)
     (own_run / "metrics.json").unlink()
-    assert "training has not finished; holds the best model so far" in cli.ok("info", own_run).out
+    assert "saved without scores, as after partial_fit; `emhrnn evaluate` tells them" in cli.ok("info", own_run).out
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

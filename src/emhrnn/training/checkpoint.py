@@ -1,5 +1,9 @@
-"""Tensors on disk: safetensors with a JSON note in its header, written whole or not at all, never pickle."""
+"""Tensors on disk: safetensors with a JSON note in its header, written whole or not at all, never pickle.
 
+The note holds a checksum of itself and of the tensors: a flipped bit would change every answer, and nothing else tells.
+"""
+
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,11 +17,13 @@ from emhrnn.errors import CheckpointError
 from emhrnn.files import write_bytes
 
 _NOTE = "emhrnn"  # safetensors' header takes strings only, so the note is one JSON string under this key
+_CHECKSUM = "checksum"
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
     contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    write_bytes(path, save(contiguous, metadata={_NOTE: json.dumps(note)}))
+    checked = {**note, _CHECKSUM: _sha256(contiguous, note)}
+    write_bytes(path, save(contiguous, metadata={_NOTE: json.dumps(checked)}))
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -32,7 +38,19 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"{path}: corrupt checkpoint ({error}); copy it again or train anew") from None
     if not isinstance(note, dict):
         raise CheckpointError(f"{path}: not written by emhrnn; give a run folder made by `emhrnn train`")
+    expected = note.pop(_CHECKSUM, None)  # older files have none
+    if expected is not None and expected != _sha256(tensors, note):
+        raise CheckpointError(f"{path}: corrupt checkpoint (its checksum differs); copy it again or train anew")
     return tensors, note
+
+
+def _sha256(tensors: dict[str, Tensor], note: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(note, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def load_into(module: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
