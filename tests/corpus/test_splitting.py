@@ -30,5 +30,7 @@ def test_the_generator_decides() -> None:
 def test_impossible_splits() -> None:
     with pytest.raises(ConfigError, match="between 0 and 1"):
         stratified_split(np.zeros(5, dtype=np.int64), 1.0, np.random.default_rng(0))
+    with pytest.raises(DataError, match="each of the 5 documents has a label of its own"):
+        stratified_split(np.arange(5), 0.1, np.random.default_rng(0))
     with pytest.raises(DataError, match="too few to split off 10%"):
         stratified_split(np.zeros(3, dtype=np.int64), 0.1, np.random.default_rng(0))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import emhrnn
+from emhrnn.errors import DataError
 from tests.products.commands import BAD, GOOD, TINY, Cli, rows, write_reviews, write_rows
 
 PRINTABLE = 400  # characters of an error that a person reads to its end
@@ -264,3 +265,36 @@ def test_json_holds_any_text(cli: Cli, run: Path) -> None:
     text = 'quotes " and \\ and </script> and \u2028 here'
     assert cli.ok("explain", run, text, "--json").json["text"] == text
     assert json.loads(cli.ok("explain", run, "nan inf", "--json").out)
+
+
+def test_utf16_is_refused_by_explain_too(cli: Cli, run: Path, tmp_path: Path) -> None:
+    content = "The soup was good.".encode("utf-16")
+    (tmp_path / "a.txt").write_bytes(content)
+    assert "a.txt is UTF-16; save it as UTF-8" in cli.error("explain", run, "--file", tmp_path / "a.txt")
+    told = cli("explain", run, "-", stdin=content)
+    assert told.code == 2
+    assert "the standard input is UTF-16" in told.err
+
+
+def test_a_column_in_which_every_label_is_another(cli: Cli, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "a.csv", [(f"soup {i}", f"label {i}") for i in range(20)])
+    assert "each of the 20 documents has a label of its own; is it the right label column?" in cli.train_error(data)
+
+
+def test_a_run_among_the_classes(cli: Cli, tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        (tmp_path / "docs" / name).mkdir(parents=True)
+        for i in range(9):
+            (tmp_path / "docs" / name / f"{i}.txt").write_text(f"A {name} soup {i}.")
+    told = cli.error("train", tmp_path / "docs", "--out", tmp_path / "docs" / "run", *TINY)
+    assert f"lies inside the data, whose folders are classes; give a folder outside {tmp_path / 'docs'}" in told
+    assert sorted(path.name for path in (tmp_path / "docs").iterdir()) == ["bad", "good"]
+    cli.ok("train", tmp_path / "docs", "--out", tmp_path / "run", "--quiet", *TINY)
+
+
+def test_names_for_a_model_that_reads_none(run: Path) -> None:
+    model = emhrnn.load(run)
+    for ask in (model.predict, model.explain):
+        with pytest.raises(DataError, match="does not read who wrote a text or about what; leave users and products"):
+            ask(["Good."], users=["ann"], products=[None])
+    assert model.predict(["Good."], users=[None], products=[None]) == model.predict(["Good."])

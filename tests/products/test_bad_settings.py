@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from emhrnn import DocumentClassifier
+from emhrnn.errors import ConfigError
 from tests.products.commands import TINY, Cli, rows, write_reviews, write_rows
 
 
@@ -126,7 +128,7 @@ def test_vectors(cli: Cli, data: Path, tmp_path: Path) -> None:
 def test_a_run_that_is_there_is_kept_unless_told_otherwise(cli: Cli, data: Path, own_run: Path, tmp_path: Path) -> None:
     before = (own_run / "model.safetensors").read_bytes()
     command = ["train", data, "--out", own_run, "--quiet", *TINY, "--seed", "5"]
-    assert "exists and is not empty; give another folder, or --overwrite" in cli.error(*command)
+    assert "exists and is not empty; give another folder, or replace the run with --overwrite" in cli.error(*command)
     assert "lies inside" in cli.error("train", own_run / "corpus" / "train", "--out", own_run, "--overwrite")
     broken = write_reviews(tmp_path / "two.csv", 2)
     assert "too few" in cli.error("train", broken, "--out", own_run, "--overwrite", *TINY)
@@ -192,3 +194,25 @@ def test_a_folder_that_is_no_demo_is_left_alone(cli: Cli, tmp_path: Path) -> Non
     (tmp_path / "thesis.txt").unlink()
     assert "did you mean 'training.epochs'" in cli("demo", "--out", tmp_path, "--set", "training.epoch=1").err
     assert (tmp_path / "report.json").exists()
+
+
+def test_a_model_that_lives_on_vectors_asks_for_them(cli: Cli, data: Path, tmp_path: Path) -> None:
+    told = cli.train_error(data, "--model", "bag-of-means")
+    assert "bag-of-means needs pretrained word vectors, and none were given; give a file with --vectors" in told
+    with pytest.raises(ConfigError, match="needs pretrained word vectors"):
+        DocumentClassifier(model="bag-of-means").fit(["good", "bad"] * 9, ["a", "b"] * 9)
+
+
+def test_too_few_epochs_for_em_are_told(cli: Cli, data: Path, tmp_path: Path) -> None:
+    few = ["--set", "training.epochs=2", "--set", "em.warmup_epochs=2"]
+    told = cli.ok("train", data, "--out", tmp_path / "a", "--quiet", *TINY, *few)
+    assert (
+        "phrases were not learned: 2 epochs leave none for EM; raise training.epochs, or lower" in told.out + told.err
+    )
+    told = cli.ok("train", data, "--out", tmp_path / "b", "--quiet", *TINY, *few, "--set", "em.warmup_epochs=1")
+    assert "not learned" not in told.out + told.err
+
+
+def test_vary_without_a_section(cli: Cli, data: Path, tmp_path: Path) -> None:
+    told = cli.error("tune", data, "--out", tmp_path / "t", "--vary", "foo=1:2", "--trials", "1")
+    assert "cannot read --vary foo='1:2'; write section.key before the =" in told

@@ -118,4 +118,4 @@ def test_data_without_ids(run: Path, tmp_path: Path, cli: Cli) -> None:
 
 
 def test_text_only_models_need_none(made: Path) -> None:
-    assert len(Model(load(made / "run").run).predict([TEXT], users=["ann"], products=[None])) == 1
+    assert len(Model(load(made / "run").run).predict([TEXT], users=[None], products=[None])) == 1

@@ -26,6 +26,8 @@ def stratified_split(
     place = np.arange(len(groups)) - np.repeat(ends - sizes, sizes)
     held_out = np.zeros(len(groups), dtype=bool)
     held_out[order] = place < np.repeat(taken, sizes)
+    if len(sizes) == len(groups) > 2:
+        raise DataError(f"each of the {len(groups)} documents has a label of its own; is it the right label column?")
     if not held_out.any():
         raise DataError(f"{len(groups)} documents are too few to split off {fraction:.0%}; give more documents")
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)

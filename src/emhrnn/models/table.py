@@ -211,7 +211,7 @@ def build_transformer(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], se
 
 LAYERS = ("word_size", "sentence_size", "attention_size")
 WITH_IDS = ("users", "products", "ids", "id_size")
-IDS = "user and product ids"
+IDS, VECTORS = "user and product ids", "word vectors"
 HAN_PAPER = "Yang et al., NAACL 2016"
 ZHANG_PAPER = "Zhang et al., NIPS 2015"
 TANG_PAPER = "Tang, Qin and Liu, EMNLP 2015"
@@ -277,7 +277,7 @@ MODELS: dict[str, Row] = {
         build=build_bag_of_means,
         learns="fit",
         reference=ZHANG_PAPER,
-        needs=("word vectors",),
+        needs=(VECTORS,),
         reads=("embedding_size", "means", "C"),
     ),
     "sswe-svm": Row(

@@ -32,7 +32,7 @@ from emhrnn.training.fit import fit
 from emhrnn.training.folder import run_folder
 from emhrnn.training.run import HISTORY, Run, describe, new_run, save_weights
 from emhrnn.training.state import Position, Purpose, numpy_generator
-from emhrnn.training.train import check_settings, write_metrics
+from emhrnn.training.train import check_needed_vectors, check_settings, write_metrics
 
 NOT_FITTED = (
     "This %(name)s is not fitted yet: call fit(texts, labels) first. A classifier that was saved is loaded with "
@@ -211,6 +211,7 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         config = self._config()
         vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
         check_settings(config, vectors)
+        check_needed_vectors(config, vectors)
         targets = Targets.of(y, classes)
         corpus = self._corpus(X, y, sample_weight, targets, config)
         corpus.check_trainable()

@@ -57,6 +57,7 @@ class Model:
                 f"the model {self.run.config.model.name} reads who wrote a text and about what; give users= and "
                 "products=, with None where they are not known"
             )
+        self._check_ids(users, products)
         run = self.run
         corpus = Corpus.from_records(
             records_of(list(texts), users=users, products=products),
@@ -92,6 +93,7 @@ class Model:
         for names in (users, products):
             if names is not None and len(names) != len(many):
                 raise DataError(f"{len(names)} names for {len(many)} texts; give one for each, None where not known")
+        self._check_ids(users, products)
         explanations = explain_texts(self.run, many, users=users, products=products, thorough=thorough)
         return explanations[0] if isinstance(texts, str) else explanations
 
@@ -100,8 +102,17 @@ class Model:
     ) -> Counterfactual:
         """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough.
         `user` and `product` say who wrote it and about what; the average ones where they are left out."""
+        self._check_ids([user], [product])
         explanation = explain_texts(self.run, [text], users=[user], products=[product])[0]
         return counterfactual(self.run, text, explanation, user=user, product=product, limit=limit)
+
+    def _check_ids(self, users: Names, products: Names) -> None:
+        named = any(name is not None for names in (users, products) for name in names or ())
+        if named and not reads_ids(self.run.config):
+            raise DataError(
+                f"the model {self.run.config.model.name} does not read who wrote a text or about what; leave users and "
+                "products out, or give a run that was trained with ids"
+            )
 
     def __repr__(self) -> str:
         return f"<emhrnn {self.run.config.model.name}: {len(self.classes)} classes, {len(self.run.vocabulary)} words>"

@@ -92,7 +92,9 @@ def train(
     if valid is not None and valid_split is not None:
         raise ConfigError("the validation data is given twice, as data and as a split; give one of them")
     if valid_split is not None and split in (None, valid_split):
-        raise ConfigError(f"the rows of the split {valid_split!r} would be trained on, too; name the split to train on")
+        raise ConfigError(
+            f"the rows of the split {valid_split!r} would be trained on, too; name those to train on with --split"
+        )
     if resume and overwrite:
         raise ConfigError("resume and overwrite were both given; resume goes on with the run, overwrite replaces it")
     going_on = (resume or begun_by_this_job(Path(out))) and is_run(Path(out))

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from emhrnn.corpus import Corpus, is_corpus
+from emhrnn.corpus.readers.files import data_files
 from emhrnn.em.strategies import WITHOUT_POSTERIOR
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source
 from emhrnn.models.segmentation import rule
-from emhrnn.models.table import MODELS
+from emhrnn.models.table import MODELS, VECTORS
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
@@ -74,8 +75,11 @@ def train(
             as the first epoch of the new one is done.
     """
     check_settings(config, vectors)
+    check_needed_vectors(config, vectors)
     if out.exists() and data.path.resolve().is_relative_to(out.resolve()):
         raise DataError(f"the data {data.path} lies inside {out}, where the run is to be written; give another folder")
+    if out.resolve().is_relative_to(data.path.resolve()) and data_files(data.path) == [data.path]:
+        raise DataError(f"{out} lies inside the data, whose folders are classes; give a folder outside {data.path}")
     with run_folder(out, overwrite=overwrite), job.watched():
         training, validation = _corpora(data, valid, out, config, vectors, progress)
         table = embedding_table(config, training.vocabulary, vectors)
@@ -191,6 +195,13 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         check_source(config.model.pretrained)
     if config.model.segmentation != "learned":
         rule(config.model.segmentation, [UNK], config.em.rate)
+
+
+def check_needed_vectors(config: Config, vectors: Vectors | None) -> None:
+    """Raise a ConfigError for a model that lives on word vectors and has none: random ones would say nothing."""
+    name = config.model.name
+    if VECTORS in MODELS[name].needs and vectors is None:
+        raise ConfigError(f"{name} needs pretrained word vectors, and none were given; give a file with --vectors")
 
 
 def write_metrics(folder: Path, fitted: Result) -> None:

@@ -176,7 +176,7 @@ def test_split_column(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no rows of the split 'valid' in .*; it has 'test', 'train'"):
         list(Source(path, split="valid"))
     (tmp_path / "b.csv").write_text("text,label\nx,1\n")
-    with pytest.raises(DataError, match=r"b\.csv has no split column; give its name"):
+    with pytest.raises(DataError, match=r"b\.csv has no split column; name one 'split' or 'fold'"):
         list(Source(tmp_path / "b.csv", split="valid"))
 
 

@@ -54,7 +54,8 @@ class Source:
             for record in READERS[name](Reading(path, self.columns, self.meter, self.taken, self.lenient)):
                 if self.split is not None and "split" not in self.taken:
                     raise DataError(
-                        f"the split {self.split!r} is asked for and {path} has no split column; give its name"
+                        f"the split {self.split!r} is asked for and {path} has no split column; name one "
+                        "'split' or 'fold', or leave --split out"
                     )
                 if self.columns.weight is not None and record.weight is None:
                     raise DataError(

@@ -82,10 +82,14 @@ def explain_damage(path: Path) -> Iterator[None]:
 def open_text(path: Path, meter: Meter | None = None, newline: str = "\n") -> Iterator[io.TextIOWrapper]:
     """UTF-8 with or without BOM; a broken byte passes as a lone surrogate, which `clean_text` replaces and names."""
     with open_bytes(path, meter) as stream:
-        if stream.peek(2)[:2] in UTF16:
-            raise DataError(f"{path} is UTF-16; save it as UTF-8")
+        refuse_utf16(stream.peek(2), path)
         with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline=newline) as text:
             yield text
+
+
+def refuse_utf16(data: bytes, name: Path | str) -> None:
+    if data[:2] in UTF16:
+        raise DataError(f"{name} is UTF-16; save it as UTF-8")
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:

@@ -29,7 +29,7 @@ from emhrnn.experiments.job_records import Job, Outcome, job_name, so_far
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import machine
 from emhrnn.files import sha256, write_json, write_text
-from emhrnn.models.table import MODELS
+from emhrnn.models.table import IDS, MODELS, VECTORS
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
@@ -212,9 +212,9 @@ def _read_settings(config: Config) -> dict[str, Any]:
 
 def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
     needs = MODELS[row.model].needs
-    if "user and product ids" in needs and config.model.ids and not (found["users"] and found["products"]):
+    if IDS in needs and config.model.ids and not (found["users"] and found["products"]):
         return "skipped: it needs user and product ids, and the data has none"
-    if "word vectors" in needs and vectors is None:
+    if VECTORS in needs and vectors is None:
         return "skipped: it needs pretrained word vectors (--vectors)"
     return None
 

@@ -89,10 +89,13 @@ def explain(
 
 def _read(text: str | None, file: Path | None) -> str:
     """Bytes that are not UTF-8 become U+FFFD, as in a corpus."""
+    from emhrnn.corpus.readers.streams import refuse_utf16
     from emhrnn.errors import DataError
 
     if text == "-":
-        return sys.stdin.buffer.read().decode("utf-8-sig", errors="replace")
+        data = sys.stdin.buffer.read()
+        refuse_utf16(data, "the standard input")
+        return data.decode("utf-8-sig", errors="replace")
     if text is not None:
         if len(text) < 256 and not text.isspace() and text and Path(text).is_file():
             raise DataError(f"{text} is a file; to explain what it says, give --file {text}")
@@ -101,4 +104,6 @@ def _read(text: str | None, file: Path | None) -> str:
     if not file.is_file():
         what = "is a folder" if file.is_dir() else "does not exist"
         raise DataError(f"{file} {what}; give a text file with --file, or the text itself")
-    return file.read_bytes().decode("utf-8-sig", errors="replace")
+    data = file.read_bytes()
+    refuse_utf16(data, file)
+    return data.decode("utf-8-sig", errors="replace")
