@@ -80,7 +80,9 @@ def check_free(path: Path, *, overwrite: bool = False) -> None:
     if path.is_file():
         raise DataError(f"{path} is a file, a folder is to be written there; give another destination")
     if path.is_dir() and not overwrite and any(path.iterdir()):
-        raise DataError(f"{path} exists and is not empty; give another destination or allow overwriting it")
+        raise DataError(
+            f"{path} exists and is not empty; give another destination, or --overwrite (in Python: overwrite=True)"
+        )
 
 
 def _move_away(path: Path) -> Path | None:

@@ -21,6 +21,14 @@ def quiet(_: str) -> None:
     pass
 
 
+def test_another_setting_is_named_alone(tmp_path: Path) -> None:
+    settings = {"training": {"epochs": 1, "seed": 0}, "em": {}}
+    run_jobs(square, [Job("a", {"x": 2, "settings": settings})], tmp_path, say=quiet)
+    other = {**settings, "training": {"epochs": 2, "seed": 0}}
+    with pytest.raises(ConfigError, match=r"was done with settings\.training\.epochs = 1, not 2; give another folder"):
+        run_jobs(square, [Job("a", {"x": 2, "settings": other})], tmp_path, say=quiet)
+
+
 def test_results_come_in_the_order_of_the_jobs_and_are_kept(tmp_path: Path) -> None:
     jobs = [Job(f"x={x}", {"x": x}) for x in (3, 1, 2)]
     said: list[str] = []

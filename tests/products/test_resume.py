@@ -311,8 +311,8 @@ def test_a_loss_that_is_not_a_number_leaves_batch_and_checkpoint(
     with monkeypatch.context() as patch:
         patch.setattr(EMObjective, "loss", explode)
         message = cli.error("train", "--out", stopped, "--resume", "--quiet")
-    assert "loss or gradient is nan at epoch 1" in message
-    assert "the last checkpoint is intact" in message
+    assert "loss or gradient is nan at epoch 2" in message
+    assert "what was saved before is intact; train anew with a smaller training.learning_rate" in message
     assert "words" in load_tensors(stopped / "bad-batch.safetensors")[0]
     assert snapshot(stopped / "checkpoint") == before
     (stopped / "bad-batch.safetensors").unlink()

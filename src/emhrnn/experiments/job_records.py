@@ -77,7 +77,7 @@ def check_same(folder: Path, job: Job) -> None:
     record = read_record(folder, job.name)
     if record is None or record["state"] == "failed":
         return
-    before, now = record["arguments"], job.arguments
+    before, now = _flat(record["arguments"]), _flat(job.arguments)
     for key in sorted({*before, *now}):
         if before.get(key) != now.get(key):
             state = "done" if record["state"] == "done" else "begun"
@@ -85,6 +85,15 @@ def check_same(folder: Path, job: Job) -> None:
                 f"the job {job.name} in {folder} was {state} with {key} = {before.get(key)!r}, not {now.get(key)!r}; "
                 f"give another folder, or delete {folder / job.name}.json to do it again"
             )
+
+
+def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Nested ones by names such as `settings.training.epochs`."""
+    flat: dict[str, Any] = {}
+    for name, value in arguments.items():
+        inside = _flat(value) if isinstance(value, dict) and value else None
+        flat |= {name: value} if inside is None else {f"{name}.{key}": one for key, one in inside.items()}
+    return flat
 
 
 def check_names(jobs: Sequence[Job]) -> None:

@@ -58,6 +58,8 @@ class Counterfactual:
     def told(self, quoted: Sequence[str], safe: Callable[[str], str]) -> str:
         """One sentence; `quoted` are the phrases as they are to be shown, `safe` makes a label so."""
         before, after = map(safe, self.predicted)
+        if not self.tried:
+            return f"{before} stays {before}: the text is one phrase, so that none can be left out."
         if not self.found:
             return f"{before} stays {before} whichever phrases are left out, as far as {self.tried} sets were tried."
         kind = "No smaller set does that" if self.smallest else "None of them can be put back"

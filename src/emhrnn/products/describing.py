@@ -12,6 +12,7 @@ SHOWN = 200  # characters of the first text
 
 def run_facts(path: Path) -> dict[str, Any]:
     """config.json, and metrics.json where training has finished."""
+    from emhrnn.training.folder import MARK
     from emhrnn.training.run import METRICS, WEIGHTS, read_description
 
     description = read_description(path)
@@ -21,6 +22,7 @@ def run_facts(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         raise CheckpointError(f"{metrics}: corrupt; copy the run again or train anew") from None
     description["weights"] = (path / WEIGHTS).is_file()
+    description["unfinished"] = (path / MARK).exists()
     return description
 
 
@@ -46,7 +48,8 @@ def _run_lines(facts: dict[str, Any]) -> str:
         lines[part] = f"{described['documents']:,} documents, {described['words']:,} words ({described['source']})"
     if metrics is None:
         usable = "holds the best model so far" if facts["weights"] else "holds no model yet"
-        lines["state"] = f"training has not finished; {usable}"
+        increments = "saved without scores, as after partial_fit; `emhrnn evaluate` tells them"
+        lines["state"] = f"training has not finished; {usable}" if facts["unfinished"] else increments
     else:
         valid = metrics["valid"]
         lines["best epoch"] = f"{metrics['best_epoch'] + 1} of {metrics['epochs']}, {metrics['seconds']:.0f} s"

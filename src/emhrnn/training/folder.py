@@ -48,9 +48,15 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
         raise DataError(f"{out} is a file, the run is to be a folder; give another name")
     if there and not _is_remnant(out):
         if not overwrite and is_run(out) and not (out / METRICS).exists():
-            raise DataError(f"{out} holds an unfinished run; go on with --resume, or give --overwrite to replace it")
+            raise DataError(
+                f"{out} holds an unfinished run; go on with --resume, or replace it with --overwrite (in Python: "
+                "resume=True or overwrite=True)"
+            )
         if not overwrite:
-            raise DataError(f"{out} exists and is not empty; give another folder, or --overwrite to replace the run")
+            raise DataError(
+                f"{out} exists and is not empty; give another folder, or replace the run with --overwrite (in Python: "
+                "overwrite=True)"
+            )
         if not is_run(out):
             raise DataError(f"{out} is not a run folder, so it is not overwritten; give another folder")
     empty = out.is_dir() and not there

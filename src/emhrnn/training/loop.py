@@ -118,6 +118,7 @@ def _totals(job: Job, loss: Tensor, notes: dict[str, float]) -> tuple[float, dic
 def _not_finite(value: float, position: Position, batch: Batch, save: Callable[[Batch], str] | None) -> str:
     saved = f"; the batch is in {save(batch)}" if save is not None else ""
     return (
-        f"loss or gradient is {value} at epoch {position.epoch}, batch {position.batch} (rows {batch.rows[:3].tolist()}"
-        f", ...){saved}; the last checkpoint is intact: try a smaller training.learning_rate or training.clip"
+        f"loss or gradient is {value} at epoch {position.epoch + 1}, batch {position.batch + 1} (rows "
+        f"{batch.rows[:3].tolist()}, ...){saved}; what was saved before is intact; train anew with a smaller "
+        "training.learning_rate or training.clip"
     )

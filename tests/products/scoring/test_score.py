@@ -185,7 +185,8 @@ def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "good"}\n{"text": 3}\n')
     told = cli.ok("predict", run, tmp_path / "a.jsonl", "--out", tmp_path / "p.csv").out
     assert "2 rows to" in told
-    assert f"1 rows could not be scored; {tmp_path / 'p.csv.errors.jsonl'} has the reasons" in told
+    errors = tmp_path / "p.csv.errors.jsonl"
+    assert f"1 rows could not be scored; {errors} has the reasons, and what was repaired" in told
     facts = cli.ok("predict", run, tmp_path / "a.jsonl", "--out", tmp_path / "p.csv", "--json").json
     assert (facts["rows"], facts["unscored"], facts["before"]) == (2, 1, 0)
 

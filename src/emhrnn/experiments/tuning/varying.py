@@ -87,6 +87,8 @@ def value_of(config: Config, name: str) -> Any:
 
 
 def _read(name: str, text: str) -> Varied:
+    if "." not in name:
+        raise ConfigError(f"cannot read --vary {name}={text!r}; write section.key before the =, e.g. training.epochs")
     if name not in setting_names():
         make_config(assignments=[f"{name}=0"])  # knows the nearest name
     if name in FIXED:

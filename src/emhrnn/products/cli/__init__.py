@@ -56,7 +56,7 @@ def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**options)
         except KeyboardInterrupt as interrupt:
-            complain(f"interrupted; {interrupt or 'nothing was written'}")
+            complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
             raise typer.Exit(INTERRUPTED) from None
 
     return run

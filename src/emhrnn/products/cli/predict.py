@@ -89,4 +89,4 @@ def predict(
     again = f" ({scored.before:,} of them before)" if scored.before else ""
     say(f"{scored.rows:,} rows{again} to {out} in {seconds:.1f} s{rate}")
     if scored.errors is not None:
-        say(f"{scored.unscored:,} rows could not be scored; {scored.errors} has the reasons")
+        say(f"{scored.unscored:,} rows could not be scored; {scored.errors} has the reasons, and what was repaired")

@@ -93,8 +93,9 @@ def train(
 
     DATA needs a column of text and one of labels (docs/data.md). Rows without text or label are skipped and counted.
     The run folder holds the model of the best epoch, its words and settings, the history and the scores. When training
-    fails before the first epoch or checkpoint is done, nothing stays at --out. After Ctrl-C or a crash, --resume goes
-    on as if nothing had happened; it needs only --out. With --set training.epochs=N it trains on to N epochs.
+    fails before the first epoch or checkpoint is done, nothing stays at --out, but for a batch whose loss is no
+    number. After Ctrl-C or a crash, --resume goes on as if nothing had happened; it needs only --out. With --set
+    training.epochs=N it trains on to N epochs.
     """
     from emhrnn.models.table import MODELS
     from emhrnn.products.cli.printing import complain, percent, print_json, say

@@ -71,9 +71,15 @@ async def _refused(request: Request, refusal: RefusedError) -> Response:
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return await _refused(
+            request, RefusedError(400, 'the body is not JSON; send {"text": "..."} or {"texts": [...]}')
+        )
     place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
-    status = 400 if first["type"] == "json_invalid" else 422
-    return await _refused(request, RefusedError(status, f"{place}: {first['msg'].removeprefix('Value error, ')}"))
+    told = f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    if first["type"] == "extra_forbidden":
+        told = f"{place} is no field of this request; /docs lists what it takes"
+    return await _refused(request, RefusedError(422, told))
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
