@@ -23,6 +23,7 @@ from emhrnn.products.cli.explain import explain
 from emhrnn.products.cli.export import export
 from emhrnn.products.cli.faithfulness import faithfulness
 from emhrnn.products.cli.info import info
+from emhrnn.products.cli.interrupting import interrupt_after_imports
 from emhrnn.products.cli.models import models
 from emhrnn.products.cli.plot import plot
 from emhrnn.products.cli.predict import predict
@@ -122,6 +123,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a letter that the terminal cannot show is no reason to fail
             stream.reconfigure(errors="backslashreplace")
+    interrupt_after_imports()
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that half-made files are removed
     try:
         app()
