@@ -1,0 +1,155 @@
+"""A stray quote costs a lenient reader one row, never the rows after it."""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emhrnn.corpus import Columns, Source
+from emhrnn.corpus.readers import delimited
+from emhrnn.corpus.readers.reading import Reading
+from emhrnn.errors import DataError
+
+LINE = st.text(alphabet='ab",', max_size=8)
+
+
+def read(path: Path, content: str, **options: str) -> list[str | None]:
+    """The text of each row, or None where it has a fault; rows are numbered without gaps."""
+    path.write_text(content, newline="")
+    source = Source(path, columns=Columns(labelled=False), lenient=True, **options)
+    records = list(source)
+    assert [record.where.row for record in records] == [*range(1, len(records) + 1)]
+    assert source.meter.done == source.meter.total
+    return [None if record.fault else record.text for record in records]
+
+
+def faults(path: Path) -> list[str]:
+    return [record.fault for record in Source(path, columns=Columns(labelled=False), lenient=True) if record.fault]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Bounds can be made small, also that of the csv module, which is for all of the process."""
+    limit = csv.field_size_limit()
+    yield monkeypatch
+    csv.field_size_limit(limit)
+
+
+def test_a_quote_that_never_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    content = 'text,label\nfoo good,1\n"open quote here,2\nsecond row,3\n\nthird row,4\nfourth row,5\n'
+    assert read(path, content) == ["foo good", None, "second row", "third row", "fourth row"]
+    assert faults(path) == ["the row from line 3 on has unbalanced quotes (unexpected end of data)"]
+    assert read(path, content.replace("\n", "\r\n")) == ["foo good", None, "second row", "third row", "fourth row"]
+
+
+def test_a_quote_in_the_last_row(tmp_path: Path) -> None:
+    assert read(tmp_path / "a.csv", 'text,label\na,1\nb,2\n"c,3') == ["a", "b", None]
+    assert read(tmp_path / "a.csv", 'text,label\na,1\nb,2\nc,"') == ["a", "b", None]
+
+
+def test_a_quote_that_a_later_field_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    content = 'text,label\nfoo,1\n"open,2\nsecond,3\n"third, row",4\nfourth,5\n'
+    assert read(path, content) == ["foo", None, "second", "third, row", "fourth"]
+    assert read(path, content.replace('"third, row"', '"third,\nrow"')) == [
+        "foo", None, "second", "third,\nrow", "fourth",
+    ]  # fmt: skip
+
+
+def test_a_field_that_swallowed_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    assert read(path, 'label,text\n1,"open\n2,second\n3,third"\n4,fourth\n') == ["open\n2,second\n3,third", "fourth"]
+    assert read(path, 'text,label\n"open,1\nsecond,2\nthird,"\n') == [None, "second", None]
+    assert faults(path)[0] == "the row from line 2 on has 1 fields in 3 lines, the header has 2"
+    assert read(path, 'text,label\n"open,1\nsecond,2\n3,"\nlabel"\n4,5\n') == [None, "second", "3", "4"]
+
+
+def test_several_stray_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    rows = [f'"stray {number},1' if number % 3 == 1 else f"good {number},1" for number in range(3000)]
+    expected = [None if row.startswith('"') else row[:-2] for row in rows]
+    assert read(path, "\n".join(["text,label", *rows]) + "\n") == expected
+    lines = [number for number, row in enumerate(rows, 2) if row.startswith('"')]
+    assert [line_of(fault) for fault in faults(path)] == lines
+
+
+def test_no_line_is_read_over_and_over(tmp_path: Path) -> None:
+    """Each of these lines leaves a quote open that no other ends: reading all the rest for each would take minutes."""
+    assert read(tmp_path / "a.csv", "text,label\n" + 'x","y\n' * 20_000 + "z,1\n") == [None] * 20_000 + ["z"]
+
+
+def test_good_fields_of_several_lines(tmp_path: Path) -> None:
+    texts = ["one\ntwo", "", 'He said "no",\n\nthen\r\nleft', "three", "\n", '"\n"', "a\n,1\nb,2\n"]
+    out = io.StringIO(newline="")
+    csv.writer(out).writerows([["text", "label"], *([text, "1"] for text in texts)])
+    assert read(tmp_path / "a.csv", out.getvalue()) == texts
+    stray = out.getvalue().replace("three,1", '"three,1')
+    assert read(tmp_path / "a.csv", stray) == [*texts[:3], None, *texts[4:]]
+
+
+def test_tsv(tmp_path: Path) -> None:
+    content = 'text\tlabel\na\t1\n"open\t2\nsecond\t3\n"two\nlines"\t4\n"last\t5\nfourth\t6\n'
+    assert read(tmp_path / "a.tsv", content) == ["a", None, "second", "two\nlines", None, "fourth"]
+
+
+def test_zhang(tmp_path: Path) -> None:
+    content = '"1","good"\n"2","open\n"1","second"\n"2","third"\n'
+    assert read(tmp_path / "a.csv", content, format="zhang") == ["good", None, "second", "third"]
+
+
+def test_a_stray_quote_in_the_header(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"from line 1 on has unbalanced quotes .* so it has no header"):
+        read(tmp_path / "a.csv", '"text,label\na,1\nb,2\n')
+
+
+def test_what_is_held_is_bounded(tmp_path: Path, small: pytest.MonkeyPatch) -> None:
+    content = 'text,label\n"open,1\n' + "good,1\n" * 500 + '"two\nlines",1\n'
+    expected = [None, *["good"] * 500, "two\nlines"]
+    small.setattr(delimited, "LENIENT_FIELD", 100)
+    assert read(tmp_path / "a.csv", content) == expected
+    assert "field larger than field limit (100)" in faults(tmp_path / "a.csv")[0]
+    small.setattr(delimited, "LENIENT_FIELD", 1 << 20)
+    small.setattr(delimited, "LENIENT_LINES", 50)
+    small.setattr(delimited, "LENIENT_BLOCK", 8)
+    assert read(tmp_path / "a.csv", content) == expected
+    assert "(over 1048576 characters or 50 lines)" in faults(tmp_path / "a.csv")[0]
+
+
+@given(st.lists(LINE, max_size=12), st.booleans())
+def test_rows_are_as_if_the_file_were_read_anew_after_each_fault(lines: list[str], headed: bool) -> None:
+    text = [f"{line}\n" for line in ["ab,a", *lines]]
+    found = delimited.rows_of(iter(text), Reading(Path("a.csv"), lenient=True), ",", headed)
+    assert [line_of(row) if isinstance(row, str) else row for row in found] == slow_rows(text, 2 if headed else 0)
+
+
+def line_of(fault: str) -> int:
+    return int(fault.split()[4])
+
+
+def slow_rows(text: list[str], fields: int) -> list[list[str] | int]:
+    """Rows, or the lines of faults, where all the rest of the file is read anew from the line after each fault."""
+    rows: list[list[str] | int] = []
+    at = single = 0  # lines before `single` were in a row with the wrong number of fields: each is a row or a fault
+    while at < len(text):
+        reader = csv.reader(text[at:], strict=True)
+        try:
+            row = next(reader)
+        except csv.Error:
+            row = None
+        end = at + reader.line_num
+        several = row is not None and end > at + 1
+        if several and fields and len(row or []) != fields:
+            single = max(single, end - 1)
+            row = None
+        if row is None or (several and at < single):
+            rows.append(at + 1)
+            at += 1
+        else:
+            rows.append(row)
+            at = end
+    return rows
