@@ -10,7 +10,8 @@ import torch
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import predict
-from emhrnn.models.table import MODELS
+from emhrnn.models.table import MODELS, VECTORS
+from emhrnn.text import Vectors
 from emhrnn.training.config import make_config
 from emhrnn.training.data import Named
 from emhrnn.training.run import load_run
@@ -31,13 +32,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def vectors() -> Vectors:
+    words = sorted({word for review in generate_reviews(60, seed=0) for word in review.text.lower().split()})
+    return Vectors(words, np.random.default_rng(0).normal(size=(len(words), 8)).astype(np.float32))
+
+
 @pytest.mark.parametrize(("name", "more"), [*((name, ()) for name in NAMES), ("em-hrnn", ("model.cell=gru",))])
 def test_train_save_load(name: str, more: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     if name == "fasttext":
         pytest.importorskip("fasttext")
     config = make_config(assignments=[f"model.name={name}", *SETTINGS, *more])
-    trained = train(Named(path=data), tmp_path / "run", config=config, progress=False)
-    again = train(Named(path=data), tmp_path / "again", config=config, progress=False)
+    given = vectors() if VECTORS in MODELS[name].needs else None
+    trained = train(Named(path=data), tmp_path / "run", config=config, vectors=given, progress=False)
+    again = train(Named(path=data), tmp_path / "again", config=config, vectors=given, progress=False)
     for tensor, name in zip(trained.run.model.state_dict().values(), again.run.model.state_dict(), strict=True):
         assert torch.equal(tensor, again.run.model.state_dict()[name]), name
     before = predict(trained.run.model, trained.valid, multi_label=False).probabilities
