@@ -134,8 +134,9 @@ def train(
                 job=job,
                 **hooks,
             )
-    if job.first and (wrong := _never_learned(trained) or _collapsed(trained)):
-        say(wrong)
+    if job.first:
+        for wrong in filter(None, (_never_learned(trained), _collapsed(trained))):
+            say(wrong)
     return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
 
 
