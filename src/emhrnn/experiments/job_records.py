@@ -91,8 +91,10 @@ def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
     """Nested ones by names such as `settings.training.epochs`."""
     flat: dict[str, Any] = {}
     for name, value in arguments.items():
-        inside = _flat(value) if isinstance(value, dict) and value else None
-        flat |= {name: value} if inside is None else {f"{name}.{key}": one for key, one in inside.items()}
+        if isinstance(value, dict) and value:
+            flat |= {f"{name}.{key}": one for key, one in _flat(value).items()}
+        else:
+            flat[name] = value
     return flat
 
 

@@ -21,9 +21,7 @@ class System:
     needs: tuple[str, ...]
     reference: str
     settings: Mapping[str, Mapping[str, Any]]  # its own defaults, by section
-    reads: tuple[
-        str, ...
-    ]  # of the settings of [model]; of the others, all but [em], which is for models that learn by it
+    reads: tuple[str, ...]  # settings of [model]; of [data] and [training] all are read, of [em] by those that learn so
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -34,18 +32,8 @@ def systems() -> list[System]:
     for name, row in MODELS.items():
         counted = row.learns != "fit" and "pretrained weights" not in row.needs
         parameters = _parameters(name) if counted else None
-        rows.append(
-            System(
-                name,
-                parameters,
-                row.learns,
-                row.shows,
-                row.needs,
-                row.reference,
-                row.settings,
-                tuple(sorted(row.reads)),
-            )
-        )
+        reads = tuple(sorted(row.reads))
+        rows.append(System(name, parameters, row.learns, row.shows, row.needs, row.reference, row.settings, reads))
     return rows
 
 

@@ -110,3 +110,15 @@ def test_no_path_and_no_method(client: TestClient) -> None:
 def test_limits_are_those_of_the_documentation() -> None:
     limits = Limits()
     assert (limits.texts, limits.words, limits.body_bytes) == (256, 20_000, 2 << 20)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        (b"{bad", 400, 'the body is not JSON; send {"text": "..."} or {"texts": [...]}'),
+        (b'{"txt": "a"}', 422, "txt is no field of this request; /docs lists what it takes"),
+    ],
+)
+def test_a_body_that_is_not_understood(client: TestClient, body: bytes, status: int, told: str) -> None:
+    answer = client.post("/v1/predict", content=body, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()) == (status, {"error": told})

@@ -17,7 +17,7 @@ from emhrnn.experiments.faithfulness.figure import draw
 from emhrnn.experiments.faithfulness.job import METHODS, run_job
 from emhrnn.experiments.faithfulness.markdown import to_markdown
 from emhrnn.experiments.faithfulness.table import Table, make_table
-from emhrnn.experiments.job_records import Job, outcome_of
+from emhrnn.experiments.job_records import Job, so_far
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.explain.attributions import STEPS
@@ -78,7 +78,7 @@ def measure_faithfulness(
         for first in range(0, len(texts), GROUP)
     ]  # fmt: skip
     if plan.report:
-        outcomes = [outcome for job in jobs if (outcome := outcome_of(jobs_folder, job)) is not None]
+        outcomes = [outcome for outcome in so_far(jobs_folder, jobs) if outcome is not None]
     else:
         outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
     results = []
