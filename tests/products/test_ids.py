@@ -109,6 +109,26 @@ def test_a_counterfactual_is_of_the_user(run: Path, cli: Cli, monkeypatch: pytes
         assert set(batch.products) == {model.run.products.index("soup")}
 
 
+def test_whoever_is_rare_is_read_as_the_average(tmp_path: Path, cli: Cli) -> None:
+    """Of the documents that are trained on, not of those held out; and a run that goes on knows the same names."""
+    users = ["ann", "bob"] * 20 + ["eve"] * 4
+    data = write(tmp_path / "train.jsonl", rows([*users]))
+    valid = write(tmp_path / "valid.jsonl", rows(["ann", "bob", "eve", "eve"]))
+    tiny = {**SETTINGS, "model.name": "cma", "training.epochs": 1}
+    trained = train(data, tmp_path / "run", valid=valid, settings=tiny, progress=False)
+    assert load(tmp_path / "run").run.users == ("ann", "bob")
+    rare, stranger = trained.model.predict_proba([TEXT] * 2, users=["eve", "zoe"], products=["soup"] * 2)
+    assert np.array_equal(rare, stranger)
+    went_on = train(None, tmp_path / "run", settings={"training.epochs": 2}, resume=True, progress=False)
+    assert went_on.model.run.users == ("ann", "bob")
+
+    train(data, tmp_path / "four", valid=valid, settings={**tiny, "model.id_count": 4}, progress=False)
+    assert load(tmp_path / "four").run.users == ("ann", "bob", "eve")
+    message = cli.error("train", data, "--out", tmp_path / "none", "--model", "cma", "--set", "model.id_count=30")
+    assert "no user has 30 training documents or more" in message
+    assert "lower model.id_count, or set model.ids=false" in message
+
+
 def test_data_without_ids(run: Path, tmp_path: Path, cli: Cli) -> None:
     data = write(tmp_path / "bare.jsonl", [{"text": TEXT, "label": "good"}])
     assert "has no user column; give data with one" in cli.error("evaluate", run, data, "--quiet")

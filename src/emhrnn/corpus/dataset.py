@@ -187,6 +187,13 @@ class Corpus:
             counts = np.bincount(self.labels, minlength=len(self.classes))
         return counts
 
+    def frequent_names(self, least: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The users and the products of at least so many documents of this view."""
+        return (
+            _frequent(self.users, self._store.users, self._user_table, self._rows, least),
+            _frequent(self.products, self._store.products, self._product_table, self._rows, least),
+        )
+
     def batch(self, rows: Rows) -> Batch:
         """Some documents, in the order given. `rows` are row numbers of this view, and are the batch's `rows`."""
         batch = self._store.batch(self._rows[rows], rows, len(self.classes), self._word_table)
@@ -266,6 +273,21 @@ def _renamed(
     ids: Int64[np.ndarray, " documents"] | None, table: Int64[np.ndarray, " old_plus_1"] | None
 ) -> Int64[np.ndarray, " documents"] | None:
     return ids if ids is None or table is None else table[ids]
+
+
+def _frequent(
+    names: tuple[str, ...],
+    ids: Int32[np.ndarray, " stored"] | None,
+    table: Int64[np.ndarray, " old_plus_1"] | None,
+    rows: Rows,
+    least: int,
+) -> tuple[str, ...]:
+    """Those of at least `least` rows; `ids` are of all stored documents."""
+    seen = _renamed(None if ids is None else ids[rows].astype(np.int64), table)
+    if seen is None:
+        return ()
+    counts = np.bincount(seen[seen != UNKNOWN], minlength=len(names))
+    return tuple(name for name, count in zip(names, counts, strict=True) if count >= least)
 
 
 def records_of(

@@ -143,15 +143,20 @@ def build_em_hrnn(
 
 
 def _gradient(
-    model: type[nn.Module], names: Sequence[str], *, fixed: Mapping[str, Any] | None = None, **facts: Any
+    model: type[nn.Module],
+    names: Sequence[str],
+    *,
+    fixed: Mapping[str, Any] | None = None,
+    reads: Sequence[str] = (),
+    **facts: Any,
 ) -> Row:
-    """A model that learns by gradient descent and takes these sizes."""
+    """A model that learns by gradient descent and takes these sizes; `reads` are settings of its data."""
 
     def build(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
         chosen = {name: getattr(sizes, name) for name in names}
         return model(**_common(sizes, table, seed), **chosen, **(fixed or {}))
 
-    return Row(build=build, learns="gradient", reads=(*COMMON, *names), **facts)
+    return Row(build=build, learns="gradient", reads=(*COMMON, *names, *reads), **facts)
 
 
 # The rest are imported when they are built: scikit-learn and transformers take seconds to load.
@@ -264,11 +269,17 @@ MODELS: dict[str, Row] = {
     ),
     "lstm-grnn": _gradient(GRNN, ("word_size", "sentence_size"), fixed={"sentences": "lstm"}, reference=TANG_PAPER),
     "cma": _gradient(
-        CMA, (*LAYERS, *WITH_IDS), reference="Ma et al., IJCNLP 2017", needs=(IDS,), shows=("words", "sentences")
+        CMA,
+        (*LAYERS, *WITH_IDS),
+        reads=("id_count",),
+        reference="Ma et al., IJCNLP 2017",
+        needs=(IDS,),
+        shows=("words", "sentences"),
     ),
     "basis-cust": _gradient(
         BasisCust,
         ("word_size", "attention_size", "bases", "customize", *WITH_IDS),
+        reads=("id_count",),
         reference="Kim et al., TACL 2019",
         needs=(IDS,),
         shows=("words", "sentences"),

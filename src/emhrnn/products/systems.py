@@ -39,8 +39,8 @@ def systems() -> list[System]:
 
 def _parameters(name: str) -> int:
     """With five classes and, where ids are needed, one user and one product."""
-    defaults = make_config(assignments=[f"model.name={name}"]).model.model_dump(exclude={"name", "embedding_size"})
-    sizes = Sizes(classes=CLASSES, users=1, products=1, **defaults)
+    defaults = make_config(assignments=[f"model.name={name}"]).model
+    sizes = Sizes(classes=CLASSES, users=1, products=1, **defaults.sizes())
     vocabulary = [str(word) for word in range(WORDS)]
     model = MODELS[name].build(sizes, torch.zeros(WORDS, SIZE), vocabulary, 0)
     return sum(p.numel() for part, p in model.named_parameters() if not part.startswith("embedding."))

@@ -65,6 +65,9 @@ class ModelConfig(Section):
     length: int = Field(231, ge=123, description="cnn-word: words it reads of a document")
     ids: bool = Field(True, description="cma, basis-cust: false is the same model without users and products")
     id_size: int = Field(64, ge=1, description="cma, basis-cust: of the vector of a user or product")
+    id_count: int = Field(
+        5, ge=1, description="cma, basis-cust: users and products of fewer training documents are read as the average"
+    )
     bases: int = Field(4, ge=1, description="basis-cust")
     customize: str = Field("linear", description="basis-cust: linear, bias, attention, word or encoder")
     means: int = Field(5000, ge=2, description="bag-of-means: clusters of word vectors")
@@ -80,6 +83,10 @@ class ModelConfig(Section):
         None, description="transformer: the state of [CLS], or the mean of all states; none = cls, and mean if frozen"
     )
     layer_decay: float = Field(0.95, gt=0, le=1, description="transformer: learning rate of a layer / of the one above")
+
+    def sizes(self) -> dict[str, Any]:
+        """What a network is built with; the rest is about its data."""
+        return self.model_dump(exclude={"name", "embedding_size", "id_count"})
 
 
 class EMConfig(Section):

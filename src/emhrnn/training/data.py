@@ -214,6 +214,30 @@ def check_ids(config: Config, path: Path, columns: Collection[str]) -> None:
             )
 
 
+def with_frequent_names(config: Config, training: Corpus, validation: Corpus) -> tuple[Corpus, Corpus]:
+    """The same documents, for a model that reads ids: users and products of fewer than model.id_count documents become
+    unknown. A vector of their own would learn the labels of these few documents by heart, and nothing of the text; and
+    the model would seldom see the average author, whom it reads for everybody new.
+
+    Raises:
+        DataError: none is left.
+    """
+    if not reads_ids(config):
+        return training, validation
+    least = config.model.id_count
+    users, products = training.frequent_names(least)
+    for kind, all_names, names in (("user", training.users, users), ("product", training.products, products)):
+        if all_names and not names:
+            raise DataError(
+                f"no {kind} has {least} training documents or more, and one with fewer is read as the average {kind}; "
+                "lower model.id_count, or set model.ids=false"
+            )
+    return (
+        training.remap(training.vocabulary, users=users, products=products),
+        validation.remap(validation.vocabulary, users=users, products=products),
+    )
+
+
 def embedding_table(
     config: Config, vocabulary: Vocabulary, vectors: Vectors | None
 ) -> Float[Tensor, "vocabulary size"]:

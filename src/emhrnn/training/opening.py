@@ -12,7 +12,7 @@ from emhrnn.files import sha256
 from emhrnn.text import Vectors, Vocabulary, read_vectors
 from emhrnn.training import checkpointing
 from emhrnn.training.config import Config, validated
-from emhrnn.training.data import Named, checksum, embedding_table
+from emhrnn.training.data import Named, checksum, embedding_table, with_frequent_names
 from emhrnn.training.run import CONFIG, VOCABULARY, Run, new_run, read_description
 from emhrnn.training.state import Purpose, numpy_generator
 
@@ -56,6 +56,7 @@ def open_run(
         else:
             validation = _open(out, valid, parts["valid"]["corpus"])
             validation = validation.remap(vocabulary, users=training.users, products=training.products)
+        training, validation = with_frequent_names(settings, training, validation)
         table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
         fresh = vectors and not checkpointing.files(out / checkpointing.FOLDER)
         if fresh:

@@ -42,6 +42,7 @@ from emhrnn.version import __version__
 FORMAT = 1
 LATER = {
     "cell": "lstm",
+    "id_count": 1,
     "ngrams": False,
     "pauses": False,
     "skip": False,
@@ -133,7 +134,7 @@ def new_run(
         rate=config.em.rate,
         upper_rate=config.em.upper_rate,
         encoder="" if saved is None else str(saved / ENCODER),
-        **config.model.model_dump(exclude={"name", "embedding_size"}),
+        **config.model.sizes(),
     )
     model = build_model(config.model.name, sizes, table, vocabulary.words, config.training.seed)
     return Run(model, config, vocabulary, classes, multi_label, text, users, products, table.shape[1])

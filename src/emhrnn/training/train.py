@@ -30,6 +30,7 @@ from emhrnn.training.data import (
     embedding_table,
     other_corpus,
     training_corpus,
+    with_frequent_names,
 )
 from emhrnn.training.fit import Result, fit
 from emhrnn.training.folder import run_folder
@@ -81,7 +82,7 @@ def train(
     if out.resolve().is_relative_to(data.path.resolve()) and data_files(data.path) == [data.path]:
         raise DataError(f"{out} lies inside the data, whose folders are classes; give a folder outside {data.path}")
     with run_folder(out, overwrite=overwrite), job.watched():
-        training, validation = _corpora(data, valid, out, config, vectors, progress)
+        training, validation = with_frequent_names(config, *_corpora(data, valid, out, config, vectors, progress))
         table = embedding_table(config, training.vocabulary, vectors)
         run = new_run(
             config, training.vocabulary, training.classes, table,

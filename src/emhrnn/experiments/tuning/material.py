@@ -15,6 +15,7 @@ from emhrnn.training.data import (
     other_corpus,
     prepared,
     text_settings,
+    with_frequent_names,
 )
 from emhrnn.training.run import Run, new_run
 from emhrnn.training.state import Purpose, numpy_generator
@@ -44,7 +45,7 @@ class Material:
                     users=train.users, products=train.products,
                 )  # fmt: skip
                 self._ready[config.data] = train, valid
-        return self._ready[config.data]
+        return with_frequent_names(config, *self._ready[config.data])
 
     def new_run(self, config: Config) -> Run:
         train, _ = self.corpora(config)
