@@ -38,7 +38,7 @@ from emhrnn.models.boundary import annealed_slope, hard_sigmoid
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.multiscale_lstm import multiscale_states
-from emhrnn.models.multiscale_wiring import Wiring
+from emhrnn.models.multiscale_wiring import HEARD, Wiring
 from emhrnn.models.output import Output
 
 
@@ -70,6 +70,8 @@ class MHSRNN(nn.Module):
         with torch.no_grad():
             for bias in (self.input.bias, self.phrase_bias):
                 bias[word_size : 2 * word_size] = 1  # forget gates start open
+            for gate in torch.split(self.phrase_weight[:, word_size:], word_size):
+                nn.init.orthogonal_(gate, gain=HEARD, generator=generator)
         self.sentence_layer = Bidirectional(
             LSTM(word_size, sentence_size, generator=generator), LSTM(word_size, sentence_size, generator=generator)
         )
