@@ -33,6 +33,8 @@ def test_fixed_random_is_the_same_every_time_and_has_its_rate() -> None:
     assert np.array_equal(z, rule(batch))
     assert z[~batch.sentence_final].mean() == pytest.approx(0.23, abs=0.01)
     assert z[batch.sentence_final].all()
+    unknown = Batch.from_lists([[[0] * 20]])  # as any other word
+    assert not segmentation.rule("random", WORDS, 0.01)(unknown)[:-1].any()
 
 
 @pytest.mark.parametrize("name", ["random", "every-3", "punctuation", "none", "words"])

@@ -55,11 +55,10 @@ def punctuation(vocabulary: Sequence[str]) -> Bool[np.ndarray, " vocabulary"]:
 def _same_for_everyone(batch: Batch, seed: int) -> Float64[np.ndarray, " words"]:
     """A fixed pseudo-random number in [0, 1) for each word, from its id and that of the one before it in its
     sentence."""
-    previous = np.roll(batch.words, 1)
+    words = batch.words.astype(np.uint64) + np.uint64(1)  # products with 0 would be no random numbers
+    previous = np.roll(words, 1)
     previous[batch.sentence_offsets[:-1]] = 0
-    key = (batch.words.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
-        previous.astype(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed)
-    )
+    key = (words * np.uint64(0x9E3779B97F4A7C15)) ^ (previous * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed))
     key ^= key >> np.uint64(31)
     key *= np.uint64(0xBF58476D1CE4E5B9)
     key ^= key >> np.uint64(27)

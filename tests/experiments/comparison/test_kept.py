@@ -1,6 +1,7 @@
 """Rows of an earlier table whose runs are gone."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,18 @@ def test_comparisons_are_paired_where_both_rows_are_of_one_table(tmp_path: Path)
     assert not against.counts
     assert 0.1 < against.difference.p < 0.3
     assert not second.rows[1].best
+
+
+def test_differences_from_another_reference_are_not_taken_over(tmp_path: Path) -> None:
+    earlier = as_read(table(runs("base", 0.60), runs("a", 0.70), runs("b", 0.65)), tmp_path)
+    both = keep(replace(table(runs("c", 0.5)), reference="a"), earlier, ORDER)
+    found = {row.model: row.against for row in both.rows}
+    assert found["a"] is None
+    for model, difference in (("base", -0.10), ("b", -0.05), ("c", -0.20)):
+        against = found[model]
+        assert against is not None
+        assert against.difference.difference == pytest.approx(difference)
+        assert against.mcnemar is None
 
 
 def test_a_kept_row_is_best_only_if_the_new_ones_allow_it(tmp_path: Path) -> None:

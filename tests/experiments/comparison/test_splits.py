@@ -86,6 +86,15 @@ def test_a_folder_with_a_file_for_each_part(tmp_path: Path) -> None:
     assert part_files(tmp_path.parent) == {}
 
 
+def test_a_split_column_holds_within_the_file_of_a_part(tmp_path: Path) -> None:
+    for part in ("train", "valid", "test"):
+        write(tmp_path / f"{part}.jsonl", ["train", "dev", "test", "train"])
+    split = plan(tmp_path)
+    assert split.train.rows.tolist() == [True, False, False, True]
+    assert split.valid.rows.tolist() == [False, True, False, False]
+    assert split.test.rows.tolist() == [False, False, True, False]
+
+
 def test_a_quick_look_takes_some_rows_of_each_part(tmp_path: Path) -> None:
     path = write(tmp_path / "d.jsonl", [None] * 200)
     whole, some = plan(path), plan(path, limit=15)

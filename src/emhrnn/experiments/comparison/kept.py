@@ -2,7 +2,7 @@
 
 Which documents they had right is not known any more. So they are compared with new rows by their intervals, as if the
 two had been tested on different documents; that misses differences which the paired test would find, and makes up none.
-Rows of the earlier table keep what it says of them among each other.
+Rows of the earlier table keep what it says of them and its reference, where that is the reference of this one, too.
 """
 
 import json
@@ -24,7 +24,7 @@ def read_table(path: Path) -> dict[str, Any]:
     """
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
-        return {key: table[key] for key in ("rows", "missing", "sets", "settings", "made_by")}
+        return {key: table[key] for key in ("rows", "missing", "reference", "sets", "settings", "made_by")}
     except OSError as error:
         raise DataError(
             f"{path} cannot be read ({error.strerror}); give a table.json of an earlier comparison"
@@ -46,6 +46,8 @@ def keep(table: Table, earlier: dict[str, Any], order: Sequence[str]) -> Table:
             _check_same(data, table, earlier)
         own = {row.model: row for row in table.of(data)}
         before = [_row(entry, earlier["made_by"]) for entry in _of(earlier["rows"], data)]
+        if earlier["reference"] != table.reference:
+            before = [replace(row, against=None) for row in before]
         kept = [row for row in before if _is_more(row, own.get(row.model))]
         names = {row.model for row in kept}
         merged = [row for name, row in own.items() if name not in names] + kept
@@ -107,7 +109,7 @@ def _compared(rows: Sequence[TableRow], reference: str) -> list[TableRow]:
 def _against(row: TableRow, base: TableRow | None) -> Against | None:
     if base is None or row is base:
         return None
-    if row.kept == base.kept:
+    if row.kept == base.kept and row.against is not None:
         return row.against
     return Against(unpaired(_interval(row), _interval(base)), None, 1.0)
 

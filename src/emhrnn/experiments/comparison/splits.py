@@ -102,9 +102,9 @@ def part_files(folder: Path) -> dict[str, Path]:
 
 def _of_files(files: dict[str, Path], format: str | None, columns: Columns) -> Split:
     scans = {part: _scan(file, format, columns) for part, file in files.items()}
-    train, how = np.ones(len(scans["train"].groups), dtype=bool), f"files {', '.join(f.name for f in files.values())}"
+    train, how = _whole(scans["train"], "train").rows, f"files {', '.join(f.name for f in files.values())}"
     if "valid" in scans:
-        valid = _whole(scans["valid"])
+        valid = _whole(scans["valid"], "valid")
     else:
         train, mask = _divide(scans["train"], train)
         valid, how = Part(files["train"], mask), f"{how}; 10 % of the training rows for validation"
@@ -154,10 +154,10 @@ def _scan(path: Path, format: str | None, columns: Columns) -> _Scan:
     return _Scan(path, np.array(groups, dtype=np.int64), splits)
 
 
-def _whole(scan: _Scan) -> Part:
-    """All rows; of a file with a split column that knows test rows, these."""
-    tested = scan.of("test")
-    return Part(scan.path, tested if tested.any() else np.ones(len(scan.groups), dtype=bool))
+def _whole(scan: _Scan, part: str = "test") -> Part:
+    """All rows; of a file with a split column that knows rows of the part, these."""
+    marked = scan.of(part)
+    return Part(scan.path, marked if marked.any() else np.ones(len(scan.groups), dtype=bool))
 
 
 def _divide(scan: _Scan, mask: Mask, fraction: float = FRACTION) -> tuple[Mask, Mask]:
