@@ -1,5 +1,6 @@
 """The API: the same answers as the model gives, errors in one sentence."""
 
+import http.client
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from fastapi.testclient import TestClient
 
 from emhrnn.products.model import load
 from emhrnn.products.serve.limits import Limits
+from emhrnn.products.serve.server import application
 from tests.products.commands import BAD, GOOD
 from tests.products.serve.conftest import SMALL
 
@@ -70,11 +72,50 @@ def test_what_cannot_be_answered_is_told(client: TestClient, body: Any, status: 
     assert told in answer.json()["error"]
 
 
-@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[1, 2]", b"null", b""])
-def test_a_body_that_is_no_json(client: TestClient, body: bytes) -> None:
-    answer = client.post("/v1/predict", content=body, headers={"content-type": "application/json"})
-    assert answer.status_code in (400, 422)
-    assert answer.json()["error"]
+SEND = 'send {"text": "..."} or {"texts": [...]}'
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        (b"{", 400, f"the body is not JSON; {SEND}"),
+        (b"{bad", 400, f"the body is not JSON; {SEND}"),
+        (b'{"text": "\xe9t\xe9"}', 400, f"the body is not UTF-8; {SEND} in UTF-8"),
+        (b"[" * 3000, 400, f"the body is nested too deeply; {SEND}"),
+        (b"[]", 422, f"the body is not a JSON object; {SEND}"),
+        (b"[1, 2]", 422, f"the body is not a JSON object; {SEND}"),
+        (b'"x"', 422, f"the body is not a JSON object; {SEND}"),
+        (b"null", 422, f"the body is not a JSON object; {SEND}"),
+        (b"", 422, f"the body is not a JSON object; {SEND}"),
+        (b'{"txt": "a"}', 422, "txt is no field of this request; /docs lists what it takes"),
+    ],
+)
+def test_a_body_that_is_not_understood(client: TestClient, body: bytes, status: int, told: str) -> None:
+    for path in ("/v1/predict", "/v1/explain"):
+        answer = client.post(path, content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()) == (status, {"error": told})
+
+
+def test_a_number_with_too_many_digits(run: Path) -> None:
+    body = b'{"text": "soup", "threshold": ' + b"1" * 10_000 + b"}"
+    with TestClient(application([run]), base_url="http://127.0.0.1") as client:
+        answer = client.post("/v1/explain", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json() == {"error": f"the body has a number with too many digits; {SEND}"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "came"),
+    [
+        ({"content-type": "application/x-www-form-urlencoded"}, "came as application/x-www-form-urlencoded"),
+        ({"content-type": "text/plain"}, "came as text/plain"),
+        ({}, "came without a content type"),
+    ],
+)
+def test_a_body_of_another_content_type(client: TestClient, headers: dict[str, str], came: str) -> None:
+    answer = client.post("/v1/predict", content=b'{"text": "bad"}', headers=headers)
+    assert answer.status_code == 422
+    assert answer.json() == {"error": f"the body {came}; send it with `Content-Type: application/json`"}
 
 
 def test_a_larger_body_is_refused_while_it_arrives(client: TestClient) -> None:
@@ -107,18 +148,38 @@ def test_no_path_and_no_method(client: TestClient) -> None:
     assert client.get("/v1/predict").status_code == 405
 
 
-def test_limits_are_those_of_the_documentation() -> None:
-    limits = Limits()
-    assert (limits.texts, limits.words, limits.body_bytes) == (256, 20_000, 2 << 20)
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/healthz", "GET, HEAD"), ("/v1/predict", "POST"), ("/", "GET, HEAD, POST"), ("/corpus/key/cancel", "POST")],
+)
+def test_another_method_is_told_the_right_ones(client: TestClient, path: str, allowed: str) -> None:
+    for accept in ("application/json", "text/html"):
+        answer = client.request("DELETE", path, headers={"accept": accept})
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "told"),
-    [
-        (b"{bad", 400, 'the body is not JSON; send {"text": "..."} or {"texts": [...]}'),
-        (b'{"txt": "a"}', 422, "txt is no field of this request; /docs lists what it takes"),
-    ],
-)
-def test_a_body_that_is_not_understood(client: TestClient, body: bytes, status: int, told: str) -> None:
-    answer = client.post("/v1/predict", content=body, headers={"content-type": "application/json"})
-    assert (answer.status_code, answer.json()) == (status, {"error": told})
+    "path",
+    ["/", "/compare", "/corpus", "/runs", "/docs", "/login", "/static/viewer.js", "/openapi.json", "/v1/model",
+     "/healthz", "/nowhere", "/v1/predict"],
+)  # fmt: skip
+def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
+    whole, head = client.get(path), client.head(path)
+    assert (head.status_code, head.headers) == (whole.status_code, whole.headers)
+    assert whole.content
+    assert not head.content
+
+
+def test_head_over_the_wire(address: str) -> None:
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=10)
+    for method in ("HEAD", "GET"):  # the second tells whether the first left anything behind
+        connection.request(method, "/healthz")
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["content-length"]) == (200, "15")
+        assert len(answer.read()) == (0 if method == "HEAD" else 15)
+    connection.close()
+
+
+def test_limits_are_those_of_the_documentation() -> None:
+    limits = Limits()
+    assert (limits.texts, limits.words, limits.body_bytes) == (256, 20_000, 2 << 20)

@@ -103,7 +103,14 @@ def test_runs_and_reference(client: TestClient) -> None:
     assert "<svg" in runs
     docs = client.get("/docs").text
     assert "POST /v1/predict" in docs
-    assert "curl" in docs
+    assert "curl http://127.0.0.1/v1/model<" in docs
+    assert "Which run answers, by its name in /v1/model" in docs
+
+
+def test_the_reference_calls_the_server_that_was_asked(client: TestClient) -> None:
+    docs = client.get("/docs", headers={"host": "localhost:8123"}).text
+    assert "curl -X POST http://localhost:8123/v1/predict -H" in docs
+    assert ":8000" not in docs
 
 
 def test_every_page_is_well_formed(client: TestClient) -> None:

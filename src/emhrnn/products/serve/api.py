@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from emhrnn.products.model import labels_of
 from emhrnn.products.serve.limits import check_texts
-from emhrnn.products.serve.state import State, state_of
+from emhrnn.products.serve.state import Served, state_of
 from emhrnn.products.serve.written import Written
 from emhrnn.version import __version__
 
@@ -23,7 +23,11 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     401: {"model": Error, "description": "The token is missing or wrong"},
     408: {"model": Error, "description": "The request did not arrive in time"},
     413: {"model": Error, "description": "The request is too large"},
-    422: {"model": Error, "description": "A text has no words or too many, or there are too many texts"},
+    422: {
+        "model": Error,
+        "description": "A text has no words or too many, there are too many texts, a field is not understood, or there "
+        "is no such run",
+    },
     503: {"model": Error, "description": "Too many requests wait, or there was no answer in time"},
 }
 
@@ -44,6 +48,9 @@ class Documents(BaseModel):
     product: str | None = None
     users: list[str | None] | None = None
     products: list[str | None] | None = None
+    run: str | None = Field(
+        None, description="Which run answers, by its name in /v1/model; the first one served if left out."
+    )
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "Documents":
@@ -87,12 +94,12 @@ class Explanations(BaseModel):
 
 
 class ModelFacts(BaseModel):
-    name: str = Field(description="Of the run folder.")
+    name: str = Field(description="Of the run folder; what run takes in a request.")
     model: str
     classes: list[str]
     multi_label: bool
     vocabulary: int
-    parameters: int
+    parameters: int | None = Field(description="Null for models fitted at once, which count none.")
     explains: bool
     ids: bool = Field(description="Whether it reads users and products.")
     version: str
@@ -104,10 +111,10 @@ class Health(BaseModel):
 
 @api.post("/v1/predict", responses=REFUSALS, summary="Classify one text or several", tags=["model"])
 async def predict(documents: Documents, request: Request) -> Predictions:
-    state, asked = _checked(request, documents)
-    run = state.first.model.run
-    table = await state.first.predict(asked)
-    state.telemetry.documents += len(asked)
+    served, asked = _checked(request, documents)
+    run = served.model.run
+    table = await served.predict(asked)
+    state_of(request).telemetry.documents += len(asked)
     labels = labels_of(run, table)
     return Predictions.model_construct(
         predictions=[
@@ -122,9 +129,9 @@ async def predict(documents: Documents, request: Request) -> Predictions:
 
 @api.post("/v1/explain", responses=REFUSALS, summary="Show which sentence, phrase and word decided", tags=["model"])
 async def explain(documents: ToExplain, request: Request) -> Explanations:
-    state, asked = _checked(request, documents)
-    explanations = await state.first.explain(asked, documents.threshold)
-    state.telemetry.documents += len(asked)
+    served, asked = _checked(request, documents)
+    explanations = await served.explain(asked, documents.threshold)
+    state_of(request).telemetry.documents += len(asked)
     return Explanations.model_construct(explanations=[explanation.to_dict() for explanation in explanations])
 
 
@@ -137,7 +144,7 @@ async def model(request: Request) -> list[ModelFacts]:
             classes=list(served.model.classes),
             multi_label=served.model.run.multi_label,
             vocabulary=len(served.model.run.vocabulary),
-            parameters=sum(p.numel() for p in served.model.run.model.parameters()),
+            parameters=sum(p.numel() for p in served.model.run.model.parameters()) or None,
             explains=served.explains,
             ids=served.reads_ids,
             version=__version__,
@@ -151,7 +158,8 @@ async def health() -> Health:
     return Health(status="ok")
 
 
-def _checked(request: Request, documents: Documents) -> tuple[State, list[Written]]:
+def _checked(request: Request, documents: Documents) -> tuple[Served, list[Written]]:
     state, asked = state_of(request), documents.listed()
+    served = state.named(documents.run)
     check_texts([document.text for document in asked], state.limits)
-    return state, asked
+    return served, asked

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from emhrnn.products.serve.api import api
 from emhrnn.products.serve.guard import FAULT, App, Guard
@@ -19,6 +20,8 @@ from emhrnn.products.serve.reference import reference
 from emhrnn.products.serve.rendering import refused
 from emhrnn.products.serve.state import State
 from emhrnn.version import __version__
+
+SEND = 'send {"text": "..."} or {"texts": [...]}'
 
 
 def make_app(state: State, hosts: frozenset[str] | None) -> App:
@@ -72,9 +75,9 @@ async def _refused(request: Request, refusal: RefusedError) -> Response:
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return await _refused(
-            request, RefusedError(400, 'the body is not JSON; send {"text": "..."} or {"texts": [...]}')
-        )
+        return await _refused(request, RefusedError(400, f"the body is not JSON; {SEND}"))
+    if first["loc"] == ("body",) and first["type"] != "value_error":
+        return await _refused(request, RefusedError(422, _no_object(request, error.body)))
     place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
     told = f"{place}: {first['msg'].removeprefix('Value error, ')}"
     if first["type"] == "extra_forbidden":
@@ -82,12 +85,46 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
     return await _refused(request, RefusedError(422, told))
 
 
+def _no_object(request: Request, body: object) -> str:
+    if not isinstance(body, bytes):
+        return f"the body is not a JSON object; {SEND}"
+    given = request.headers.get("content-type")
+    came = f"came as {given}" if given else "came without a content type"
+    return f"the body {came}; send it with `Content-Type: application/json`"
+
+
 async def _http(request: Request, error: HTTPException) -> Response:
     reason = {
+        400: _unreadable(error.__cause__),
         404: "there is no such page; / is the first one, /docs lists the API",
         405: "not with this method; see /docs",
     }
-    return await _refused(request, RefusedError(error.status_code, reason.get(error.status_code, str(error.detail))))
+    refusal = RefusedError(error.status_code, reason.get(error.status_code, str(error.detail)))
+    answer = await _refused(request, refusal)
+    if error.status_code == 405:
+        answer.headers["allow"] = ", ".join(_allowed(request))
+    return answer
+
+
+def _unreadable(cause: BaseException | None) -> str:
+    """What was wrong with a body that the framework gave up on."""
+    if isinstance(cause, UnicodeDecodeError):
+        return f"the body is not UTF-8; {SEND} in UTF-8"
+    if isinstance(cause, RecursionError):
+        return f"the body is nested too deeply; {SEND}"
+    if isinstance(cause, ValueError):
+        return f"the body has a number with too many digits; {SEND}"
+    return f"the body cannot be read; {SEND}"
+
+
+def _allowed(request: Request) -> list[str]:
+    """Of all routes with this path; the framework tells those of the first."""
+
+    def takes(method: str) -> bool:
+        asked = {"type": "http", "path": request.scope["path"], "method": method, "headers": []}
+        return any(route.matches(asked)[0] is Match.FULL for route in request.app.routes)
+
+    return (["GET", "HEAD"] if takes("GET") else []) + (["POST"] if takes("POST") else [])
 
 
 async def _fault(request: Request, _: Exception) -> Response:

@@ -64,12 +64,13 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, answer = time.perf_counter(), _Answer(send)
+        began, answer = time.perf_counter(), _Answer(send, bare=scope["method"] == "HEAD")
+        asked = {**scope, "method": "GET"} if answer.bare else scope  # HEAD is GET without the body
         try:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             self._admit(scope, headers)
             body = await self._body(scope["path"], headers, receive)
-            await self.app(scope, _replay(body, receive), answer)
+            await self.app(asked, _replay(body, receive), answer)
         except RefusedError as refused:
             await answer.refuse(refused)
         except asyncio.CancelledError:
@@ -78,7 +79,7 @@ class Guard:
             log.exception("a fault of ours while answering %s", scope["path"])
             await answer.refuse(RefusedError(500, FAULT))
         finally:
-            route = getattr(scope.get("route"), "path", "other")
+            route = getattr(asked.get("route"), "path", "other")
             self.telemetry.add(route, answer.status, time.perf_counter() - began)
 
     def _admit(self, scope: Message, headers: dict[str, str]) -> None:
@@ -138,13 +139,16 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 class _Answer:
     """Passes the answer on with our headers; remembers whether it has begun, and how."""
 
-    def __init__(self, send: Send) -> None:
-        self.send, self.status, self.begun = send, 499, False
+    def __init__(self, send: Send, *, bare: bool) -> None:
+        """`bare`: the headers only."""
+        self.send, self.bare, self.status, self.begun = send, bare, 499, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun, self.status = True, message["status"]
             message["headers"] = [*message.get("headers", []), *_HEADERS]
+        elif self.bare and message["type"] == "http.response.body":
+            message = {**message, "body": b""}
         await self.send(message)
 
     async def refuse(self, refused: RefusedError) -> None:

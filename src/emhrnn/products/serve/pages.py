@@ -1,4 +1,4 @@
-"""The pages. Each is whole without script; the script only replaces the part that changed.
+"""The pages. Each is whole without script, but for sending a file; the script only replaces the part that changed.
 
 reading_pages.py    one text: Read, What if, Compare
 corpus_pages.py     a file of documents

@@ -1,6 +1,7 @@
 """The reference of the API as a page: what OpenAPI says, laid out here, since its usual pages load scripts."""
 
 import json
+import shlex
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,11 +14,11 @@ reference = APIRouter(include_in_schema=False)
 
 @reference.get("/docs")
 async def docs(request: Request) -> Response:
-    schema = request.app.openapi()
-    return rendered(request, "docs.html", operations=_operations(schema), schemas=schema["components"]["schemas"])
+    schema, base = request.app.openapi(), str(request.base_url).rstrip("/")
+    return rendered(request, "docs.html", operations=_operations(schema, base), schemas=schema["components"]["schemas"])
 
 
-def _operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
+def _operations(schema: dict[str, Any], base: str) -> list[dict[str, Any]]:
     found = []
     for path, methods in schema["paths"].items():
         for method, told in methods.items():
@@ -33,7 +34,7 @@ def _operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
                         told["responses"]["200"].get("content", {}).get("application/json", {}).get("schema")
                     ),
                     "answers": answers,
-                    "call": _call(method, path, schema, body),
+                    "call": _call(method, shlex.quote(base + path), schema, body),
                 }
             )
     return found
@@ -47,11 +48,10 @@ def _name(schema: dict[str, Any] | None) -> str:
     return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
-def _call(method: str, path: str, schema: dict[str, Any], body: dict[str, Any] | None) -> str:
+def _call(method: str, address: str, schema: dict[str, Any], body: dict[str, Any] | None) -> str:
     if not body:
-        return f"curl http://127.0.0.1:8000{path}"
+        return f"curl {address}"
     examples = schema["components"]["schemas"][_name(body)].get("examples", [{"text": "The soup was not bad at all."}])
     return (
-        f"curl -X {method.upper()} http://127.0.0.1:8000{path} -H 'content-type: application/json' \\\n"
-        f"  -d '{json.dumps(examples[0])}'"
+        f"curl -X {method.upper()} {address} -H 'content-type: application/json' \\\n  -d '{json.dumps(examples[0])}'"
     )

@@ -61,13 +61,22 @@ def application(
     check(runs, host, token, data)
     limits = limits or Limits()
     served = []
-    for folder in runs:
+    for name, folder in zip(_names(runs), runs, strict=True):
         model = load(folder)
         if isinstance(model.run.model, EMHRNN):
             model.run.model.precompute_words()  # for good: the weights no longer change
-        served.append(Served(folder.resolve().name, folder, model, Engine(model, limits)))
+        served.append(Served(name, folder, model, Engine(model, limits)))
     state = State(tuple(served), limits, data, token)
     return make_app(state, LOOPBACK | {host} if is_loopback(host) else None)
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """Of the folders, with as many of those above them as tell them apart."""
+    parts = [folder.resolve().parts for folder in runs]
+    depth = 1
+    while len({part[-depth:] for part in parts}) < len(set(parts)):
+        depth += 1
+    return [str(Path(*part[-depth:])) for part in parts]
 
 
 def serve(

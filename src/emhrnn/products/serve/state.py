@@ -96,6 +96,15 @@ class State:
     def first(self) -> Served:
         return self.served[0]
 
+    def named(self, name: str | None) -> Served:
+        if name is None:
+            return self.first
+        for served in self.served:
+            if served.name == name:
+                return served
+        names = " or ".join(dict.fromkeys(repr(served.name) for served in self.served))
+        raise RefusedError(422, f"run {name[:80]!r} is not served; give {names}, or leave it out for the first one")
+
 
 def state_of(request: Request) -> State:
     state: State = request.app.state.emhrnn
