@@ -1,5 +1,7 @@
 """What stands outside the blocks, and the cache of block-Gibbs samples."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,6 +19,15 @@ from emhrnn.em.imputation import (
 )
 from emhrnn.errors import DataError
 from tests.em.examples import make_batch, random_z, seeds, shapes
+
+
+def test_documents_of_weight_0_are_not_there() -> None:
+    batch = make_batch([[3, 4], [5, 2], [6]])
+    a = torch.randn(batch.n_words, generator=torch.Generator().manual_seed(0))
+    weighted = replace(batch, weights=np.array([1, 0, 2], dtype=np.float32))
+    left, of_left = make_batch([[3, 4], [6]]), torch.cat([a[:7], a[14:]])
+    assert rate_threshold(weighted, a, 0.5) == rate_threshold(left, of_left, 0.5) != rate_threshold(batch, a, 0.5)
+    assert rate_shift(weighted, a, 0.5) == rate_shift(left, of_left, 0.5) != rate_shift(batch, a, 0.5)
 
 
 def test_the_papers_rule_can_lose_every_boundary_and_the_rate_cannot():

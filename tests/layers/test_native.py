@@ -23,7 +23,7 @@ from emhrnn.layers import (
     pair_attention,
 )
 from emhrnn.layers.native import kernels, native_kernels
-from emhrnn.layers.native.library import check_columns
+from emhrnn.layers.native.library import check_columns, check_gates
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.layers.test_forest import forests
 
@@ -251,6 +251,8 @@ def test_a_wrong_index_is_an_error_and_not_a_crash() -> None:
         forest_h(lstm, torch.ones(1, 2), torch.zeros(3, dtype=torch.int64), torch.tensor([-1, 0, 0]), [1, 1, 1])
     with pytest.raises(IndexError, match="levels of 3 nodes"):
         forest_h(lstm, torch.ones(1, 2), torch.tensor([0, 0]), torch.tensor([-1, 0]), [1, 2])
+    with pytest.raises(IndexError, match="projections to 9 gates for a state of 12"):
+        check_gates(torch.ones(2, 9), torch.ones(12, 3))
 
 
 def test_float64_takes_the_torch_layers() -> None:

@@ -18,8 +18,14 @@ def bootstrap_differences(ours: np.ndarray, theirs: np.ndarray) -> list[float]:
     """The difference of mean accuracies in every resample of documents, and of each system's seeds."""
     documents = range(ours.shape[1])
     return [
-        float(ours[list(a)][:, list(rows)].mean() - theirs[list(b)][:, list(rows)].mean())
+        _mean(ours[:, list(rows)].mean(1), a) - _mean(theirs[:, list(rows)].mean(1), b)
         for rows in product(documents, repeat=len(documents))
         for a in product(range(len(ours)), repeat=len(ours))
         for b in product(range(len(theirs)), repeat=len(theirs))
     ]
+
+
+def _mean(of_seeds: np.ndarray, drawn: tuple[int, ...]) -> float:
+    """Of the drawn seeds, sqrt(n / (n - 1)) times as far from the mean of all n as it is."""
+    n, mean = len(of_seeds), of_seeds.mean()
+    return float(mean + (n / max(n - 1, 1)) ** 0.5 * (of_seeds[list(drawn)].mean() - mean))

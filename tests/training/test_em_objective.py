@@ -8,10 +8,14 @@ import torch
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.em.blocks import exact_blocks
+from emhrnn.em.steps import marginal_loss
+from emhrnn.em.strategies import STRATEGIES
 from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
+from emhrnn.training.em_objective import EMObjective
 from emhrnn.training.fit import fit
 from emhrnn.training.objective import make_objective
 from emhrnn.training.run import Run, new_run
@@ -74,6 +78,20 @@ def test_smoothed_labels_weigh_no_segmentations() -> None:
         check_settings(config)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["em.printed_q=true", "em.estep=importance"], "em.printed_q = true, but em.estep = importance"),
+        (["em.newton=true", "em.detach_indicator=true"], "nothing to it"),
+        (["em.newton=true", "em.indicator_weight=0.5"], "nothing to it"),
+        (["em.windows=3"], "em.windows = 3 is for em.estep = blocks, not local"),
+    ],
+)
+def test_settings_that_would_do_nothing_are_refused(settings: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        check_settings(make_config(assignments=settings))
+
+
 def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     run = make_run(corpus, "training.epochs=4", "em.warmup_epochs=1", "em.pace=50", "em.rate=0.3")
     result = fit(run, corpus, corpus, progress=False)
@@ -82,6 +100,74 @@ def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     wanted = (0.3 * words - ends) / (words - ends)  # of the free positions
     assert last["pi_mean"] == pytest.approx(wanted, abs=0.05)
     assert last["valid_mean_phrase"] == pytest.approx(1 / 0.3, rel=0.25)
+
+
+TINY = (
+    "model.dropout=0", "model.ngrams=false", "em.warmup_epochs=0", "em.impute=prior", "em.hold_rate=false",
+    "em.block_length=2", "em.theta=all",
+)  # fmt: skip
+
+
+def gradients(run: Run, loss: torch.Tensor) -> dict[str, torch.Tensor]:
+    named = dict(run.model.named_parameters())
+    found = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    return {name: g.to_dense() for name, g in zip(named, found, strict=True) if g is not None}
+
+
+def short_documents() -> Corpus:
+    return Corpus.from_texts(["a b c d. b c.", "d a.", "c b a d b."], [0, 1, 1])
+
+
+def test_both_terms_of_q_together_are_the_gradient_of_the_evidence() -> None:
+    """Fisher's identity, for the mean over documents, however long they are."""
+    corpus = short_documents()
+    run = make_run(corpus, *TINY, "em.estep=exact")
+    model = run.model.double()
+    assert isinstance(model, EMHRNN)
+    batch = corpus.batch(np.arange(len(corpus)))
+    loss, _ = make_objective(model, run.config, corpus).loss(batch, 0, 0)
+    states = model.words(batch)
+    direct = gradients(run, marginal_loss(model, batch, states, batch.sentence_final, exact_blocks(batch)))
+    ours = gradients(run, loss)
+    assert ours.keys() == direct.keys()
+    for name, gradient in direct.items():
+        torch.testing.assert_close(ours[name], gradient, rtol=1e-6, atol=1e-9)
+
+    doubled = make_run(corpus, *TINY, "em.estep=exact", "em.indicator_weight=2")
+    loss, _ = make_objective(doubled.model.double(), doubled.config, corpus).loss(batch, 0, 0)
+    twice = gradients(doubled, loss)["indicator.bias"]
+    torch.testing.assert_close(twice, 2 * ours["indicator.bias"], rtol=1e-6, atol=1e-9)
+
+
+def test_a_document_counts_once_however_many_blocks_it_has() -> None:
+    corpus = short_documents()
+    run = make_run(corpus, *TINY, "em.estep=blocks")
+    objective = make_objective(run.model.double(), run.config, corpus)
+    losses = [objective.loss(corpus.batch(np.array(rows)), 0, 0)[0].item() for rows in ([0], [1], [2], [0, 1, 2])]
+    assert losses[3] == pytest.approx(np.mean(losses[:3]), rel=1e-6)
+
+
+@pytest.mark.parametrize("impute", ["gibbs", "posterior"])
+def test_a_visit_begins_where_the_last_one_ended(impute: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = short_documents()
+    run = make_run(corpus, "em.warmup_epochs=0", f"em.impute={impute}", "em.rate=0.4")
+    objective = make_objective(run.model, run.config, corpus)
+    assert isinstance(objective, EMObjective)
+    given = []
+
+    def local(model, batch, states, z, *rest):
+        given.append(z)
+        return STRATEGIES["blocks"](model, batch, states, z, *rest)
+
+    monkeypatch.setitem(STRATEGIES, "local", local)
+    batch = corpus.batch(np.arange(len(corpus)))
+    for step in range(4):
+        objective.loss(batch, 0, step)
+        after = objective.cache.read(batch, batch.sentence_final)
+        with torch.no_grad():
+            run.model.get_parameter("indicator.bias").add_(3.0 * (-1) ** step)  # what pi alone says is another thing
+        objective.loss(batch, 0, step + 10)
+        assert np.array_equal(given[-1], after)
 
 
 def test_phases(corpus: Corpus) -> None:

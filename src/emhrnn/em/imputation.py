@@ -1,7 +1,7 @@
 """zhat: the boundaries outside the block, and the phrases that a document gets when nobody enumerates.
 
 prior       pi > 0.5                                       the paper; silent collapse when no pi is that large
-rate        pi over the quantile that keeps the boundary rate; cannot collapse
+rate        pi over the quantile that keeps the boundary rate; collapses only where all words have the same pi
 posterior   gamma > 0.5 where the E-step gave one
 gibbs       the last posterior sample of each training document, kept in a `SegmentationCache`
 """
@@ -24,18 +24,16 @@ def above(batch: Batch, a: Float[Tensor, " words"], threshold: float = 0.0) -> B
 def rate_threshold(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float | None:
     """The logit over which z = 1 makes a share `rate` of all words boundaries, the forced ones included: the Lagrange
     multiplier of the constraint mean z = rate. None where every word ends a sentence: that says nothing about it."""
-    free = a.detach()[torch.from_numpy(~batch.sentence_final)].double()
+    free, wanted = _free(batch, a, rate)
     if not len(free):
         return None
-    wanted = (rate * batch.n_words - batch.n_sentences) / len(free)
     return float(torch.quantile(free, min(max(1 - wanted, 0.0), 1.0)))
 
 
 def rate_shift(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float:
     """The number to subtract from every logit so that the mean of pi, sentence ends counted as 1, becomes `rate`: the
     Lagrange multiplier of that constraint on the prior."""
-    free = a.detach()[torch.from_numpy(~batch.sentence_final)].double()
-    wanted = (rate * batch.n_words - batch.n_sentences) / max(len(free), 1)
+    free, wanted = _free(batch, a, rate)
     if not len(free) or not 0 < wanted < 1:  # sentences so short that their ends alone are enough, or too few
         return 0.0
     low, high = float(free.min()) - 20, float(free.max()) + 20
@@ -43,6 +41,17 @@ def rate_shift(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if float(torch.sigmoid(free - middle).mean()) > wanted else (low, middle)
     return (low + high) / 2
+
+
+def _free(batch: Batch, a: Float[Tensor, " words"], rate: float) -> tuple[Float[Tensor, " free"], float]:
+    """Logits of the words that do not end a sentence, and the share of them that must be boundaries to keep the rate.
+    A document of weight 0 is not there."""
+    counted = np.ones(batch.n_words, dtype=bool)
+    if batch.weights is not None:
+        counted = np.repeat(batch.weights > 0, batch.document_lengths)
+    free = a.detach()[torch.from_numpy(counted & ~batch.sentence_final)].double()
+    ends = int((counted & batch.sentence_final).sum())
+    return free, (rate * int(counted.sum()) - ends) / max(len(free), 1)
 
 
 def move_threshold(old: float, new: float, weight: float) -> float:
@@ -69,8 +78,10 @@ def sample_prior(
 class SegmentationCache:
     """The current z of every training document, one bit per word, by row of the corpus.
 
-    Block Gibbs sampling: each visit conditions on the cached z and puts its posterior sample back, so over the epochs
-    the cache is a sample of the posterior of the whole document."""
+    Each visit conditions on the cached z and puts its posterior sample back. With one block in each document
+    (em.estep=local, em.blocks=1) that is block Gibbs sampling, and over the epochs the cache is a sample of the
+    posterior of the whole document. More blocks are drawn all at once, each given the others as they were: that is
+    faster, and no sample of the posterior where blocks depend on each other."""
 
     def __init__(self, words_per_row: Int64[np.ndarray, " rows"]) -> None:
         self.words = words_per_row

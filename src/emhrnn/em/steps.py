@@ -66,19 +66,18 @@ def m_step_theta(
     z: Bool[np.ndarray, " words"],
     posterior: Posterior,
     *,
-    weights: Float[Tensor, " documents"] | None = None,
+    weights: Float[Tensor, " blocks"] | None = None,
     budget: int = BUDGET,
 ) -> Float[Tensor, ""]:
-    """-sum r log p_theta, mean over blocks (each with the weight of its document), on all configurations. For one
-    posterior sample instead of all of them, encode the sampled z and take its negative log-likelihood: the same in
-    expectation, and as cheap as any step."""
+    """-sum r log p_theta, weighted mean over blocks, on all configurations. For one posterior sample instead of all of
+    them, encode the sampled z and take its negative log-likelihood: as cheap as any step and, with one block in each
+    document, the same in expectation."""
     likelihood = configuration_likelihood(model, batch, states, z, posterior.blocks, budget=budget)
     exists = ~torch.isneginf(posterior.log_likelihood)
     q = posterior.responsibilities * torch.where(exists, likelihood, 0)  # (blocks, configurations)
     if weights is None:
         return -q.sum() / len(posterior.blocks)
-    of_block = weights[torch.from_numpy(posterior.blocks.documents)]
-    return -(of_block[:, None] * q).sum() / of_block.sum().clamp_min(TINY)
+    return -(weights[:, None] * q).sum() / weights.sum().clamp_min(TINY)
 
 
 def m_step_pi(

@@ -115,9 +115,9 @@ class EMObjective:
         if indicator_only:
             return pi_loss, notes
         if self.config.theta == "all" and e.posterior is not None:
-            weights = self.label_loss.weights(batch)
+            weights = _of_blocks(self.label_loss.weights(batch), e.posterior.blocks)
             theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior, weights=weights)
-            amount = _of_blocks(weights, e.posterior.blocks).sum()
+            amount = weights.sum()
             theta_loss = self.job.part(theta_loss, float(amount), float(self.job.sum(amount)))
         else:
             z = e.z_sample if self.config.theta == "sample" else self._most_probable(zhat, e)
@@ -231,7 +231,8 @@ class EMObjective:
 
 
 def witnesses(corpus: Corpus) -> Batch:
-    return corpus.batch(corpus.spread(WITNESSES))
+    counted = corpus if corpus.weights is None else corpus.select(np.flatnonzero(corpus.weights))
+    return counted.batch(counted.spread(WITNESSES))
 
 
 def _of_words(weights: Float[Tensor, " documents"] | None, batch: Batch) -> Float[Tensor, " words"] | None:
@@ -240,5 +241,6 @@ def _of_words(weights: Float[Tensor, " documents"] | None, batch: Batch) -> Floa
 
 
 def _of_blocks(weights: Float[Tensor, " documents"] | None, blocks: Blocks) -> Float[Tensor, " blocks"]:
-    """The weight of each block's document."""
-    return torch.ones(len(blocks)) if weights is None else weights[torch.from_numpy(blocks.documents)]
+    """The blocks of a document share its weight, however many they are."""
+    shares = torch.from_numpy(1 / np.bincount(blocks.documents)[blocks.documents]).float()
+    return shares if weights is None else shares * weights[torch.from_numpy(blocks.documents)]

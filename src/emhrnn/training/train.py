@@ -187,6 +187,21 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
             f"em.theta = all weighs every segmentation, but em.estep = {config.em.estep} has no such weights; use "
             "em.theta = map or sample, or another em.estep"
         )
+    if config.em.printed_q and config.em.estep in WITHOUT_POSTERIOR:
+        raise ConfigError(
+            f"em.printed_q = true, but em.estep = {config.em.estep} has no such denominator; leave it out, or use "
+            "another em.estep"
+        )
+    if config.em.newton and (config.em.indicator_weight != 1 or config.em.detach_indicator):
+        raise ConfigError(
+            "em.newton = true solves for the indicator alone: em.indicator_weight and em.detach_indicator are nothing "
+            "to it; leave them out"
+        )
+    if config.em.windows and config.em.estep != "blocks":
+        raise ConfigError(
+            f"em.windows = {config.em.windows} is for em.estep = blocks, not {config.em.estep}; leave it out, or set "
+            "em.blocks"
+        )
     if config.em.estep == "reinforce" and config.em.temperature != 1:
         raise ConfigError(
             f"em.temperature = {config.em.temperature:g}, but reinforce has no posterior to temper; leave it out, or "
@@ -202,7 +217,9 @@ def check_needed_vectors(config: Config, vectors: Vectors | None) -> None:
     """Raise a ConfigError for a model that lives on word vectors and has none: random ones would say nothing."""
     name = config.model.name
     if VECTORS in MODELS[name].needs and vectors is None:
-        raise ConfigError(f"{name} needs pretrained word vectors, and none were given; give a file with --vectors")
+        raise ConfigError(
+            f"{name} needs pretrained word vectors, and none were given; give --vectors FILE, in Python vectors="
+        )
 
 
 def write_metrics(folder: Path, fitted: Result) -> None:

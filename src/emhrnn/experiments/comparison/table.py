@@ -20,7 +20,8 @@ from emhrnn.evaluation.significance import (
 METHOD = (
     f"Accuracy is the mean over the seeds, sd their standard deviation. Intervals are 95 % of {SAMPLES:,} bootstrap "
     "resamples of the test documents and of the seeds. p compares with the reference by the same bootstrap, paired by "
-    "document; McNemar's p is exact; for several seeds it combines the pairs of seeds by their median order statistic. "
+    "document; McNemar's p is exact; for several seeds it combines the pairs of seeds by their median order statistic; "
+    "it, and every p of a row with one seed, is about these runs and leaves out the luck of training. "
     f"A difference counts when the bootstrap's p, after Holm's correction over the rows of the set, is below {LEVEL}. "
     "A row is marked best when it is so against every other row."
 )

@@ -1,6 +1,7 @@
 """The functions of the native kernels for tensors. Each call releases Python's lock and uses torch's number of threads.
 
-The C++ side trusts its arguments, so offsets and indices are checked here: a wrong one is an IndexError, not a crash.
+The C++ side trusts its arguments, so offsets, indices and widths are checked here: a wrong one is an IndexError, not a
+crash.
 """
 
 import ctypes
@@ -57,6 +58,10 @@ class Kernels:
         assert source is not None
         if rows is None and len(source) != n:
             raise IndexError(f"{len(source)} input rows for offsets that end at {n}")
+        if x is not None and input_weight is not None:
+            check_columns(x, input_weight)
+        if projection is not None:
+            check_gates(projection, state_weight)
         if rows is not None:
             check_index(rows, len(source))
             if len(rows) != n:
@@ -156,6 +161,7 @@ class Kernels:
         """The gates with `keep`, and the states: h, and c of an LSTM."""
         n, H = len(inputs), state_weight.shape[1]
         sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
+        check_gates(projection, state_weight)
         states = tuple(projection.new_empty(n, H) for _ in range(STATES[cell]))
         h, c = states if cell == "lstm" else (*states, None)
         gates = projection.new_empty(n, 4 * H) if keep else None
@@ -188,6 +194,7 @@ class Kernels:
         n, (A, H) = len(inputs), weight.shape
         sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
         D = 0 if x is None else x.shape[1]
+        check_gates(projection, state_weight)
         if directions.shape[1] != H + D:
             raise IndexError(f"directions of {directions.shape[1]} features for nodes of {H} + {D}")
         if any(len(table) != len(projection) for table in (x, beside) if table is not None):
@@ -267,6 +274,8 @@ class Kernels:
         check_offsets(offsets, len(h) if rows is None else len(rows))
         if rows is not None:
             check_index(rows, len(h))
+        if len(scores) != len(h):
+            raise IndexError(f"{len(scores)} scores for {len(h)} rows")
         m, H = len(offsets) - 1, h.shape[1]
         pooled = h.new_empty(m, H)
         weights = h.new_empty(len(h) if rows is None else len(rows)) if keep else None
@@ -295,6 +304,7 @@ class Kernels:
         check_index(b_rows, len(b))
         if len(a_rows) != len(b_rows):
             raise IndexError(f"{len(a_rows)} rows against {len(b_rows)}")
+        check_columns(a, b)
         dots = a.new_empty(len(a_rows))
         self.call("row_dots", len(dots), a.shape[1], a, a_rows, b, b_rows, dots, torch.get_num_threads())
         return dots
@@ -311,6 +321,9 @@ class Kernels:
         check_offsets(offsets, len(forward_nodes))
         check_index(forward_nodes, len(left))
         check_index(backward_nodes, len(right))
+        if len(backward_nodes) != len(forward_nodes):
+            raise IndexError(f"{len(forward_nodes)} nodes against {len(backward_nodes)}")
+        check_columns(left, right)
         variants, A, C = len(offsets) - 1, len(context), left.shape[1] - len(context)
         logits = left.new_empty(variants, C)
         self.call(
@@ -343,6 +356,11 @@ def check_index(index: Int64[Tensor, " k"], size: int) -> None:
 def check_columns(x: Float[Tensor, "n D"], weight: Float[Tensor, "columns k"]) -> None:
     if x.shape[1] != weight.shape[1]:
         raise IndexError(f"rows of {x.shape[1]} numbers for weights of {weight.shape[1]}")
+
+
+def check_gates(projection: Float[Tensor, "n gates"], state_weight: Float[Tensor, "rows k"]) -> None:
+    if projection.shape[1] != len(state_weight):
+        raise IndexError(f"projections to {projection.shape[1]} gates for a state of {len(state_weight)}")
 
 
 def _checked_levels(

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native.library import Kernels, sequences
+from emhrnn.layers.native.library import Kernels, check_gates, sequences
 from emhrnn.layers.packing import Packing
 
 
@@ -26,6 +26,7 @@ def multiscale(
     """States of all layers, and the inputs of their detectors, which have no gradient."""
     if len(projection) != packing.rows or (forced is not None and len(forced) != packing.rows):
         raise IndexError(f"{len(projection)} input rows for offsets that end at {packing.rows}")
+    check_gates(projection, weights[0])
     forced = None if forced is None else forced.contiguous()
     h, x_z = _Multiscale.apply(  # type: ignore[no-untyped-call]
         kernels, packing, size, flush_own, forced, slope, len(weights), projection.contiguous(), *weights, *biases
