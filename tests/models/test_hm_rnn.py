@@ -9,11 +9,9 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.layers.packing import pack
 from emhrnn.models import multiscale_backward
 from emhrnn.models.boundary import annealed_slope, hard_sigmoid
 from emhrnn.models.hm_rnn import HMRNN
-from emhrnn.models.multiscale_lstm import multiscale_states
 from tests.models.examples import (
     CLASSES,
     check_learns,
@@ -101,20 +99,9 @@ def test_slope_grows_to_five() -> None:
     assert hard_sigmoid(x, model.slope).tolist() == [0, 0.25, 0.5, 0.75, 1]
 
 
-def test_no_layer_begins_silent() -> None:
-    """With weights of the usual size the second layer's states were a tenth of the first's, and so on."""
-    model, batch = small(word_size=50, layers=4), make_batch([[20, 30], [40], [10, 10, 10]])
-    h, _ = multiscale_states(
-        model.input(model.embedding(torch.from_numpy(batch.words))),
-        list(model.weights), list(model.biases), model.slope, pack(batch.word_offsets), model.wiring,
-    )  # fmt: skip
-    size = h.detach().square().mean((0, 2)).sqrt()
-    assert (size > size[0] / 4).all()
-
-
 def test_learns_and_survives_saving() -> None:
     settings = {"word_size": 8, "tune_embedding": True}
     model, batch = small(dropout=0.1, **settings), separable_batch(18)
-    check_learns(model, batch, steps=100)
+    check_learns(model, batch, steps=60, learning_rate=0.03)
     model.set_epoch(3)
     check_survives_saving(model, small(1, **settings), batch)

@@ -27,7 +27,7 @@ from emhrnn.models.boundary import annealed_slope, hard_sigmoid
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.multiscale_lstm import multiscale_states
-from emhrnn.models.multiscale_wiring import HEARD, Wiring
+from emhrnn.models.multiscale_wiring import Wiring
 from emhrnn.models.output import Output
 
 
@@ -58,9 +58,6 @@ class HMRNN(nn.Module):
                 bias[word_size : 2 * word_size] = 1  # forget gates start open
         self.gate = dense(layers * word_size, layers, generator)
         self.emit = dense(layers * word_size, word_size, generator)
-        with torch.no_grad():
-            self.gate.bias.fill_(2)  # the output module's start open, too
-            nn.init.kaiming_uniform_(self.emit.weight, nonlinearity="relu", generator=generator)
         self.output = dense(word_size, classes, generator)
         self.register_buffer("slope", torch.ones(()))
 
@@ -87,14 +84,14 @@ class HMRNN(nn.Module):
 
 
 def _weight(wiring: Wiring, layer: int, gates: int, generator: torch.Generator) -> nn.Parameter:
-    """Orthogonal for the layer's own state and, louder, for the layer below; Glorot for the one above."""
+    """Orthogonal for the layer's own state, Glorot for the layers above and below."""
     H = wiring.size
     weight = torch.empty(gates, H * len(wiring.sources(layer)))
     for source in wiring.sources(layer):
         block = weight[:, wiring.columns(layer, source)]
-        if source == "above":
-            nn.init.xavier_uniform_(block, generator=generator)
-        else:
+        if source == "own":
             for gate in torch.split(block, H):
-                nn.init.orthogonal_(gate, gain=HEARD if source == "below" else 1, generator=generator)
+                nn.init.orthogonal_(gate, generator=generator)
+        else:
+            nn.init.xavier_uniform_(block, generator=generator)
     return nn.Parameter(weight)

@@ -38,8 +38,12 @@ from emhrnn.models.boundary import annealed_slope, hard_sigmoid
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.multiscale_lstm import multiscale_states
-from emhrnn.models.multiscale_wiring import HEARD, Wiring
+from emhrnn.models.multiscale_wiring import Wiring
 from emhrnn.models.output import Output
+
+# Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
+# usual weights phrases would begin at a tenth of that, and what the labels say would reach the words after epochs.
+HEARD = 4.0
 
 
 class MHSRNN(nn.Module):

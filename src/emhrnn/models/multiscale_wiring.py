@@ -2,10 +2,6 @@
 
 from dataclasses import dataclass
 
-# Gain of the first weights from the layer below. Its states begin at a tenth of their range: with the usual weights
-# each layer would begin at a tenth of the one below it, and what the labels say would reach the top after epochs.
-HEARD = 4.0
-
 
 @dataclass(frozen=True)
 class Wiring:
