@@ -125,7 +125,7 @@ def test_a_report_of_nothing_does_nothing(tmp_path: Path, cli: Cli) -> None:
 
 def test_settings_that_a_row_does_not_read_may_change() -> None:
     """So that runs of the other rows stay good when EM-HRNN's defaults change."""
-    rows = parse_rows(["hn-att,local=em-hrnn"])
+    rows = parse_rows(["hn-att,local=em-hrnn,tfidf-lr"])
     sets = [DataSet("set", Path("set.csv"))]
     found = {"set": {"parts": {"train": {"sha256": "0"}}, "users": 0, "products": 0}}
 
@@ -140,6 +140,19 @@ def test_settings_that_a_row_does_not_read_may_change() -> None:
         assert after["local"] != before["local"]
     assert keys("model.features=9") == before  # cnn-word's
     assert keys("model.word_size=40")["hn-att"] != before["hn-att"]
+    after = keys("training.epochs=3")
+    assert after["tfidf-lr"] == before["tfidf-lr"]  # fitted in one go
+    assert after["hn-att"] != before["hn-att"]
+    assert keys("training.class_weight=balanced")["tfidf-lr"] != before["tfidf-lr"]
+
+
+def test_a_row_that_the_data_cannot_train_is_no_reference(tmp_path: Path, cli: Cli) -> None:
+    told = cli.ok(
+        "compare", demo(tmp_path), "--models", "cma,tfidf-lr,tfidf-svm", "--out", tmp_path / "out", "--seeds", "1",
+        "--processes", "1", "--quiet", "--json",
+    )  # fmt: skip
+    assert told.json["reference"] == "tfidf-lr"
+    assert [row["model"] for row in told.json["rows"] if row["against"] is not None] == ["tfidf-svm"]
 
 
 def test_bad_input_is_one_line(tmp_path: Path, cli: Cli) -> None:

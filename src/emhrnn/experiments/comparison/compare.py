@@ -76,12 +76,14 @@ def compare(
     Raises:
         EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead.
     """
-    reference = _check(rows, protocol, reference)
+    _check(rows, protocol, reference)
     earlier = None if kept is None else read_table(kept)
     if not report:
         _forget_lost_corpora(sets, out / "data")
     found = _prepare(sets, rows, out, protocol, processes, report, progress, say)
     jobs, missing = _jobs(sets, rows, found, protocol)
+    if reference is None:  # the first row that some set can train
+        reference = next((row.name for row in rows if row.name in {name for _, name, _ in jobs}), rows[0].name)
     first_seed = protocol.settings(rows[0], 0).training.seed
     if report:
         done = _done(jobs, out / "runs")
@@ -109,6 +111,7 @@ def compare(
 
 
 Key = tuple[str, str, int]  # set, row, seed
+FITTED = {"class_weight", "calibrate", "seed", "threads"}  # of the section `training`, what a fit in one go reads
 
 
 def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
@@ -127,7 +130,7 @@ def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:
     return done
 
 
-def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> str:
+def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> None:
     if protocol.seeds < 1:
         raise ConfigError(f"seeds = {protocol.seeds}; at least one is needed")
     if reference is not None and reference not in [row.name for row in rows]:
@@ -137,7 +140,6 @@ def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> st
         raise DataError(f"{protocol.vectors} does not exist; give a file of word vectors")
     for row in rows:
         check_settings(protocol.settings(row, 0))
-    return reference or rows[0].name
 
 
 def _prepare(
@@ -206,7 +208,8 @@ def _jobs(
 def _read_settings(config: Config) -> dict[str, Any]:
     """Those that the row reads. The others may change, or come new, and its runs stay good."""
     model = MODELS[config.model.name]
-    sections: dict[str, Any] = {"data": True, "model": {"name", *model.reads}, "training": True}
+    training = True if model.learns != "fit" else FITTED
+    sections: dict[str, Any] = {"data": True, "model": {"name", *model.reads}, "training": training}
     return config.model_dump(include={**sections, "em": True} if model.learns == "em" else sections)
 
 
