@@ -42,7 +42,12 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """UTF-8, line ends as given."""
-    write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, encoded(text))
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8. A byte of a file name that is not UTF-8, as Python passes it on, becomes an escape: JSON's own, too."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_empty_texts_are_skipped_and_told(cli: Cli, run: Path, tmp_path: Path) -
     assert "2 rows of" in result.err
     trained = cli.ok("train", data, "--out", tmp_path / "run", "--json", "--quiet", *TINY)
     assert trained.json["skipped"] == {"no label": 1, "empty text": 2}
-    assert "1 rows of" in trained.err
+    assert "1 row of" in trained.err
     message = cli.error("prepare", data, "--out", tmp_path / "strict", "--strict")
     assert "a.jsonl, row 23 has no label" in message
     only_empty = write_rows(tmp_path / "b.jsonl", [("", "good"), (" ", "bad")])
@@ -298,3 +299,74 @@ def test_names_for_a_model_that_reads_none(run: Path) -> None:
         with pytest.raises(DataError, match="does not read who wrote a text or about what; leave users and products"):
             ask(["Good."], users=["ann"], products=[None])
     assert model.predict(["Good."], users=[None], products=[None]) == model.predict(["Good."])
+
+
+def write_latin1(path: Path, count: int) -> Path:
+    lines = "".join(f"{text} Café.,{label}\n" for text, label in ((t.replace(",", ""), one) for t, one in rows(count)))
+    path.write_bytes(f"text,label\n{lines}".encode("latin-1"))
+    return path
+
+
+def test_what_was_repaired_is_told(cli: Cli, run: Path, tmp_path: Path) -> None:
+    data = write_latin1(tmp_path / "a.csv", 20)
+    told = f"emhrnn: 20 documents of {data} had bytes that are not UTF-8 (read as U+FFFD); is it Latin-1?\n"
+    for call in (
+        ("evaluate", run),
+        ("evaluate", run, "--segmentation", "all"),
+        ("train", "--out", tmp_path / "run", *TINY),
+    ):
+        result = cli.ok(*call, data, "--json", "--quiet")
+        assert told in result.err
+        assert result.json["repaired"] == {"broken UTF-8": 20}
+    predicted = cli.ok("predict", run, data, "--out", tmp_path / "p.csv", "--workers", "1").out
+    assert "\n20 rows were repaired (bytes that are not UTF-8, or NUL); " in predicted
+    assert "could not be scored" not in predicted
+    one = tmp_path / "one.jsonl"
+    one.write_bytes(b'{"text": "caf\xe9 was good"}\n{"text": ""}\n')
+    predicted = cli.ok("predict", run, one, "--out", tmp_path / "p.csv", "--workers", "1").out
+    assert "1 row could not be scored, 1 row was repaired (bytes" in predicted
+    facts = cli.ok("predict", run, one, "--out", tmp_path / "p.csv", "--workers", "1", "--json").json
+    assert (facts["unscored"], facts["repaired"]) == (1, 1)
+
+
+def test_validation_rows_that_are_skipped_are_told(cli: Cli, tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "a.csv", 20)
+    valid = write_rows(tmp_path / "v.csv", [*rows(4), ("", "good")])
+    result = cli.ok("train", data, "--valid", valid, "--out", tmp_path / "run", "--json", "--quiet", *TINY)
+    assert f"1 row of {valid} was skipped: empty text" in result.err
+    assert (result.json["skipped"], result.json["valid_skipped"]) == ({}, {"empty text": 1})
+    assert result.json["best_epoch"] == 1  # counted as for people
+    held_out = write_rows(tmp_path / "b.csv", [*rows(20), ("", "good")])
+    result = cli.ok("train", held_out, "--out", tmp_path / "other", "--json", "--quiet", *TINY)
+    assert (result.json["skipped"], result.json["valid_skipped"]) == ({"empty text": 1}, {})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other file systems have no such names")
+def test_a_file_name_that_is_not_utf8(cli: Cli, run: Path, tmp_path: Path) -> None:
+    data = write_latin1(tmp_path / "caf\udce9.csv", 20)
+    cli.ok("train", data, "--out", tmp_path / "run", "--quiet", *TINY)
+    assert "caf\\udce9.csv" in (tmp_path / "run" / "config.json").read_text()
+    cli.ok("info", tmp_path / "run", "--card")
+    cli.ok("evaluate", run, data, "--json", "--quiet")
+    cli.ok("predict", run, data, "--out", tmp_path / "p\udce9.csv", "--workers", "1")
+    line = json.loads((tmp_path / "p\udce9.csv.errors.jsonl").read_text().splitlines()[0])
+    assert line["where"] == f"{data}, row 1"
+    cli.ok("prepare", data, "--out", tmp_path / "corpus", "--quiet")
+    odd = tmp_path / "corpus\udce9"
+    assert "corpus\\udce9' is not UTF-8; rename it" in cli.error("prepare", data, "--out", odd, "--quiet")
+    assert not odd.exists()
+
+
+def test_a_header_that_is_there_twice_or_not_at_all(cli: Cli, tmp_path: Path) -> None:
+    data = tmp_path / "a.csv"
+    data.write_text("text,label,text\nx,1,y\n")
+    assert "the text column 'text' is there 2 times" in cli.train_error(data)
+    data.write_text("the room was good,good\nthe room was bad,bad\n")
+    assert "or add a header line such as text,label: it seems to be missing" in cli.train_error(data)
+    data.write_text("words,mark\nx,1\n")
+    assert "header line" not in cli.train_error(data)
+
+
+def test_data_has_no_model_card(cli: Cli, made: Path, tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "a.csv", 4)
+    assert "a.csv is data, and only a run has a model card" in cli.error("info", data, "--card")

@@ -198,7 +198,8 @@ def test_a_folder_that_is_no_demo_is_left_alone(cli: Cli, tmp_path: Path) -> Non
 
 def test_a_model_that_lives_on_vectors_asks_for_them(cli: Cli, data: Path, tmp_path: Path) -> None:
     told = cli.train_error(data, "--model", "bag-of-means")
-    assert "bag-of-means needs pretrained word vectors, and none were given; give a file with --vectors" in told
+    assert "bag-of-means needs pretrained word vectors, and none were given" in told
+    assert "; give --vectors FILE, in Python vectors=" in told
     with pytest.raises(ConfigError, match="needs pretrained word vectors"):
         DocumentClassifier(model="bag-of-means").fit(["good", "bad"] * 9, ["a", "b"] * 9)
 

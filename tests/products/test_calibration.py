@@ -246,6 +246,9 @@ def test_data_that_cannot_decide_leaves_the_run_as_it_was(cli: Cli, too_sure: Pa
     right = [(text, raw.classes[k]) for text, k in zip(TEXTS * 10, said, strict=True)]
     message = cli.error("calibrate", run, write_rows(tmp_path / "right.csv", right), "--quiet")
     assert "every prediction is right" in message
+    alike = write_rows(tmp_path / "alike.csv", [(text, raw.classes[0]) for text in TEXTS * 10])
+    message = cli.error("calibrate", run, alike, "--quiet")
+    assert f"all its documents are of the class {raw.classes[0]!r}; give documents of several classes" in message
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 

@@ -87,6 +87,8 @@ def test_vectors(tmp_path: Path) -> None:
         (TEXTS, ["a", " a"] * 12, "are both written 'a'"),
         (TEXTS, ["a", ""] * 12, "is no label"),
         (TEXTS, np.array(["a", None] * 12, dtype=object), "of several types"),
+        (TEXTS, np.array([1, "n"] * 12, dtype=object), "of several types"),
+        (TEXTS, [[1, "n"], ["n"]] * 12, "of several types"),
         (TEXTS[:2], NAMES[:2], "too few"),
     ],
 )

@@ -86,7 +86,10 @@ def test_evaluate_compares_all_cuts(cli: Cli, made: Path, run: Path, tmp_path: P
     test = made / "test.jsonl"
     found = cli.ok("evaluate", run, test, "--segmentation", "all", "--json").json
     cuts = {cut["name"]: cut for cut in found["cuts"]}
-    assert list(cuts) == ["learned", "none", "words", "punctuation", "random", "every-4"]
+    assert list(cuts) == ["learned", "mean of 8 drawn", "none", "words", "punctuation", "random", "every-4"]
+    drawn = cuts.pop("mean of 8 drawn")
+    assert 0 <= drawn["accuracy"] <= 1
+    assert drawn["against"] is not None
     for name, cut in cuts.items():
         scores = cli.ok("evaluate", run, test, "--segmentation", name, "--json").json
         assert cut["accuracy"] == scores["accuracy"]
@@ -135,8 +138,12 @@ def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
     result = cli.ok("train", data, "--out", run, *TINY)
     assert f"emhrnn evaluate {run} TEST_DATA" in result.out
     assert f"emhrnn explain {run}" in result.out
-    other = tmp_path / "other"
-    assert "emhrnn explain" not in cli.ok("train", data, "--out", other, "--model", "hn-max", *TINY).out
+    other = tmp_path / "an other"
+    told = cli.ok("train", data, "--out", other, "--model", "hn-max", *TINY).out
+    assert "emhrnn explain" not in told
+    assert f"emhrnn evaluate '{other}' TEST_DATA" in told
+    told = cli.ok("prepare", data, "--out", tmp_path / "a corpus", "--like", other).out
+    assert f"emhrnn evaluate '{other}' '{tmp_path / 'a corpus'}'" in told
     assert "\r" not in result.err  # no bar where stderr is no terminal
     assert result.err.startswith("epoch   1/1")
 
@@ -233,3 +240,9 @@ def test_info_of_data_shows_what_would_be_taken(cli: Cli, made: Path, tmp_path: 
     assert "could be 'stars' or 'sentiment'" in cli.ok("info", tmp_path / "a.csv").out
     facts = cli.ok("info", tmp_path / "a.csv", "--json").json
     assert (facts["kind"], facts["format"], facts["first_text"]) == ("data", "csv", "x")
+
+
+def test_info_counts_no_parameters_of_a_model_that_has_none(cli: Cli, made: Path, tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "a.csv", 24)
+    cli.ok("train", data, "--out", tmp_path / "run", "--model", "tfidf-lr", "--quiet")
+    assert "tfidf-lr, fitted at once\n" in cli.ok("info", tmp_path / "run").out

@@ -94,7 +94,7 @@ def test_search_train_and_go_on(cli: Cli, data: Path, tmp_path: Path) -> None:
     # the same settings give the same score, bit for bit
     trained = cli.ok("train", data, "--out", tmp_path / "run", "--config", out / "best.toml", "--quiet", "--json").json
     history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
-    assert history[trained["best_epoch"]]["valid"]["accuracy"] == float(best["value"])
+    assert history[trained["best_epoch"] - 1]["valid"]["accuracy"] == float(best["value"])
     # the same command goes on
     result = cli.ok(*call, "--trials", "3", "--model", "em-hrnn", "--set", "training.epochs=2", "--json").json
     assert result["trials"] == 3

@@ -43,6 +43,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "split": ("split", "fold", "partition", "subset"),
 }
 REQUIRED = ("text", "label")
+SENTENCE_WORDS = 4  # of a name that is more like a document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +97,16 @@ def _find(role: str, given: str | None, present: Sequence[str], file: str) -> st
         return candidates[0]
     if role not in REQUIRED:
         return None
+    if len(set(candidates)) == 1:
+        times = len(candidates)
+        raise DataError(f"the {role} column {candidates[0]!r} is there {times} times: {there}; rename one")
     if candidates:
         which = " or ".join(map(repr, candidates))
         raise DataError(f"the {role} column could be {which} in {file}; give the name of the {role} column")
-    raise DataError(f"no {role} column found: {there}; give one of them as the {role} column")
+    header = ""
+    if any(len(name.split()) >= SENTENCE_WORDS for name in present):
+        header = ", or add a header line such as text,label: it seems to be missing"
+    raise DataError(f"no {role} column found: {there}; give one of them as the {role} column{header}")
 
 
 def _list(names: Sequence[str], most: int = 30, longest: int = 40) -> str:

@@ -4,6 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from emhrnn.corpus import Corpus, Report
 from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import FEWEST, Calibration
 from emhrnn.files import write_json, write_text
@@ -16,9 +19,9 @@ from emhrnn.training.lock import locked
 from emhrnn.training.run import CARD, METRICS, WEIGHTS, load_run, read_description, save_weights
 
 
-def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[Calibration, dict[str, int]]:
-    """Begins with the weights as they were learned, so that doing it twice is doing it once. What it came to, and the
-    rows that were skipped, by reason.
+def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[Calibration, Report]:
+    """Begins with the weights as they were learned, so that doing it twice is doing it once. What it came to, and
+    the report of the data.
 
     Raises:
         DataError: the data cannot be used, or cannot decide; the run is left as it was.
@@ -29,6 +32,7 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
         _, note = load_tensors(folder / WEIGHTS)
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:
+            _check_classes(folder, data, corpus)
             _, calibration = calibrate(run, corpus, None, note.get("epoch", 0))
             if calibration.undecided:
                 raise DataError(
@@ -42,4 +46,14 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
                 metrics |= {"calibration": calibration.to_dict(), "stale": ["valid"]}  # scores are of before
                 write_text(folder / CARD, markdown(card_of(folder, metrics)))
                 write_json(folder / METRICS, metrics)
-    return calibration, corpus.report.skipped
+    return calibration, corpus.report
+
+
+def _check_classes(folder: Path, data: Named, corpus: Corpus) -> None:
+    """Raise a DataError for documents of one class: whatever says that class more often fits them better."""
+    found = np.flatnonzero(corpus.class_counts)
+    if not corpus.multi_label and len(found) == 1:
+        raise DataError(
+            f"cannot calibrate {folder} to {data.path}: all its documents are of the class "
+            f"{corpus.classes[found[0]]!r}; give documents of several classes. The run is left as it was"
+        )

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from emhrnn.corpus import Corpus
+from emhrnn.corpus import Corpus, Report
 from emhrnn.errors import ConfigError
-from emhrnn.evaluation.predict import predict
+from emhrnn.evaluation import marginal
+from emhrnn.evaluation.predict import predict, predict_documents
 from emhrnn.evaluation.significance import Difference, paired_bootstrap
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.segmentation import rule
@@ -24,6 +25,7 @@ from emhrnn.training.data import Named
 from emhrnn.training.run import Run, load_run
 
 OTHERWISE = ("none", "words", "punctuation", "random", "every-4")
+DRAWN = f"mean of {marginal.DRAWN} drawn"  # by pi: no cut, but what the model says when it is asked as it is written
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Cuts:
     always: float  # share of documents that are right however they are cut
     in_reach: float  # share of documents that some of the cuts get right
     skipped: dict[str, int]
+    repaired: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "cuts": [cut.to_dict() for cut in self.cuts]}
@@ -63,7 +66,7 @@ def cut_otherwise(run: Run, segmentation: str) -> None:
 
 
 def compare_cuts(folder: Path, data: Named, *, progress: bool = True) -> Cuts:
-    """Documents of labelled data, by the run's own phrases and by the rules of `OTHERWISE`.
+    """Labelled documents by the run's own phrases, by the mean over drawn ones and by the rules of `OTHERWISE`.
 
     Raises:
         ConfigError: the run has no phrases, never learned any, or its documents have several labels.
@@ -75,21 +78,24 @@ def compare_cuts(folder: Path, data: Named, *, progress: bool = True) -> Cuts:
         raise ConfigError(f"this run's phrases are {run.config.model.segmentation}, and were not learned; give another")
     with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
         assert corpus.labels is not None
-        found = {name: _predicted(run, corpus, name) for name in ("learned", *OTHERWISE)}
-        return _compared(found, corpus.labels, corpus.report.skipped)
+        found = {name: _predicted(run, corpus, name) for name in ("learned", DRAWN, *OTHERWISE)}
+        return _compared(found, corpus.labels, corpus.report)
 
 
 Found = tuple[Int64[np.ndarray, " documents"], float]  # predicted classes, words per phrase
 
 
 def _predicted(run: Run, corpus: Corpus, name: str) -> Found:
-    cut_otherwise(run, name)
-    predictions = predict(run.model, corpus, multi_label=False)
+    cut_otherwise(run, "learned" if name == DRAWN else name)
+    if name == DRAWN and isinstance(run.model, EMHRNN):
+        predictions = predict_documents(marginal.Marginal(run.model), corpus, multi_label=False)
+    else:
+        predictions = predict(run.model, corpus, multi_label=False)
     assert predictions.phrases is not None
     return predictions.logits.argmax(axis=1), predictions.phrases.mean
 
 
-def _compared(found: dict[str, Found], labels: Int64[np.ndarray, " documents"], skipped: dict[str, int]) -> Cuts:
+def _compared(found: dict[str, Found], labels: Int64[np.ndarray, " documents"], report: Report) -> Cuts:
     right: dict[str, Bool[np.ndarray, " documents"]] = {name: one == labels for name, (one, _) in found.items()}
     own, _ = found["learned"]
     cuts = tuple(
@@ -102,6 +108,6 @@ def _compared(found: dict[str, Found], labels: Int64[np.ndarray, " documents"], 
         )
         for name, (predicted, length) in found.items()
     )
-    every: Sequence[np.ndarray] = list(right.values())
+    every: Sequence[np.ndarray] = [right[name] for name in right if name != DRAWN]
     always, ever = np.logical_and.reduce(every), np.logical_or.reduce(every)
-    return Cuts(len(labels), cuts, float(always.mean()), float(ever.mean()), skipped)
+    return Cuts(len(labels), cuts, float(always.mean()), float(ever.mean()), report.skipped, report.repaired)

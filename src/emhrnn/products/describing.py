@@ -35,8 +35,9 @@ def run_text(path: Path, facts: dict[str, Any]) -> str:
 
 def _run_lines(facts: dict[str, Any]) -> str:
     config, metrics, data = facts["config"], facts["metrics"], facts.get("data", {})
+    size = f"{facts['parameters']:,} parameters" if facts["parameters"] else "fitted at once"
     lines: dict[str, Any] = {
-        "model": f"{config['model']['name']}, {facts['parameters']:,} parameters",
+        "model": f"{config['model']['name']}, {size}",
         "classes": ", ".join(facts["classes"]),
         "E-step": config["em"]["estep"],
         "seed": config["training"]["seed"],

@@ -20,6 +20,7 @@ ALONE = {"recurrent": Shares(1.0, 0.0, 0.0, 0.0), "ngrams": Shares(0.0, 1.0, 1.0
 class Evaluated:
     scores: Scores
     skipped: dict[str, int]  # rows that have no place in the scores, by reason
+    repaired: dict[str, int]  # documents whose text was mended, by what was wrong
 
 
 def evaluate_run(
@@ -33,7 +34,7 @@ def evaluate_run(
         cut_otherwise(run, segmentation)
     why = "to compare with; `emhrnn predict` needs none"
     with labelled_corpus(run, data, why=why, progress=progress) as corpus:
-        return Evaluated(validate(run, corpus), corpus.report.skipped)
+        return Evaluated(validate(run, corpus), corpus.report.skipped, corpus.report.repaired)
 
 
 def _silence_others(run: Run, expert: str) -> None:

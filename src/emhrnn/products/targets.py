@@ -19,6 +19,7 @@ from emhrnn.errors import DataError
 
 Kind = Literal["one", "lists", "indicator"]
 THRESHOLD = 0.5  # of a label among several
+SEVERAL_TYPES = "the labels are of several types; give all texts strings, or all whole numbers"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +35,11 @@ class Targets:
         """Those that `y` holds, or that `classes` announces."""
         kind, rows = _read(y)
         if kind == "indicator":
-            values = np.arange(rows.shape[1]) if classes is None else np.asarray(list(classes))
+            values = np.arange(rows.shape[1]) if classes is None else _of_one_type(list(classes))
         elif classes is not None:
-            values = np.asarray(list(classes))
+            values = _of_one_type(list(classes))
         else:
-            values = np.asarray(rows if kind == "one" else _flat(rows))
+            values = _of_one_type(rows if kind == "one" else _flat(rows))
         labels, names = _names(values, in_order=kind == "indicator")
         if kind == "indicator" and len(labels) != rows.shape[1]:
             raise DataError(f"the labels have {rows.shape[1]} columns for {len(labels)} classes; give one column each")
@@ -155,12 +156,20 @@ def _flat(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [label for row in rows for label in row]
 
 
+def _of_one_type(labels: list[Any]) -> np.ndarray:
+    """An array of them; NumPy would write numbers among strings as strings, and predict those."""
+    numbers = (isinstance(label, (int, float, np.number, np.bool_)) and label == label for label in labels)  # no NaN
+    if any(isinstance(label, str) for label in labels) and any(numbers):
+        raise DataError(SEVERAL_TYPES)
+    return np.asarray(labels)
+
+
 def _names(given: np.ndarray, *, in_order: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
     """The distinct labels, sorted or in the order given, and the name of each in the run folder."""
     try:
         labels, first = np.unique(given, return_index=True)
     except TypeError:
-        raise DataError("the labels are of several types; give all texts strings, or all whole numbers") from None
+        raise DataError(SEVERAL_TYPES) from None
     if in_order:
         labels = given[np.sort(first)]
     names: dict[str, Any] = {}

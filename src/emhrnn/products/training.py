@@ -42,6 +42,9 @@ class Trained:
     fitted: Result
     folder: Path
     skipped: dict[str, int]  # rows of the data that could not be used, by reason
+    repaired: dict[str, int]  # documents of the data whose text was mended, by what was wrong
+    valid_skipped: dict[str, int]  # the same of validation data that was given
+    valid_repaired: dict[str, int]
 
 
 def train(
@@ -137,7 +140,13 @@ def train(
     if job.first:
         for wrong in filter(None, (_never_learned(trained), _collapsed(trained))):
             say(wrong)
-    return Trained(Model(trained.run), trained.fitted, Path(out), trained.train.report.skipped)
+    told, held_out = trained.train.report, trained.valid.report
+    given = trained.valid.path != trained.train.path  # else it is a part of the data, which tells of both
+    return Trained(
+        Model(trained.run), trained.fitted, Path(out),
+        skipped=told.skipped, repaired=told.repaired,
+        valid_skipped=held_out.skipped if given else {}, valid_repaired=held_out.repaired if given else {},
+    )  # fmt: skip
 
 
 def _never_learned(trained: TrainedRun) -> str | None:

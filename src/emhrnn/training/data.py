@@ -15,7 +15,7 @@ from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
 from emhrnn.corpus.building import choose_vocabulary
 from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
-from emhrnn.files import sha256
+from emhrnn.files import encoded, sha256
 from emhrnn.models.table import IDS, MODELS
 from emhrnn.text import Limits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
@@ -49,7 +49,7 @@ def checksum(path: Path) -> str:
         return sha256(path)
     digest = hashlib.sha256()
     for file in sorted(file for file in path.rglob("*") if file.is_file()):
-        digest.update(f"{file.relative_to(path).as_posix()}\n{sha256(file)}\n".encode())
+        digest.update(encoded(f"{file.relative_to(path).as_posix()}\n{sha256(file)}\n"))
     return digest.hexdigest()
 
 

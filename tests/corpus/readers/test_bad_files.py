@@ -77,7 +77,7 @@ def test_ambiguous_columns(tmp_path: Path) -> None:
     assert "the label column could be 'stars' or 'sentiment'" in message
     assert "give the name of the label column" in message
     assert "could be 'text' or 'Text'" in error_of(tmp_path / "a.csv", b"text,Text,label\nx,y,1\n")
-    assert "could be 'text' or 'text'" in error_of(tmp_path / "a.csv", b"text,text,label\nx,y,1\n")
+    assert "the text column 'text' is there 2 times" in error_of(tmp_path / "a.csv", b"text,text,label\nx,y,1\n")
 
 
 def test_header_that_is_no_header(tmp_path: Path) -> None:

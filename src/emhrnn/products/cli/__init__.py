@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -141,10 +142,18 @@ def main() -> None:
             raise
         if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
             _fail("memory ran out; give fewer or shorter documents, or a smaller training.batch_words", WRONG_INPUT)
+        if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
+            _fail(f"the name {_odd_name(error.object)!r} is not UTF-8; rename it, or give another", WRONG_INPUT)
         told = f"{type(error).__name__}: {error}"
         _fail(f"internal error, please report it: {told} (EMHRNN_DEBUG=1 shows where)", INTERNAL)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _odd_name(written: str) -> str:
+    """The file name in what could not be written: texts are mended when they are read, so it must be of one."""
+    given = [argument for argument in sys.argv[1:] if not argument.isascii() and Path(argument).name in written]
+    return given[-1] if given else written.splitlines()[0]
 
 
 def _fail(message: str, code: int) -> None:

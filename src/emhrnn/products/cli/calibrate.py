@@ -27,16 +27,15 @@ def calibrate(
     """
     from emhrnn.corpus import Columns
     from emhrnn.products.calibrating import calibrate_run
-    from emhrnn.products.cli.printing import complain, print_json, say
+    from emhrnn.products.cli.printing import print_json, say, tell_of_rows
     from emhrnn.training.data import Named
 
     columns = Columns(text=text_column, label=label_column)
     named = Named(path=data, format=format, columns=columns, split=split)
-    fitted, skipped = calibrate_run(run, named, progress=not quiet)
-    for reason, count in skipped.items():
-        complain(f"{count:,} rows of {data} were skipped: {reason}")
+    fitted, report = calibrate_run(run, named, progress=not quiet)
+    tell_of_rows(str(data), report.skipped, report.repaired)
     if json:
-        print_json({**fitted.to_dict(), "skipped": skipped})
+        print_json({**fitted.to_dict(), "skipped": report.skipped, "repaired": report.repaired})
         return
     say(f"temperature {fitted.temperature:.3f}" + (f" ({fitted.remark})" if fitted.remark else ""))
     if fitted.shares is not None:

@@ -45,7 +45,7 @@ def evaluate(
     """
     from emhrnn.corpus import Columns
     from emhrnn.errors import ConfigError
-    from emhrnn.products.cli.printing import complain, print_json, say
+    from emhrnn.products.cli.printing import print_json, say, tell_of_rows
     from emhrnn.products.cli.tables import cut_tables, score_tables
     from emhrnn.products.cutting import compare_cuts
     from emhrnn.products.evaluating import evaluate_run
@@ -57,14 +57,13 @@ def evaluate(
         if expert is not None:
             raise ConfigError("--segmentation all looks at the whole model; leave out --expert")
         cuts = compare_cuts(run, named, progress=not quiet)
-        skipped, facts, told = cuts.skipped, cuts.to_dict(), cut_tables(cuts)
+        skipped, repaired, facts, told = cuts.skipped, cuts.repaired, cuts.to_dict(), cut_tables(cuts)
     else:
         evaluated = evaluate_run(run, named, segmentation=segmentation, expert=expert, progress=not quiet)
-        skipped = evaluated.skipped
-        facts = {**evaluated.scores.to_dict(), "skipped": skipped}
+        skipped, repaired = evaluated.skipped, evaluated.repaired
+        facts = {**evaluated.scores.to_dict(), "skipped": skipped, "repaired": repaired}
         told = score_tables(evaluated.scores, confusion=confusion)
-    for reason, count in skipped.items():
-        complain(f"{count:,} rows of {data} were skipped: {reason}")
+    tell_of_rows(str(data), skipped, repaired)
     if json:
         print_json(facts)
     else:

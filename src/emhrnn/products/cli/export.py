@@ -1,5 +1,6 @@
 """`emhrnn export`: a run as ONNX, or as a program of torch."""
 
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,6 +83,6 @@ def export(
                 if exported.int8_accuracy is not None:
                     line += f", with 8 bits {percent(exported.int8_accuracy)}"
                 say(line)
-            say(f"\nNext: python {onnx}/example.py 'A text of your own.'")
+            say(f"\nNext: python {shlex.quote(str(onnx / 'example.py'))} 'A text of your own.'")
     if json:
         print_json(told)

@@ -32,6 +32,7 @@ def faithfulness(
     Compared, by words, phrases and sentences, with what each costs (docs/explanations.md):
       attention             where the model looked
       weight x effect       which way it pushed: what `emhrnn explain` shows
+      ... looking twice     through the word layer, and once more: `emhrnn explain --thorough`
       random                as a floor
       integrated gradients  by captum (emhrnn[analysis])
       occlusion             every word, phrase and sentence really taken out, one by one

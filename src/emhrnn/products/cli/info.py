@@ -32,6 +32,8 @@ def info(
     facts: dict[str, Any]
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder, a prepared corpus or data")
+    if card and (not path.is_dir() or is_corpus(path)):
+        raise DataError(f"{path} is data, and only a run has a model card; leave --card out, or give a run folder")
     if card:
         from emhrnn.training.card import card_of, markdown
 

@@ -60,7 +60,7 @@ def predict(
 
     from emhrnn.corpus import Columns
     from emhrnn.experiments.cores import cores
-    from emhrnn.products.cli.printing import print_json, say
+    from emhrnn.products.cli.printing import counted, print_json, say
     from emhrnn.products.scoring import score
     from emhrnn.products.scoring.chunks import Data
 
@@ -80,13 +80,18 @@ def predict(
     if json:
         print_json(
             {
-                "out": str(out), "rows": scored.rows, "unscored": scored.unscored, "words": scored.words,
-                "before": scored.before, "errors": scored.errors and str(scored.errors), "seconds": seconds,
+                "out": str(out), "rows": scored.rows, "unscored": scored.unscored, "repaired": scored.repaired,
+                "words": scored.words, "before": scored.before,
+                "errors": scored.errors and str(scored.errors), "seconds": seconds,
             }
         )  # fmt: skip
         return
     rate = f", {(scored.rows - scored.before) / seconds:,.0f} rows/s"
     again = f" ({scored.before:,} of them before)" if scored.before else ""
-    say(f"{scored.rows:,} rows{again} to {out} in {seconds:.1f} s{rate}")
+    say(f"{counted(scored.rows, 'row')}{again} to {out} in {seconds:.1f} s{rate}")
     if scored.errors is not None:
-        say(f"{scored.unscored:,} rows could not be scored; {scored.errors} has the reasons, and what was repaired")
+        rows = [f"{counted(scored.unscored, 'row')} could not be scored"] if scored.unscored else []
+        if scored.repaired:
+            was = "was" if scored.repaired == 1 else "were"
+            rows.append(f"{counted(scored.repaired, 'row')} {was} repaired (bytes that are not UTF-8, or NUL)")
+        say(f"{', '.join(rows)}; {scored.errors} tells of each")

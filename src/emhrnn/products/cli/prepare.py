@@ -1,5 +1,6 @@
 """`emhrnn prepare`: text once into word ids, so that many runs can share it."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -80,4 +81,5 @@ def prepare(
         print_json({"corpus": str(out), **corpus.report.to_dict()})
         return
     say(str(corpus.report))
-    say(f"\nNext: emhrnn train {out} --out run" if like is None else f"\nNext: emhrnn evaluate {like} {out}")
+    words = ["train", str(out), "--out", "run"] if like is None else ["evaluate", str(like), str(out)]
+    say(f"\nNext: emhrnn {shlex.join(words)}")

@@ -98,7 +98,7 @@ def train(
     training.epochs=N it trains on to N epochs.
     """
     from emhrnn.models.table import MODELS
-    from emhrnn.products.cli.printing import complain, percent, print_json, say
+    from emhrnn.products.cli.printing import complain, percent, print_json, say, tell_of_rows
     from emhrnn.products.training import train as train_run
     from emhrnn.training.config import make_config
     from emhrnn.training.job import joined
@@ -130,10 +130,16 @@ def train(
     if not job.first:
         return
     scores, best = trained.fitted.scores, trained.fitted.best
-    for reason, count in trained.skipped.items():
-        complain(f"{count:,} rows of {data or 'the data'} were skipped: {reason}")
+    tell_of_rows(str(data or "the data"), trained.skipped, trained.repaired)
+    tell_of_rows(str(valid or "the validation data"), trained.valid_skipped, trained.valid_repaired)
     if json:
-        print_json({"run": str(out), "best_epoch": best.epoch, "valid": scores.to_dict(), "skipped": trained.skipped})
+        print_json(
+            {
+                "run": str(out), "best_epoch": best.epoch + 1, "valid": scores.to_dict(),
+                "skipped": trained.skipped, "repaired": trained.repaired,
+                "valid_skipped": trained.valid_skipped, "valid_repaired": trained.valid_repaired,
+            }
+        )  # fmt: skip
         return
     if finished:
         say(f"{out} is finished; --set training.epochs=N with more than {len(trained.fitted.epochs)} trains on.")
@@ -143,9 +149,10 @@ def train(
     )
     if scores.phrases is not None:
         say(f"Phrases of {scores.phrases.mean:.1f} words on average, {scores.phrases.longest} at most.")
-    say(f"\nNext: emhrnn evaluate {out} TEST_DATA")
+    folder = shlex.quote(str(out))
+    say(f"\nNext: emhrnn evaluate {folder} TEST_DATA")
     if MODELS[trained.model.run.config.model.name].explains:
-        say(f"      emhrnn explain {out} 'A text of your own.'")
+        say(f"      emhrnn explain {folder} 'A text of your own.'")
 
 
 def _left(out: Path) -> str:

@@ -40,6 +40,7 @@ class Result:
     rows: int
     words: int
     unscored: int
+    repaired: int  # rows that were scored, but whose text was mended
     before: int  # rows that an earlier call had done
     errors: Path | None  # the file that tells of rows that could not be scored, or were repaired
 
@@ -80,7 +81,7 @@ def score(
         unfinished.finish()
     totals: Totals = unfinished.totals
     errors = unfinished.errors if unfinished.errors.exists() else None
-    return Result(totals.documents, totals.words, totals.unscored, before, errors)
+    return Result(totals.documents, totals.words, totals.unscored, totals.repaired, before, errors)
 
 
 def _parts(engine: Engine, data: Data, task: Task, unfinished: Unfinished, workers: int) -> Iterator[Scored]:

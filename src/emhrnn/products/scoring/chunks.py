@@ -23,6 +23,7 @@ import numpy as np
 from emhrnn.corpus import Columns, Corpus, Record, Source
 from emhrnn.corpus.readers.files import data_files
 from emhrnn.errors import DataError
+from emhrnn.files import encoded
 
 ROWS, CHARACTERS = 2000, 1 << 20  # of a chunk, at most: enough to sort by length, little enough to keep in memory
 
@@ -85,7 +86,7 @@ def read_chunks(data: Data, start: Place | None = None) -> Iterator[Chunk]:
     start = start or Place()
     digest, number = "", -1
     for number, (rows, done) in enumerate(_stored(data) if data.prepared else _read(data)):
-        payload = json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False).encode("utf-8")
+        payload = encoded(json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False))
         digest = hashlib.sha256(digest.encode() + payload).hexdigest()
         if number >= start.chunks:
             yield Chunk(number, payload, digest, done)

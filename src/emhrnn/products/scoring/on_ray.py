@@ -19,7 +19,7 @@ import numpy as np
 from emhrnn.errors import ConfigError, EmhrnnError
 from emhrnn.products.scoring.chunks import Chunk, Data, Place, read_chunks
 from emhrnn.products.scoring.local import Scored
-from emhrnn.products.scoring.scorer import Part, Scorer, Task
+from emhrnn.products.scoring.scorer import COUNTS, Part, Scorer, Task
 
 OBJECT_STORE_BYTES = 150 << 20  # of a Ray that is started here: chunks on their way, a few megabytes each
 BLOCK_BYTES = 1 << 20  # smaller than a chunk, so that each goes on as soon as it is read
@@ -82,15 +82,12 @@ class _RayScorer:
         return {
             **batch,
             **{name: np.array([getattr(p, name) for p in parts], dtype=object) for name in ("rows", "errors")},
-            **{name: np.array([getattr(p, name) for p in parts]) for name in ("documents", "words", "unscored")},
+            **{name: np.array([getattr(p, name) for p in parts]) for name in COUNTS},
         }
 
 
 def _scored(row: dict[str, Any]) -> Scored:
-    part = Part(
-        rows=row["rows"], errors=row["errors"],
-        documents=int(row["documents"]), words=int(row["words"]), unscored=int(row["unscored"]),
-    )  # fmt: skip
+    part = Part(rows=row["rows"], errors=row["errors"], **{name: int(row[name]) for name in COUNTS})
     return Chunk(int(row["number"]), b"", row["digest"], int(row["done"])), part
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Float32
 from emhrnn.evaluation.predict import predict_documents
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import DecisivePath, Explanation, Phrase, Sentence, Word
+from emhrnn.files import encoded
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.products.model import labels_of
 from emhrnn.products.scoring.documents import Documents, Reader
@@ -21,6 +22,7 @@ from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
 FEW_WORDS = 40_000  # of a vocabulary whose input projections are all kept: 64 MB at most in the default sizes
+COUNTS = ("documents", "words", "unscored", "repaired")  # of a part
 LEVELS = ("sentence", "phrase", "word")
 
 
@@ -42,6 +44,7 @@ class Part:
     documents: int
     words: int
     unscored: int
+    repaired: int  # of those that were scored
 
 
 class Scorer:
@@ -79,10 +82,11 @@ class Scorer:
             self._fill([table[i] for i in scored.tolist()], [rows[i] for i in scored.tolist()], documents.take(scored))
         return Part(
             rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
-            errors="".join(_error(row, first + index) for index, row in enumerate(rows)).encode("utf-8"),
+            errors=encoded("".join(_error(row, first + index) for index, row in enumerate(rows))),
             documents=len(rows),
             words=int(documents.lengths.sum()),
             unscored=len(rows) - len(scored),
+            repaired=sum("repairs" in row and "fault" not in row for row in rows),
         )
 
     def _fill(self, table: list[Row], rows: list[dict[str, Any]], documents: Documents) -> None:

@@ -22,7 +22,7 @@ from typing import IO, Any
 from emhrnn.errors import DataError
 from emhrnn.files import atomic_file, atomic_folder, write_json
 from emhrnn.products.scoring.chunks import Place
-from emhrnn.products.scoring.scorer import Part
+from emhrnn.products.scoring.scorer import COUNTS, Part
 from emhrnn.products.scoring.tables import write_dataset, write_parquet
 
 
@@ -33,11 +33,13 @@ class Totals:
     documents: int = 0
     words: int = 0
     unscored: int = 0
+    repaired: int = 0
 
     def add(self, counts: Any) -> None:
         self.documents += counts["documents"]
         self.words += counts["words"]
         self.unscored += counts["unscored"]
+        self.repaired += counts.get("repaired", 0)  # not in journals of before
 
 
 @dataclass
@@ -87,8 +89,7 @@ class Unfinished:
 
     def add(self, digest: str, part: Part) -> None:
         """The next chunk: its bytes first, then the line that makes them count."""
-        counts = {"documents": part.documents, "words": part.words, "unscored": part.unscored}
-        line: dict[str, Any] = {"digest": digest, **counts}
+        line: dict[str, Any] = {"digest": digest, **{name: getattr(part, name) for name in COUNTS}}
         for name, file, content in (("rows", self._rows, part.rows), ("errors", self._errors, part.errors)):
             file.write(content)
             file.flush()
