@@ -5,7 +5,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from emhrnn.layers.packing import pack
 from emhrnn.models.mhs_rnn import MHSRNN
+from emhrnn.models.multiscale_lstm import multiscale_states
 from tests.models.examples import (
     CLASSES,
     check_learns,
@@ -58,6 +60,18 @@ def test_equals_the_oracle(attention, lengths, seed) -> None:
 def test_detectors_say_both_yes_and_no_in_the_test_above() -> None:
     output = enlarged(small(1), 1.3)(make_batch([[6, 6], [6, 6]], 1))
     assert 0 < (output.pi > 0.5).double().mean() < 1
+
+
+def test_phrases_do_not_begin_silent() -> None:
+    """With weights of the usual size their states were a fifth of those of the words, or less."""
+    model, batch = small(word_size=50), make_batch([[20, 30], [40], [10, 10, 10]])
+    h, _ = multiscale_states(
+        model.input(model.embedding(torch.from_numpy(batch.words))),
+        [model.word_weight.repeat(1, 2), model.phrase_weight], [model.phrase_bias], model.slope,
+        pack(batch.sentence_offsets), model.wiring, forced=torch.from_numpy(batch.sentence_final),
+    )  # fmt: skip
+    of_words, of_phrases = h.detach()[torch.from_numpy(batch.sentence_final)].square().mean((0, 2)).sqrt()
+    assert of_phrases > of_words
 
 
 @pytest.mark.parametrize("attention", [False, True])

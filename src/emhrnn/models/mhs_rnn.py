@@ -42,7 +42,7 @@ from emhrnn.models.multiscale_wiring import Wiring
 from emhrnn.models.output import Output
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
-# usual weights phrases would begin at a tenth of that, and what the labels say would reach the words after epochs.
+# usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs.
 HEARD = 4.0
 
 

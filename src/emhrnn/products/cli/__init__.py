@@ -141,7 +141,8 @@ def main() -> None:
         if os.environ.get("EMHRNN_DEBUG"):
             raise
         if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-            _fail("memory ran out; give fewer or shorter documents, or a smaller training.batch_words", WRONG_INPUT)
+            advice = "give fewer or shorter documents, a smaller training.batch_words, or for many classes"
+            _fail(f"memory ran out; {advice} --set model.ngrams=false", WRONG_INPUT)
         if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
             _fail(f"the name {_odd_name(error.object)!r} is not UTF-8; rename it, or give another", WRONG_INPUT)
         told = f"{type(error).__name__}: {error}"
