@@ -64,13 +64,6 @@ def test_a_row_reads_what_it_says(name: str) -> None:
     assert {*MODELS[name].reads} <= {*read, *FACTS, "embedding_size", "id_count"}  # these are about the data
 
 
-def test_many_classes_share_fewer_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """200,000 buckets for each of 1,000 classes would be 800 MB."""
-    monkeypatch.setattr("emhrnn.models.table.MOST_SAYINGS", 1000)
-    model = build_model("em-hrnn", replace(SIZES, ngrams=True, classes=40), make_table(), WORDS, seed=0)
-    assert model.get_parameter("ngrams.table").shape == (len(WORDS) + 25, 40)
-
-
 def test_errors() -> None:
     with pytest.raises(ConfigError, match="unknown model 'hann'; use one of bag-of-means"):
         build_model("hann", SIZES, make_table(), WORDS, seed=0)

@@ -54,6 +54,19 @@ def test_explanations(fitted: EMHRNNClassifier) -> None:
     assert several[0].predicted == one.predicted
 
 
+def test_buckets_are_of_the_run(fitted: EMHRNNClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many buckets there may be is asked when a run begins, and never of one that is trained."""
+    fitted.save(tmp_path / "run")
+    monkeypatch.setattr("emhrnn.training.config.MOST_SAYINGS", 20)
+    assert emhrnn.load(tmp_path / "run").run.config.model.buckets == SMALL["model.buckets"]
+    fewer = small().fit(TEXTS, NAMES)
+    assert fewer.model_.run.config.model.buckets == 10
+    fewer.save(tmp_path / "fewer")
+    monkeypatch.undo()
+    model = emhrnn.load(tmp_path / "fewer")
+    np.testing.assert_array_equal(model.predict_proba(TEXTS), fewer.predict_proba(TEXTS))
+
+
 def test_a_saved_classifier_is_a_run(fitted: EMHRNNClassifier, tmp_path: Path) -> None:
     fitted.save(tmp_path / "run")
     model = emhrnn.load(tmp_path / "run")

@@ -47,6 +47,17 @@ def test_json_round_trip() -> None:
     assert Config.model_validate_json(config.model_dump_json()) == config
 
 
+def test_many_classes_share_fewer_buckets() -> None:
+    """200,000 buckets for each of 1,000 classes would be 800 MB."""
+    config = make_config()
+    assert config.for_classes(250) == config
+    assert config.for_classes(1000) == make_config(assignments=["model.buckets=50000"])
+    assert config.for_classes(10**9).model.buckets == 1
+    for assignment in ("model.ngrams=false", "model.name=fasttext"):
+        other = make_config(assignments=[assignment])
+        assert other.for_classes(1000) == other
+
+
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [

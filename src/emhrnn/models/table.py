@@ -92,7 +92,6 @@ class Row:
         return facts
 
 
-MOST_SAYINGS = 50_000_000  # of pairs of words about classes: with over 250 classes there are fewer buckets
 COMMON = ("embedding_size", "tune_embedding", "dropout")  # settings behind what `_common` gives
 
 
@@ -127,7 +126,7 @@ def build_em_hrnn(
         word_size=sizes.word_size,
         bidirectional_words=sizes.bidirectional_words,
         skip=sizes.skip and sizes.levels == 1,  # older runs say true and mean false where there are several
-        ngrams=min(sizes.buckets, MOST_SAYINGS // sizes.classes) if sizes.ngrams and sizes.levels == 1 else 0,
+        ngrams=sizes.buckets if sizes.ngrams and sizes.levels == 1 else 0,
         pauses=vocabulary if sizes.pauses and sizes.levels == 1 else (),
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),

@@ -218,8 +218,9 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         corpus = in_model_words(corpus, config, vectors)
         table = embedding_table(config, corpus.vocabulary, vectors)
         run = new_run(
-            config, corpus.vocabulary, corpus.classes, table, multi_label=targets.multi_label, text=corpus.text
-        )
+            config.for_classes(len(corpus.classes)), corpus.vocabulary, corpus.classes, table,
+            multi_label=targets.multi_label, text=corpus.text,
+        )  # fmt: skip
         return targets, run, corpus
 
     def _corpus(

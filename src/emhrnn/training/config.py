@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emhrnn.errors import ConfigError
 
+MOST_SAYINGS = 50_000_000  # of pairs of words about classes: 200 MB
 EStepName = Literal["none", "exact", "blocks", "local", "first-order", "importance", "reinforce", "semi-markov"]
 
 
@@ -72,7 +73,9 @@ class ModelConfig(Section):
     customize: str = Field("linear", description="basis-cust: linear, bias, attention, word or encoder")
     means: int = Field(5000, ge=2, description="bag-of-means: clusters of word vectors")
     max_features: int = Field(200_000, ge=1, description="tfidf-lr, tfidf-svm: most n-grams")
-    buckets: int = Field(200_000, ge=1, description="fasttext, em-hrnn with ngrams: of word pairs")
+    buckets: int = Field(
+        200_000, ge=1, description="fasttext, em-hrnn with ngrams: of word pairs; em-hrnn has fewer over 250 classes"
+    )
     fit_epochs: int | None = Field(None, ge=0, description="sswe-svm, fasttext: passes over the data")
     C: float | None = Field(None, gt=0, description="linear classifiers: inverse strength of the regularisation")
     pretrained: str = Field("", description="transformer: folder with model.safetensors, or a name in the local cache")
@@ -150,6 +153,14 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     em: EMConfig = EMConfig()
     training: TrainingConfig = TrainingConfig()
+
+    def for_classes(self, count: int) -> "Config":
+        """The settings of a new run with so many classes: the n-grams of em-hrnn say something about each, so that
+        many classes share fewer buckets. A run that is loaded keeps what it was trained with."""
+        most = max(MOST_SAYINGS // count, 1)
+        if not (self.model.name == "em-hrnn" and self.model.ngrams and self.model.buckets > most):
+            return self
+        return self.model_copy(update={"model": self.model.model_copy(update={"buckets": most})})
 
 
 # The letter of the paper (SPEC 1.8). The learning rate is to be picked on validation.

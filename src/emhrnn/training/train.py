@@ -85,7 +85,7 @@ def train(
         training, validation = with_frequent_names(config, *_corpora(data, valid, out, config, vectors, progress))
         table = embedding_table(config, training.vocabulary, vectors)
         run = new_run(
-            config, training.vocabulary, training.classes, table,
+            config.for_classes(len(training.classes)), training.vocabulary, training.classes, table,
             multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
         )  # fmt: skip
         described = {

@@ -51,7 +51,7 @@ class Material:
         train, _ = self.corpora(config)
         table = embedding_table(config, train.vocabulary, self.vectors)
         return new_run(
-            config, train.vocabulary, train.classes, table,
+            config.for_classes(len(train.classes)), train.vocabulary, train.classes, table,
             multi_label=train.multi_label, text=train.text, users=train.users, products=train.products,
         )  # fmt: skip
 
