@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.explain.removal import UNKNOWN_WORD, repeated, without
+from emhrnn.explain.removal import UNKNOWN_WORD, without
 from tests.models.examples import make_batch, seeds, sentences_of, shapes
 
 
@@ -40,17 +40,3 @@ def test_what_is_left_is_what_lists_say(lengths: list[list[int]], seed: int, sha
         lengths_left = [len(phrase) for phrases in expected for phrase in phrases]
         assert np.diff(np.flatnonzero(ends), prepend=-1).tolist() == lengths_left
     assert left[smaller.sentence_final].all()
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), seeds, st.integers(1, 4))
-@settings(max_examples=20, deadline=None)
-def test_copies_are_equal(lengths: list[int], seed: int, times: int) -> None:
-    batch = make_batch([lengths], seed, ids=3)
-    copies = repeated(batch, times)
-    assert [sentences_of(copies, d) for d in range(times)] == [sentences_of(batch, 0)] * times
-    assert copies.labels is not None
-    assert copies.users is not None
-    assert batch.labels is not None
-    assert batch.users is not None
-    assert copies.labels.tolist() == batch.labels.tolist() * times
-    assert copies.users.tolist() == batch.users.tolist() * times

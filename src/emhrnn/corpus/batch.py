@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
+from emhrnn.corpus.ragged import offsets_of
 from emhrnn.errors import DataError
 
 
@@ -95,6 +96,23 @@ class Batch:
             sentence_offsets=self.sentence_offsets[first : last + 1] - self.sentence_offsets[first],
             document_offsets=self.document_offsets[begin : end + 1] - first,
             rows=self.rows[begin:end],
+            labels=labels,
+            users=users,
+            products=products,
+            weights=weights,
+        )
+
+    def repeated(self, times: int) -> "Batch":
+        """All the documents again and again, one copy after the other."""
+        labels, users, products, weights = (
+            None if values is None else np.concatenate([values] * times)
+            for values in (self.labels, self.users, self.products, self.weights)
+        )
+        return Batch(
+            words=np.tile(self.words, times),
+            sentence_offsets=offsets_of(np.tile(self.sentence_lengths, times)),
+            document_offsets=offsets_of(np.tile(np.diff(self.document_offsets), times)),
+            rows=np.tile(self.rows, times),
             labels=labels,
             users=users,
             products=products,

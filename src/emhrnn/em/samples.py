@@ -26,31 +26,15 @@ def sample_likelihood(
     """log p(y | Z^k, w) of every document: one pass over as many copies of the batch as there are samples, which
     share the word states."""
     copies = len(z)
-    states = states.detach()
+    states, batches = states.detach(), batch.repeated(copies)
     repeated = WordStates(
         states.h1.repeat(copies, 1),
         states.scores.repeat(copies),
         states.a.repeat(copies),
         None if states.d is None else states.d.repeat(copies, 1),
     )
-    logits = model.encode(copy(batch, copies), repeated, z.reshape(-1)).logits
-    labels = batch_labels(batch)
-    return log_likelihood(logits, torch.cat([labels] * copies)).view(copies, batch.n_documents)
-
-
-def copy(batch: Batch, copies: int) -> Batch:
-    """The same documents several times, one after the other."""
-    return Batch(
-        words=np.tile(batch.words, copies),
-        sentence_offsets=_continued(batch.sentence_offsets, copies),
-        document_offsets=_continued(batch.document_offsets, copies),
-        rows=np.tile(batch.rows, copies),
-    )
-
-
-def _continued(offsets: np.ndarray, copies: int) -> np.ndarray:
-    starts = np.arange(copies)[:, None] * offsets[-1] + offsets[:-1]
-    return np.append(starts.reshape(-1), copies * offsets[-1])
+    logits = model.encode(batches, repeated, z.reshape(-1)).logits
+    return log_likelihood(logits, batch_labels(batches)).view(copies, batch.n_documents)
 
 
 def per_word(batch: Batch, value: Float[Tensor, "samples documents"]) -> Float[Tensor, "samples words"]:

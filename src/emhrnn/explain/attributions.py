@@ -18,8 +18,8 @@ from torch import Tensor
 
 from emhrnn.errors import ConfigError
 from emhrnn.explain.effects import BatchEffects, encode_with_effects, log_odds
-from emhrnn.explain.faithfulness import CHUNK_WORDS, Subject
-from emhrnn.explain.removal import repeated
+from emhrnn.explain.faithfulness import Subject
+from emhrnn.explain.removal import CHUNK_WORDS
 from emhrnn.explain.thorough import thorough_effects
 from emhrnn.explain.units import LEVELS, units_of
 from emhrnn.layers.bidirectional import Bidirectional
@@ -126,7 +126,7 @@ class _FromVectors:
         self, x: Float[Tensor, "copies words size"], said: Float[Tensor, "copies words classes"] | None = None
     ) -> Float[Tensor, " copies"]:
         model, run, copies = self.model, self.subject.run, len(x)
-        batch, z = repeated(self.subject.batch, copies), np.tile(self.subject.z, copies)
+        batch, z = self.subject.batch.repeated(copies), np.tile(self.subject.z, copies)
         flat = x.flatten(0, 1)
         if isinstance(model.word_layer, Bidirectional):
             h1 = model.word_layer(flat, batch.sentence_offsets)

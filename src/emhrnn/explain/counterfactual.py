@@ -17,18 +17,17 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Float64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.removal import encode, repeated, without
+from emhrnn.explain.removal import logits_without
 from emhrnn.training.run import Run
 
 LIMIT = 10  # phrases that may be left out
 WIDTH = 24  # phrases that are tried in pairs, and at each greedy step
-CHUNK_WORDS = 40_000
 
 Chances = Float64[np.ndarray, " classes"]
 
@@ -164,13 +163,8 @@ class _Search:
         for row, phrases in zip(keep, sets, strict=True):
             row[list(phrases)] = False
         words = np.repeat(keep, self.lengths, axis=1)  # (sets, words)
-        step = max(CHUNK_WORDS // self.batch.n_words, 1)
-        return np.concatenate([self._run(words[first : first + step]) for first in range(0, len(words), step)])
-
-    def _run(self, keep: Bool[np.ndarray, "copies words"]) -> Float64[np.ndarray, "copies classes"]:
-        copies = len(keep)
-        smaller, left = without(repeated(self.batch, copies), np.tile(self.z, copies), keep.ravel())
-        chances: np.ndarray = self.run.probabilities(encode(self.run, smaller, left).logits).numpy().astype(np.float64)
+        logits = logits_without(self.run, self.batch, self.z, words)
+        chances: np.ndarray = self.run.probabilities(logits).numpy().astype(np.float64)
         return chances
 
     def _answer(self, phrases: tuple[int, ...], *, smallest: bool) -> Counterfactual:

@@ -19,14 +19,13 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.explain.effects import log_odds
 from emhrnn.explain.explainer import batch_of
-from emhrnn.explain.removal import encode, repeated, without
+from emhrnn.explain.removal import logits_without
 from emhrnn.explain.units import units_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.text import Located
 from emhrnn.training.run import Run
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
-CHUNK_WORDS = 40_000  # of copies that go through the model at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,19 +57,13 @@ class Subject:
         words = slice(self.batch.word_offsets[d], self.batch.word_offsets[d + 1])
         return Subject(self.run, self.batch.part(d, d + 1), self.z[words], self.chosen[d : d + 1], self.p[d : d + 1])
 
+    @torch.inference_mode()
     def copies_without(
         self, keep: Bool[np.ndarray, "copies words"], *, odds: bool = False
     ) -> Float64[np.ndarray, "copies documents"]:
         """The probability, or the log-odds, of each document's class in copies that keep only some of their words."""
-        step = max(CHUNK_WORDS // self.batch.n_words, 1)
-        parts = [self._run(keep[first : first + step], odds) for first in range(0, len(keep), step)]
-        return np.concatenate(parts)
-
-    @torch.inference_mode()
-    def _run(self, keep: Bool[np.ndarray, "copies words"], odds: bool) -> Float64[np.ndarray, "copies documents"]:
         copies, documents = len(keep), self.batch.n_documents
-        smaller, left = without(repeated(self.batch, copies), np.tile(self.z, copies), keep.ravel())
-        logits = encode(self.run, smaller, left).logits
+        logits = logits_without(self.run, self.batch, self.z, keep)
         chosen = torch.from_numpy(np.tile(self.chosen, copies))
         if odds:
             values = log_odds(logits, chosen, multi_label=self.run.multi_label, temperature=self.run.temperature)

@@ -10,15 +10,16 @@ A sentence of which nothing is left is gone. A document of which nothing is left
 
 import numpy as np
 import torch
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.ragged import offsets_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.training.run import Run
 
 UNKNOWN_WORD = 0
+CHUNK_WORDS = 40_000  # of copies that go through the model at once
 
 
 def without(
@@ -48,17 +49,17 @@ def without(
     return smaller, left
 
 
-def repeated(batch: Batch, times: int) -> Batch:
-    """The documents of a batch, all of them again and again: to take out something else in each copy."""
-    return Batch(
-        words=np.tile(batch.words, times),
-        sentence_offsets=offsets_of(np.tile(batch.sentence_lengths, times)),
-        document_offsets=offsets_of(np.tile(np.diff(batch.document_offsets), times)),
-        rows=np.tile(batch.rows, times),
-        labels=None if batch.labels is None else np.concatenate([batch.labels] * times),
-        users=None if batch.users is None else np.tile(batch.users, times),
-        products=None if batch.products is None else np.tile(batch.products, times),
-    )
+def logits_without(
+    run: Run, batch: Batch, z: Bool[np.ndarray, " words"], keep: Bool[np.ndarray, "copies words"]
+) -> Float[Tensor, "copies_times_documents classes"]:
+    """Logits of copies of the batch, each of which keeps only some of its words; one copy after the other."""
+    at_once = max(CHUNK_WORDS // batch.n_words, 1)
+    logits = []
+    for first in range(0, len(keep), at_once):
+        kept = keep[first : first + at_once]
+        smaller, left = without(batch.repeated(len(kept)), np.tile(z, len(kept)), kept.ravel())
+        logits.append(encode(run, smaller, left).logits)
+    return torch.cat(logits)
 
 
 @torch.inference_mode()
