@@ -42,7 +42,8 @@ from emhrnn.models.multiscale_wiring import Wiring
 from emhrnn.models.output import Output
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
-# usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs.
+# usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs. With
+# attention words speak for themselves, and phrases that begin louder than they are no gain (docs/models.md).
 HEARD = 4.0
 
 
@@ -74,8 +75,9 @@ class MHSRNN(nn.Module):
         with torch.no_grad():
             for bias in (self.input.bias, self.phrase_bias):
                 bias[word_size : 2 * word_size] = 1  # forget gates start open
-            for gate in torch.split(self.phrase_weight[:, word_size:], word_size):
-                nn.init.orthogonal_(gate, gain=HEARD, generator=generator)
+            if not attention:
+                for gate in torch.split(self.phrase_weight[:, word_size:], word_size):
+                    nn.init.orthogonal_(gate, gain=HEARD, generator=generator)
         self.sentence_layer = Bidirectional(
             LSTM(word_size, sentence_size, generator=generator), LSTM(word_size, sentence_size, generator=generator)
         )
