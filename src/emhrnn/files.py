@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from emhrnn.errors import DataError
+
+UNFINISHED = re.compile(r"\.([^/]+)\.[0-9a-f]{8}\.partial")  # what is being written, by its name
 
 
 def sha256(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -370,3 +371,36 @@ def test_a_header_that_is_there_twice_or_not_at_all(cli: Cli, tmp_path: Path) ->
 def test_data_has_no_model_card(cli: Cli, made: Path, tmp_path: Path) -> None:
     data = write_reviews(tmp_path / "a.csv", 4)
     assert "a.csv is data, and only a run has a model card" in cli.error("info", data, "--card")
+
+
+@pytest.mark.parametrize("given", ["--format", "guessed"])
+def test_a_pipe_can_be_read_only_once(cli: Cli, run: Path, tmp_path: Path, given: str) -> None:
+    """What has been looked at would be missing when it is read, and a pipe without a writer waits forever."""
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    options = ["--format", "csv"] if given == "--format" else []
+    told = "pipe.csv is a pipe, which can be read only once; write it to a file first"
+    assert told in cli.train_error(pipe, *options)
+    assert told in cli.error("evaluate", run, pipe, *options)
+    assert told in cli.error("predict", run, pipe, "--out", tmp_path / "p.csv", *options)
+    assert told in cli.error("prepare", pipe, "--out", tmp_path / "corpus", *options)
+    assert told in cli.error("compare", pipe, "--models", "tfidf-lr", "--out", tmp_path / "c", *options)
+    assert told in cli.error("info", pipe)
+    assert "the standard input can be read only once" in cli.error("predict", run, "-", "--out", tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_with_and_without_its_mark(cli: Cli, tmp_path: Path, encoding: str) -> None:
+    data = tmp_path / "a.csv"
+    data.write_bytes("text,label\ngood,1\nbad,2\n".encode(encoding))
+    assert "a.csv is UTF-16; save it as UTF-8" in cli.train_error(data)
+
+
+def test_columns_that_are_there_twice_or_taken_twice(cli: Cli, run: Path, tmp_path: Path) -> None:
+    data = tmp_path / "a.csv"
+    data.write_text("id,text,id\n1,good,a1\n2,bad,a2\n")
+    message = cli.error("predict", run, data, "--out", tmp_path / "p.csv")
+    assert "the id column 'id' is there 2 times" in message
+    reviews = write_reviews(tmp_path / "reviews.csv", 12)
+    message = cli.train_error(reviews, "--text-column", "label", "--label-column", "label")
+    assert "'label' is to be both the text and the label" in message

@@ -51,6 +51,23 @@ def test_missing_file_of_a_run(cli: Cli, own_run: Path, name: str) -> None:
     assert name in cli.error("explain", own_run, "good")
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "vocabulary.txt"])
+def test_a_run_that_cannot_be_used_is_not_described_as_if_it_could(cli: Cli, own_run: Path, name: str) -> None:
+    path = own_run / name
+    path.write_bytes(path.read_bytes()[:-3])
+    for options in ([], ["--card"]):
+        assert name in cli.error("info", own_run, *options)
+    path.unlink()
+    assert name in cli.error("info", own_run)
+
+
+def test_a_run_that_lost_its_history(cli: Cli, own_run: Path) -> None:
+    (own_run / "history.jsonl").write_text("")
+    assert "history.jsonl: corrupt (no epoch was the best); copy the run again" in cli.error(
+        "train", "--out", own_run, "--resume"
+    )
+
+
 def change(path: Path, **values: Any) -> None:
     described = json.loads(path.read_text())
     path.write_text(json.dumps({**described, **values}))

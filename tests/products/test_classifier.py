@@ -98,8 +98,13 @@ def test_vectors(tmp_path: Path) -> None:
         (TEXTS, NAMES[:-1], "24 texts and 23 labels"),
         (TEXTS, ["a"] * 24, "training needs at least two classes"),
         (TEXTS, ["a", " a"] * 12, "are both written 'a'"),
-        (TEXTS, ["a", ""] * 12, "is no label"),
-        (TEXTS, np.array(["a", None] * 12, dtype=object), "of several types"),
+        (TEXTS, ["a", ""] * 12, r"label 2 is missing \(''\)"),
+        (TEXTS, np.array(["a", None] * 12, dtype=object), r"label 2 is missing \(None\)"),
+        (TEXTS, [True, 2] * 12, "of several types"),
+        (TEXTS, None, "the labels are None; give one label per text"),
+        (TEXTS, [["a"], []] * 12, "the only label is 'a'"),
+        ({"text": TEXTS}, NAMES, "a table was given"),
+        ([" "] * 24, NAMES, "all 24 texts are blank"),
         (TEXTS, np.array([1, "n"] * 12, dtype=object), "of several types"),
         (TEXTS, [[1, "n"], ["n"]] * 12, "of several types"),
         (TEXTS[:2], NAMES[:2], "too few"),
@@ -108,6 +113,41 @@ def test_vectors(tmp_path: Path) -> None:
 def test_input_that_cannot_be_used(texts: Any, labels: Any, told: str) -> None:
     with pytest.raises(DataError, match=told):
         small().fit(texts, labels)
+
+
+def test_a_model_refuses_what_the_classifier_refuses(fitted: EMHRNNClassifier) -> None:
+    """To go through a table is to go through the names of its columns."""
+    model, table = fitted.model_, {"text": TEXTS, "label": NAMES}
+    for ask in (model.predict, model.predict_proba, model.explain, fitted.predict):
+        with pytest.raises(DataError, match="a table was given; give its column of texts"):
+            ask(table)
+    assert model.predict(text for text in TEXTS) == model.predict(TEXTS)
+    with pytest.raises(DataError, match="the limit is 0 phrases; give 1 or more"):
+        model.counterfactual(GOOD, limit=0)
+
+
+def test_labels_and_weights_that_can_be_read_once(fitted: EMHRNNClassifier) -> None:
+    other = small().fit(iter(TEXTS), iter(NAMES), iter([1.0] * 24))
+    np.testing.assert_array_equal(other.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    with pytest.raises(DataError, match="give one number per text"):
+        small().fit(TEXTS, NAMES, ["a"] * 24)
+
+
+def test_a_label_that_was_never_seen_is_wrong() -> None:
+    classifier = small().fit(TEXTS, [["good"], ["bad", "cheap"]] * 12)
+    found = classifier.predict(TEXTS)
+    assert classifier.score(TEXTS, found) == 1
+    assert classifier.score(TEXTS, [*found[:12], *[["new"]] * 12]) == 0.5
+    assert classifier.score(TEXTS, [*found[:12], *[["new"]] * 12], [1] * 12 + [3] * 12) == 0.25
+
+
+def test_document_vectors_have_names(fitted: EMHRNNClassifier) -> None:
+    names = fitted.get_feature_names_out()
+    assert names.tolist()[:2] == ["emhrnnclassifier0", "emhrnnclassifier1"]
+    assert len(names) == fitted.transform(TEXTS).shape[1]
+    assert small().fit_transform(TEXTS, NAMES).shape == (24, len(names))
+    table = small().set_output(transform="pandas").fit(TEXTS, NAMES).transform(TEXTS)
+    assert table.columns.tolist() == names.tolist()
 
 
 def test_settings_that_cannot_be_used() -> None:

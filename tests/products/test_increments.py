@@ -10,9 +10,11 @@ import pytest
 from emhrnn import EMHRNNClassifier
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.errors import DataError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.run import CARD, HISTORY, METRICS, WEIGHTS
+from tests.products.commands import BAD, GOOD
 
 SMALL: dict[str, Any] = {
     "data.validation": 0.4, "em.warmup_epochs": 1, "model.buckets": 2000, "model.embedding_size": 12,
@@ -70,3 +72,17 @@ def test_more_is_learned_by_what_was_learned_and_is_not_calibrated(fitted: EMHRN
     assert not any((tmp_path / "run" / name).exists() for name in (METRICS, CARD, HISTORY))
     note = load_tensors(tmp_path / "run" / WEIGHTS)[1]
     assert (note["temperature"], note["epoch"], "shares" in note) == (1.0, fitted.n_iter_ - 1, False)
+
+
+def test_a_first_portion_may_be_of_one_class() -> None:
+    """As of a stream that is sorted; the others were announced."""
+    texts = [GOOD, BAD]
+    classifier = EMHRNNClassifier(settings=SMALL)
+    for _ in range(12):
+        for text, label in zip(texts, ("good", "bad"), strict=True):
+            classifier.partial_fit([text] * 8, [label] * 8, classes=["bad", "good"])
+    assert classifier.predict(texts).tolist() == ["good", "bad"]
+    with pytest.raises(DataError, match="the only class is 'good'; announce all labels that will come"):
+        EMHRNNClassifier(settings=SMALL).partial_fit(texts, ["good"] * 2, classes=["good"])
+    with pytest.raises(DataError, match=r"'new' is none of the classes \['bad', 'good'\]; announce all classes in the"):
+        classifier.partial_fit(texts, ["new", "good"])

@@ -66,7 +66,7 @@ class Columns:
         Raises:
             DataError: a given name is not there, a required one is not found, or several could be meant.
         """
-        return replace(
+        found = replace(
             self,
             text=_find("text", self.text, present, file),
             label=_find("label", self.label, present, file) if self.labelled else None,
@@ -76,6 +76,9 @@ class Columns:
             split=_find("split", self.split, present, file),
             weight=None if self.weight is None else _find("weight", self.weight, present, file),
         )
+        if found.text == found.label:
+            raise DataError(f"{found.text!r} is to be both the text and the label in {file}; give two columns")
+        return found
 
     def to_dict(self) -> dict[str, str]:
         """The columns that are used, by role."""
@@ -95,7 +98,7 @@ def _find(role: str, given: str | None, present: Sequence[str], file: str) -> st
     candidates = by_usual[usual[0]] or [name for names in by_usual.values() for name in names]
     if len(candidates) == 1:
         return candidates[0]
-    if role not in REQUIRED:
+    if not candidates and role not in REQUIRED:
         return None
     if len(set(candidates)) == 1:
         times = len(candidates)

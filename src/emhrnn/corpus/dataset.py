@@ -244,11 +244,9 @@ class Corpus:
             raise DataError("all documents have the weight 0; give at least two classes a larger one")
         counts = used.class_counts
         if (counts > 0).sum() < 2:
-            only = ", ".join(repr(name) for name, count in zip(self.classes, counts, strict=True) if count)
-            raise DataError(
-                f"all {len(used)} documents have the class {only or 'none'}; training needs at least two classes, "
-                "check the label column"
-            )
+            only = next((repr(name) for name, count in zip(self.classes, counts, strict=True) if count), "none")
+            whose = "the only label is" if self.multi_label else f"all {len(used)} documents have the class"
+            raise DataError(f"{whose} {only}; training needs at least two classes, check the label column")
 
     def _view(self, **changes: Any) -> "Corpus":
         same = {

@@ -90,10 +90,12 @@ def counterfactual(
     explained with.
 
     Raises:
-        DataError: the run gives several labels, so that there is no one prediction to change.
+        DataError: the run gives several labels, so that there is no one prediction to change; or the limit is none.
     """
     if run.multi_label:
         raise DataError("this run gives a document several labels; a counterfactual needs one prediction to change")
+    if limit < 1:
+        raise DataError(f"the limit is {limit} phrases; give 1 or more")
     batch = batch_of(run, read(run, [text]), users=[user], products=[product])
     return _Search(run, batch, explanation, limit).run_it()
 

@@ -221,6 +221,11 @@ class Explanation:
     def top_sentences(self, n: int = 5) -> list[Sentence]:
         return [self.sentences[i] for i in largest(self.gamma, n)]
 
+    @property
+    def spoken_of(self) -> str:
+        """What phrases speak for and against: the prediction; where no label is likely enough, the likeliest."""
+        return "it" if as_tuple(self.predicted) or self.effects is None else self.effects.label
+
     def supporting(self, n: int = 3) -> list[Phrase]:
         """The n phrases that speak most for the predicted class; fewer where fewer do, none where that is not known."""
         return self._speaking(n, 1)

@@ -112,13 +112,14 @@ def quoted(text: str) -> str:
 def speaking(explanation: Explanation) -> str:
     """The phrases that pushed most, each way."""
     lines = []
-    for way, phrases in (("For it", explanation.supporting()), ("Against it", explanation.opposing())):
+    it = escape(explanation.spoken_of)
+    for way, phrases in (("For", explanation.supporting()), ("Against", explanation.opposing())):
         quoted = ", ".join(
             f'<q dir="auto">{escape(without_breaks(phrase.text))}</q> '
             f'(<span class="number">{escape(signed(phrase.effect or 0))}</span>)'
             for phrase in phrases
         )
-        lines += [f'<p class="path">{way}: {quoted}.</p>'] if phrases else []
+        lines += [f'<p class="path">{way} {it}: {quoted}.</p>'] if phrases else []
     return "\n".join(lines)
 
 

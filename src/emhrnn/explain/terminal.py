@@ -158,10 +158,10 @@ def decisive_path(explanation: Explanation, ink: Ink) -> Text:
 
 def speaking(explanation: Explanation, ink: Ink) -> Text | None:
     """The phrases that pushed most, each way."""
-    line = Text()
-    for way, phrases in (("For it: ", explanation.supporting()), ("Against it: ", explanation.opposing())):
+    line, it = Text(), ink.safe(explanation.spoken_of)
+    for way, phrases in (("For", explanation.supporting()), ("Against", explanation.opposing())):
         if phrases:
-            line.append("\n" if line else "").append(way)
+            line.append("\n" if line else "").append(f"{way} {it}: ")
         for number, phrase in enumerate(phrases):
             line.append(", " if number else "")
             line.append(f'"{ink.safe(without_breaks(phrase.text))}"', "bold")

@@ -1,12 +1,12 @@
 """`DocumentClassifier` and `EMHRNNClassifier`: every model in the manner of scikit-learn, for texts in memory."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from jaxtyping import Float32
-from sklearn.base import BaseEstimator, ClassifierMixin
+from jaxtyping import Float32, Float64
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
@@ -40,7 +40,7 @@ NOT_FITTED = (
 )
 
 
-class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Classifies texts with any model of `emhrnn models`.
 
     classifier = DocumentClassifier(model="hn-att", epochs=6).fit(texts, labels)
@@ -97,7 +97,7 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def fit(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> "DocumentClassifier":
         """Train on texts and their labels (see `emhrnn.products.targets` for their kinds). A text of weight 2 counts in
         training as if it were there twice. Part of the texts is held out to pick the best epoch."""
-        targets, run, corpus = self._begin(X, y, sample_weight)
+        targets, run, corpus = self._begin(X, _kept(y), sample_weight)
         split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
         fitted = fit(run, *corpus.split(run.config.data.validation, split), progress=self.verbose)
         self._fitted = fitted
@@ -118,6 +118,7 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """One pass over some texts, starting from what was learned before. The first call needs all `classes` and fixes
         the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out, so the
         temperature and the shares of experts that `fit` found go, and none take their place."""
+        y = _kept(y)
         if not hasattr(self, "model_"):
             if classes is None:
                 raise DataError("the first call of partial_fit was given no classes; give all labels that will come")
@@ -151,7 +152,7 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def predict_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
         """The probability of every class. Rows sum to 1, except where a text may have several labels."""
         check_is_fitted(self, msg=NOT_FITTED)
-        return self.model_.predict_proba(checked_texts(X))
+        return self.model_.predict_proba(X)
 
     def predict(self, X: Texts) -> Any:
         """The label of each text in its own type; where there may be several, in the form that `fit` was given."""
@@ -160,17 +161,25 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def score(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> float:
         """Share of the texts whose label, or set of labels, is right."""
-        given, predicted = y, self.predict(X)
-        if self._targets.multi_label:
-            given, predicted = self._targets.indicator(y), self._targets.indicator(predicted)
-        return float(accuracy_score(given, predicted, sample_weight=sample_weight))
+        check_is_fitted(self, msg=NOT_FITTED)
+        if not self._targets.multi_label:
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        weights = None if sample_weight is None else list(sample_weight)
+        return float(np.average(self._targets.right(y, self.predict_proba(X)), weights=weights))
 
     def transform(self, X: Texts) -> Float32[np.ndarray, "texts features"]:
         """The document vectors v, from which the classes are read: features for other estimators."""
         check_is_fitted(self, msg=NOT_FITTED)
-        texts, run = checked_texts(X), self.model_.run
-        if not texts:
-            return self.transform(["no text"])[:0]
+        texts = checked_texts(X)
+        return self._vectors(texts) if texts else self._vectors(["no text"])[:0]
+
+    @property
+    def _n_features_out(self) -> int:
+        """For the names of what `transform` gives."""
+        return int(self._vectors(["no text"]).shape[1])
+
+    def _vectors(self, texts: list[str]) -> Float32[np.ndarray, "texts features"]:
+        run = self.model_.run
         corpus = Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text)
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         predict(
@@ -188,7 +197,7 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def explain(self, X: str | Texts) -> Explanation | list[Explanation]:
         """One Explanation for a text, a list of them for several."""
         check_is_fitted(self, msg=NOT_FITTED)
-        return self.model_.explain(X if isinstance(X, str) else checked_texts(X))
+        return self.model_.explain(X)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Write a run folder, as `emhrnn train` does, for `emhrnn.load` and all commands. Labels are strings there.
@@ -214,7 +223,10 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         check_needed_vectors(config, vectors)
         targets = Targets.of(y, classes)
         corpus = self._corpus(X, y, sample_weight, targets, config)
-        corpus.check_trainable()
+        if classes is None:
+            corpus.check_trainable()
+        elif len(targets.names) < 2:
+            raise DataError(f"the only class is {targets.names[0]!r}; announce all labels that will come, two or more")
         corpus = in_model_words(corpus, config, vectors)
         table = embedding_table(config, corpus.vocabulary, vectors)
         run = new_run(
@@ -228,7 +240,9 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     ) -> Corpus:
         """All words of the texts; or those that a run knows."""
         texts = checked_texts(X)
-        weights = None if sample_weight is None else np.asarray(list(sample_weight), dtype=np.float64)
+        if isinstance(like, Config) and texts and not any(map(str.strip, texts)):
+            raise DataError(f"all {len(texts)} texts are blank; give texts with words")
+        weights = None if sample_weight is None else _numbers(sample_weight)
         if weights is not None and len(weights) != len(texts):  # one number alone would be taken for all texts
             raise DataError(f"{len(texts)} texts and {len(weights)} weights; give one weight per text")
         labels = targets.labels(y)
@@ -281,6 +295,18 @@ class DocumentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         tags.input_tags.string = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _kept(y: Any) -> Any:
+    """The labels, to be read more than once."""
+    return list(y) if isinstance(y, Iterator) else y
+
+
+def _numbers(weights: Iterable[Any]) -> Float64[np.ndarray, " texts"]:
+    try:
+        return np.asarray(list(weights), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("the weights are no sequence of numbers; give one number per text") from None
 
 
 class EMHRNNClassifier(DocumentClassifier):

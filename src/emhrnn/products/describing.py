@@ -26,6 +26,20 @@ def run_facts(path: Path) -> dict[str, Any]:
     return description
 
 
+def check_whole(path: Path) -> None:
+    """Raise a CheckpointError for a run that has been trained and has lost what it needs: it is not to be described as
+    if it could be used."""
+    from emhrnn.text import Vocabulary
+    from emhrnn.training.checkpoint import load_tensors
+    from emhrnn.training.run import METRICS, VOCABULARY, WEIGHTS
+
+    if (path / METRICS).exists():
+        load_tensors(path / WEIGHTS)
+        if not (path / VOCABULARY).is_file():
+            raise CheckpointError(f"{path}: {VOCABULARY} is missing; copy the run again or train anew")
+        Vocabulary.load(path / VOCABULARY)
+
+
 def run_text(path: Path, facts: dict[str, Any]) -> str:
     try:
         return _run_lines(facts)

@@ -13,6 +13,7 @@ from emhrnn.errors import DataError
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
+from emhrnn.products.texts import Texts, checked_texts
 from emhrnn.training.data import reads_ids
 from emhrnn.training.run import Run, load_run
 
@@ -38,7 +39,7 @@ class Model:
 
     def predict_proba(
         self,
-        texts: Sequence[str],
+        texts: Texts,
         *,
         users: Sequence[str | None] | None = None,
         products: Sequence[str | None] | None = None,
@@ -48,9 +49,8 @@ class Model:
         `users` and `products` say who wrote each text and about what, for models that read it. A name that training has
         not seen, or None, is read as the average user or product.
         """
-        if isinstance(texts, str):
-            raise DataError("one string was given; give a list of texts, for example [text]")
-        if not len(texts):
+        listed = checked_texts(texts)
+        if not listed:
             return np.zeros((0, len(self.classes)), dtype=np.float32)
         if reads_ids(self.run.config) and (users is None or products is None):
             raise DataError(
@@ -60,14 +60,14 @@ class Model:
         self._check_ids(users, products)
         run = self.run
         corpus = Corpus.from_records(
-            records_of(list(texts), users=users, products=products),
+            records_of(listed, users=users, products=products),
             vocabulary=run.vocabulary, text=run.text, users=run.users, products=run.products,
         )  # fmt: skip
         return self.run.predict(corpus).probabilities
 
     def predict(
         self,
-        texts: Sequence[str],
+        texts: Texts,
         *,
         users: Sequence[str | None] | None = None,
         products: Sequence[str | None] | None = None,
@@ -76,20 +76,20 @@ class Model:
         return labels_of(self.run, self.predict_proba(texts, users=users, products=products))
 
     @overload
-    def explain(  # type: ignore[overload-overlap] # a str is a sequence of str
+    def explain(
         self, texts: str, *, users: Names = None, products: Names = None, thorough: bool = False
     ) -> Explanation: ...
     @overload
     def explain(
-        self, texts: Sequence[str], *, users: Names = None, products: Names = None, thorough: bool = False
+        self, texts: Texts, *, users: Names = None, products: Names = None, thorough: bool = False
     ) -> list[Explanation]: ...
     def explain(
-        self, texts: str | Sequence[str], *, users: Names = None, products: Names = None, thorough: bool = False
+        self, texts: str | Texts, *, users: Names = None, products: Names = None, thorough: bool = False
     ) -> Explanation | list[Explanation]:
         """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several. `users` and
         `products` as in `predict_proba`, but where they are left out, the average ones are meant. `thorough` effects
         look twice: truer, for the cost of about five predictions (docs/explanations.md)."""
-        many = [texts] if isinstance(texts, str) else list(texts)
+        many = [texts] if isinstance(texts, str) else checked_texts(texts)
         for names in (users, products):
             if names is not None and len(names) != len(many):
                 raise DataError(f"{len(names)} names for {len(many)} texts; give one for each, None where not known")

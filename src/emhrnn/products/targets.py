@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Float32, Int64
+from jaxtyping import Bool, Float, Float32
 
 from emhrnn.corpus.record import clean_label
 from emhrnn.errors import DataError
 
 Kind = Literal["one", "lists", "indicator"]
 THRESHOLD = 0.5  # of a label among several
+TYPES = ((str,), (bool, np.bool_), (int, float, np.number))  # the first that a label is of
 SEVERAL_TYPES = "the labels are of several types; give all texts strings, or all whole numbers"
 
 
@@ -76,15 +77,17 @@ class Targets:
             return chosen.astype(np.int64)
         return [tuple(self.classes[row].tolist()) for row in chosen]
 
-    def indicator(self, y: Any) -> Int64[np.ndarray, "texts classes"]:
-        """0 and 1 for each class, whatever the form."""
-        number = {name: index for index, name in enumerate(self.names)}
-        labels = self.labels(y)
-        table = np.zeros((len(labels), len(self.names)), dtype=np.int64)
-        for row, names in enumerate(labels):
-            for name in (names,) if isinstance(names, str) else names:
-                table[row, number[name]] = 1
-        return table
+    def right(self, y: Any, shares: Float32[np.ndarray, "texts classes"]) -> Bool[np.ndarray, " texts"]:
+        """Whether the labels of each text are those predicted. A text with a label that was never seen is wrong."""
+        kind, rows = _read(y)
+        if kind == "lists" == self.kind:
+            given = [{clean_label(label) for label in row} for row in rows]
+        else:
+            given = [{names} if isinstance(names, str) else set(names) for names in self.labels(y)]
+        if len(given) != len(shares):
+            raise DataError(f"{len(shares)} texts and {len(given)} labels; give one label per text")
+        names = np.array(self.names, dtype=object)
+        return np.array([wanted == {*names[row]} for wanted, row in zip(given, shares > THRESHOLD, strict=True)])
 
     def weights(self, y: Any, class_weight: Any) -> Float[np.ndarray, " texts"]:
         """What each text counts by its class: "balanced" makes all classes count the same, a dict names weights."""
@@ -109,12 +112,17 @@ class Targets:
     def _name(self, label: Any) -> str:
         name = clean_label(label)
         if name not in self.names:
-            raise DataError(f"the label {label!r} is none of the classes {self.classes.tolist()}; announce all classes")
+            raise DataError(
+                f"the label {label!r} is none of the classes {self.classes.tolist()}; announce all classes in the "
+                "first partial_fit, or fit anew"
+            )
         return str(name)
 
 
 def _read(y: Any) -> tuple[Kind, Any]:
     """The kind of the labels; a list of them, or an array of 0 and 1."""
+    if not isinstance(y, Iterable) and not hasattr(y, "toarray"):
+        raise DataError(f"the labels are {y!r}; give one label per text")
     if hasattr(y, "toarray"):  # a sparse matrix
         y = y.toarray()
     if getattr(y, "ndim", 1) == 2:
@@ -122,6 +130,7 @@ def _read(y: Any) -> tuple[Kind, Any]:
     rows = y.tolist() if hasattr(y, "tolist") else list(y)
     nested = [isinstance(row, (list, tuple, set, frozenset, np.ndarray)) for row in rows]
     if not any(nested):
+        _check_given(rows)
         return "one", rows
     if not all(nested):
         raise DataError("some texts have one label and some have a list of them; give all texts the same kind")
@@ -129,7 +138,14 @@ def _read(y: Any) -> tuple[Kind, Any]:
     widths = {len(row) for row in rows}
     if len(widths) == 1 and min(widths) > 1 and all(_is_flag(x) for row in rows for x in row):
         return "indicator", np.asarray(rows)
+    _check_given(_flat(rows))
     return "lists", rows
+
+
+def _check_given(labels: list[Any]) -> None:
+    for number, label in enumerate(labels, start=1):
+        if clean_label(label) is None or type(label).__name__ in ("NAType", "NaTType"):  # of pandas
+            raise DataError(f"label {number} is missing ({label!r}); give every text a string or a number")
 
 
 def _listed(row: Any) -> list[Any]:
@@ -158,8 +174,7 @@ def _flat(rows: Sequence[Sequence[Any]]) -> list[Any]:
 
 def _of_one_type(labels: list[Any]) -> np.ndarray:
     """An array of them; NumPy would write numbers among strings as strings, and predict those."""
-    numbers = (isinstance(label, (int, float, np.number, np.bool_)) and label == label for label in labels)  # no NaN
-    if any(isinstance(label, str) for label in labels) and any(numbers):
+    if len({next((types for types in TYPES if isinstance(label, types)), ()) for label in labels}) > 1:
         raise DataError(SEVERAL_TYPES)
     return np.asarray(labels)
 

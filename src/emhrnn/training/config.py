@@ -23,7 +23,7 @@ EStepName = Literal["none", "exact", "blocks", "local", "first-order", "importan
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
 
 class DataConfig(Section):
@@ -143,8 +143,8 @@ class TrainingConfig(Section):
     metric: Literal["accuracy", "macro_f1", "loss", "ece"] = Field("accuracy", description="that picks the best epoch")
     patience: int = Field(4, ge=1, description="epochs without improvement before stopping")
     calibrate: bool = Field(True, description="fit temperature and shares of experts on the validation data at the end")
-    seed: int = Field(0, ge=0)
-    threads: int = Field(0, ge=0, description="0 = as torch decides")
+    seed: int = Field(0, ge=0, lt=2**63)
+    threads: int = Field(0, ge=0, le=1024, description="0 = as torch decides")
     checkpoint_seconds: float = Field(60, ge=0, description="between checkpoints within an epoch; 0 = every step")
 
 

@@ -48,4 +48,4 @@ def read(path: Path) -> list[Epoch]:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [Epoch(**json.loads(line)) for line in lines if line]
     except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{path}: cannot read the history ({error})") from None
+        raise CheckpointError(f"{path}: cannot be read ({error}); copy the run again or train anew") from None

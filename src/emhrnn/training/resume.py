@@ -94,8 +94,10 @@ def _has_checkpoint(out: Path) -> bool:
 def _finished(out: Path, opened: Opened) -> Trained:
     """What training came to before."""
     run, epochs = load_run(out), history.read(out / HISTORY)
-    best = max(epoch.epoch for epoch in epochs if epoch.best)
-    return Trained(run, Result(epochs, Best(best), validate(run, opened.valid)), opened.train, opened.valid)
+    best = [epoch.epoch for epoch in epochs if epoch.best]
+    if not best:
+        raise CheckpointError(f"{out / HISTORY}: corrupt (no epoch was the best); copy the run again or train anew")
+    return Trained(run, Result(epochs, Best(max(best)), validate(run, opened.valid)), opened.train, opened.valid)
 
 
 def is_finished(out: Path, config: Config | None = None) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from emhrnn.corpus.readers.datasets import is_dataset
 from emhrnn.corpus.readers.formats import SUFFIXES, suffix_of
+from emhrnn.corpus.readers.streams import refuse_pipe
 from emhrnn.errors import DataError
 
 
@@ -19,7 +20,10 @@ def data_files(name: Path) -> list[Path]:
     if name.is_dir():
         return [name] if is_dataset(name) else _in_folder(name)
     if name.exists():
+        refuse_pipe(name)
         return [name]
+    if str(name) == "-":
+        raise DataError("the standard input can be read only once, and data is read more often; give a file")
     if not any(letter in str(name) for letter in "*?["):
         raise DataError(f"{name} does not exist; check the name")
     found = sorted(path for path in map(Path, glob(str(name), recursive=True)) if path.is_file())

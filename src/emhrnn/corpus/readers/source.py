@@ -7,7 +7,7 @@ from pathlib import Path
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.readers.formats import FOLDERS, READERS, check_format, format_of
 from emhrnn.corpus.readers.reading import Reading
-from emhrnn.corpus.readers.streams import Meter
+from emhrnn.corpus.readers.streams import Meter, refuse_pipe
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 
@@ -40,6 +40,7 @@ class Source:
         for path in self.paths:
             if not path.exists():
                 raise DataError(f"{path} does not exist; check the name")
+            refuse_pipe(path)
         self.columns = columns or Columns()
         self.formats = [self._format_of(path, format) for path in self.paths]
         self.split = split

@@ -49,6 +49,7 @@ class Meter:
 @contextmanager
 def open_bytes(path: Path, meter: Meter | None = None) -> Iterator[Stream]:
     """The file's content, decompressed; errors of the disk, of the compression and of its end are told as DataError."""
+    refuse_pipe(path)
     with explain_damage(path), io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as raw:
         stream = _decompressed(raw)
         if meter is None:
@@ -82,13 +83,21 @@ def explain_damage(path: Path) -> Iterator[None]:
 def open_text(path: Path, meter: Meter | None = None, newline: str = "\n") -> Iterator[io.TextIOWrapper]:
     """UTF-8 with or without BOM; a broken byte passes as a lone surrogate, which `clean_text` replaces and names."""
     with open_bytes(path, meter) as stream:
-        refuse_utf16(stream.peek(2), path)
+        refuse_utf16(stream.peek(8), path)
         with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline=newline) as text:
             yield text
 
 
+def refuse_pipe(path: Path) -> None:
+    """Data is looked at before it is read, and often read twice."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path} is a pipe, which can be read only once; write it to a file first, and give that")
+
+
 def refuse_utf16(data: bytes, name: Path | str) -> None:
-    if data[:2] in UTF16:
+    """By its mark or, without one, by every other byte of eight being zero, as it is with Latin letters."""
+    even, odd = data[:8:2], data[1:8:2]
+    if data[:2] in UTF16 or (len(data) >= 8 and {any(even), any(odd)} == {True, False}):
         raise DataError(f"{name} is UTF-16; save it as UTF-8")
 
 

@@ -31,6 +31,7 @@ from emhrnn.experiments.provenance import machine
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.table import IDS, MODELS, VECTORS
 from emhrnn.training.config import Config, make_config
+from emhrnn.training.run import is_run
 from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
 
@@ -77,6 +78,9 @@ def compare(
         EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead.
     """
     _check(rows, protocol, reference)
+    if out.is_file() or is_run(out):
+        what = "a run" if out.is_dir() else "a file"
+        raise DataError(f"{out} is {what}, a folder for the table and its runs is needed; give another with --out")
     earlier = None if kept is None else read_table(kept)
     if not report:
         _forget_lost_corpora(sets, out / "data")

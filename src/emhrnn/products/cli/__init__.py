@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from emhrnn.errors import EmhrnnError, PeerError
+from emhrnn.files import UNFINISHED
 from emhrnn.products.cli.analyse import analyse
 from emhrnn.products.cli.calibrate import calibrate
 from emhrnn.products.cli.chunks import chunks
@@ -136,7 +137,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", WRONG_INPUT)
+        _fail(f"cannot {_told(error)}; put that right, or give another place", WRONG_INPUT)
     except Exception as error:
         if os.environ.get("EMHRNN_DEBUG"):
             raise
@@ -149,6 +150,13 @@ def main() -> None:
         _fail(f"internal error, please report it: {told} (EMHRNN_DEBUG=1 shows where)", INTERNAL)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _told(error: OSError) -> str:
+    """What could not be done, of the file that a user knows and not of the one that was to take its place."""
+    name = error.filename or "the input or output"
+    known = UNFINISHED.sub(r"\1", str(name))
+    return f"{'write' if known != str(name) else 'use'} {known}: {error.strerror or error}"
 
 
 def _odd_name(written: str) -> str:

@@ -27,7 +27,7 @@ def info(
     from emhrnn.corpus import is_corpus
     from emhrnn.errors import DataError
     from emhrnn.products.cli.printing import print_json, say
-    from emhrnn.products.describing import file_facts, file_text, run_facts, run_text
+    from emhrnn.products.describing import check_whole, file_facts, file_text, run_facts, run_text
 
     facts: dict[str, Any]
     if not path.exists():
@@ -38,6 +38,7 @@ def info(
         from emhrnn.training.card import card_of, markdown
 
         of_run = card_of(path)
+        check_whole(path)
         facts, text = {"kind": "card", **of_run.to_dict()}, markdown(of_run).rstrip()
     elif is_corpus(path):
         from emhrnn.corpus import Corpus
@@ -46,6 +47,7 @@ def info(
         facts, text = {"kind": "corpus", **report.to_dict()}, str(report)
     elif (path / "config.json").is_file():
         described = run_facts(path)
+        check_whole(path)
         facts, text = {"kind": "run", **described}, run_text(path, described)
     else:
         described = file_facts(path)

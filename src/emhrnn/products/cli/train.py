@@ -141,8 +141,10 @@ def train(
             }
         )  # fmt: skip
         return
+    system = MODELS[trained.model.run.config.model.name]
     if finished:
-        say(f"{out} is finished; --set training.epochs=N with more than {len(trained.fitted.epochs)} trains on.")
+        more = f"--set training.epochs=N with more than {len(trained.fitted.epochs)} trains on"
+        say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
     say(
         f"Best epoch {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
         f"{scores.documents:,} validation documents."
@@ -151,7 +153,7 @@ def train(
         say(f"Phrases of {scores.phrases.mean:.1f} words on average, {scores.phrases.longest} at most.")
     folder = shlex.quote(str(out))
     say(f"\nNext: emhrnn evaluate {folder} TEST_DATA")
-    if MODELS[trained.model.run.config.model.name].explains:
+    if system.explains:
         say(f"      emhrnn explain {folder} 'A text of your own.'")
 
 
