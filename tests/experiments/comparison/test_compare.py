@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
-from emhrnn.experiments.comparison.compare import Protocol, _jobs
+from emhrnn.experiments.comparison.compare import Protocol, _jobs, told_command
 from emhrnn.experiments.comparison.data import DataSet
 from emhrnn.experiments.comparison.rows import parse_rows
 from tests.products.commands import TINY, Cli
@@ -29,6 +29,20 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 def demo(folder: Path, documents: int = 100) -> Path:
     write_reviews(folder / "demo.jsonl", list(generate_reviews(documents, 0)))
     return folder / "demo.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["a=/x/y/r.csv", "--out", "/x/c"], "a=r.csv --out c"),
+        (["--models", "w/o pairs=tfidf-lr,em-hrnn"], "--models 'w/o pairs=tfidf-lr,em-hrnn'"),
+        (["--models=a/b=hn-att"], "--models=a/b=hn-att"),
+        (["--models", "t=transformer[model.pretrained=/x/bert]"], "--models 't=transformer[model.pretrained=bert]'"),
+        (["--reference", "w/o pairs", "--report"], "--reference 'w/o pairs'"),
+    ],
+)
+def test_the_command_is_told_without_folders(given: list[str], told: str) -> None:
+    assert told_command(["compare", *given]) == f"emhrnn compare {told}"
 
 
 def command(data: Path, out: Path) -> list[str]:

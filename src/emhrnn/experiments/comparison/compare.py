@@ -37,6 +37,7 @@ from emhrnn.version import __version__
 
 Say = Callable[[str], None]
 _FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
+NAMING = ("--models", "--reference", "--rows")  # options that name rows
 
 
 @dataclass(frozen=True)
@@ -263,6 +264,22 @@ def _told_settings(protocol: Protocol) -> dict[str, Any]:
     }
 
 
+def told_command(words: Sequence[str]) -> str:
+    """Without the folders that files were in. The name of a row may hold a slash; of its settings, paths alone do."""
+    told, option = ["emhrnn"], ""
+    for word in words:
+        name, equals, _ = word.partition("=")
+        of_rows = option in NAMING or (equals and name in NAMING)
+        if word != "--report":
+            told.append(
+                re.sub(r"\[[^\]]*\]", lambda settings: _FOLDERS.sub("", settings[0]), word)
+                if of_rows
+                else _FOLDERS.sub("", word)
+            )
+        option = word
+    return shlex.join(told)
+
+
 def _made_by(done: dict[Key, Outcome]) -> dict[str, Any]:
     """Runs may be older than the table: it names the commits and threads of all of them, and the command that makes
     them as well as the table."""
@@ -271,9 +288,8 @@ def _made_by(done: dict[Key, Outcome]) -> dict[str, Any]:
 
     times = [outcome.result["times"] for outcome in done.values() if outcome.result is not None]
     threads = " or ".join(map(str, sorted({one["threads"] for one in times})))
-    words = [_FOLDERS.sub("", word) for word in sys.argv[1:] if word != "--report"]
     return {
-        "command": shlex.join(["emhrnn", *words]),
+        "command": told_command(sys.argv[1:]),
         "commit": ", ".join(sorted({one.get("commit", "unknown") for one in times})),
         "versions": {
             "emhrnn": __version__,
