@@ -123,6 +123,16 @@ def test_effects_say_which_way() -> None:
     assert Explanation.from_dict(without.to_dict()).effects is None
 
 
+@pytest.mark.parametrize(
+    ("predicted", "told"), [("bad", "it"), (("bad",), "it"), ((), "good"), (("bad", "good"), "good")]
+)
+def test_effects_on_one_of_several_labels_name_it(predicted: str | tuple[str, ...], told: str) -> None:
+    explanation = explained()
+    assert explanation.effects is not None
+    effects = dataclasses.replace(explanation.effects, label="good")
+    assert dataclasses.replace(explanation, predicted=predicted, effects=effects).spoken_of == told
+
+
 def test_effects_must_fit() -> None:
     explanation = explained()
     assert explanation.effects is not None

@@ -105,7 +105,8 @@ def _find(role: str, given: str | None, present: Sequence[str], file: str) -> st
         raise DataError(f"the {role} column {candidates[0]!r} is there {times} times: {there}; rename one")
     if candidates:
         which = " or ".join(map(repr, candidates))
-        raise DataError(f"the {role} column could be {which} in {file}; give the name of the {role} column")
+        advice = f"give the name of the {role} column" if role in REQUIRED else f"name the one meant {usual[0]!r}"
+        raise DataError(f"the {role} column could be {which} in {file}; {advice}")
     header = ""
     if any(len(name.split()) >= SENTENCE_WORDS for name in present):
         header = ", or add a header line such as text,label: it seems to be missing"

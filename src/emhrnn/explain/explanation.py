@@ -223,8 +223,8 @@ class Explanation:
 
     @property
     def spoken_of(self) -> str:
-        """What phrases speak for and against: the prediction; where no label is likely enough, the likeliest."""
-        return "it" if as_tuple(self.predicted) or self.effects is None else self.effects.label
+        """What phrases speak for and against: the prediction; of several labels, or none, the likeliest."""
+        return "it" if len(as_tuple(self.predicted)) == 1 or self.effects is None else self.effects.label
 
     def supporting(self, n: int = 3) -> list[Phrase]:
         """The n phrases that speak most for the predicted class; fewer where fewer do, none where that is not known."""

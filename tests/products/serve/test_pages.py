@@ -1,13 +1,18 @@
 """The pages without script: each flow works with plain forms and links."""
 
+import os
+import time
 from pathlib import Path
+from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from emhrnn.products.model import load
 from emhrnn.products.serve.engine import Engine
-from emhrnn.products.serve.jobs import Job
-from emhrnn.products.serve.limits import Limits
+from emhrnn.products.serve.jobs import Job, Jobs
+from emhrnn.products.serve.limits import Limits, RefusedError
+from emhrnn.products.serve.server import application
 from emhrnn.products.serve.state import Served
 from tests.explain.parsed import Page
 from tests.products.commands import BAD, GOOD
@@ -78,6 +83,37 @@ def test_a_file_without_labels_and_a_broken_one(client: TestClient) -> None:
     assert 'class="trouble"' in broken
     assert "Traceback" not in broken
     assert "upload" not in broken  # where the server keeps it
+
+
+def test_uploads_stay_only_while_they_are_read(app: Any, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, uploads = b"text\nThe soup was good.\n", app.app.state.uploads
+    for name in ("a.\0.csv", f"a.{'b' * 300}.csv", "A.JSON.bz2", "x.csv"):
+        answer = client.post("/corpus/upload", params={"name": name}, content=body)
+        assert answer.status_code == 200, name
+        finished(client, answer.json()["job"])
+    for _ in range(100):  # the file goes when its job says that it is done
+        if not list(uploads.iterdir()):
+            break
+        time.sleep(0.05)
+    assert list(uploads.iterdir()) == []
+
+    def full(_: Jobs) -> None:
+        raise RefusedError(503, "two files are being read already; wait for one or cancel it")
+
+    monkeypatch.setattr(Jobs, "check_room", full)
+    assert client.post("/corpus/upload", params={"name": "x.csv"}, content=body).status_code == 503
+    assert list(uploads.iterdir()) == []
+
+
+def test_files_of_the_data_folder(run: Path, tmp_path: Path) -> None:
+    """More than a page holds; and one whose name is not UTF-8, which broke the page for all."""
+    for number in range(203):
+        (tmp_path / f"{number:03}.csv").write_text("text\ngood\n")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")).write_text("text\ngood\n")
+    with TestClient(application([run], data=tmp_path), base_url="http://127.0.0.1") as opened:
+        page = opened.get("/corpus").text
+    assert page.count("<option") == 200
+    assert "3 more files are not listed" in page
 
 
 def test_cancelling(client: TestClient) -> None:

@@ -29,7 +29,7 @@ READERS: dict[str, Callable[[Reading], Iterator[Record]]] = {
     "datasets": read_dataset,
 }
 FOLDERS = {"folder": class_files, "datasets": dataset_files}  # formats that are folders, and which files are read
-_COMPRESSION = {".gz", ".xz", ".zst", ".zstd", ".bz2"}
+COMPRESSION = {".gz", ".xz", ".zst", ".zstd", ".bz2"}
 SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -84,7 +84,7 @@ def format_of(path: Path) -> str:
 def suffix_of(path: Path) -> str:
     """The one that tells the format, in lower case: of a.CSV.gz it is .csv."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSION:
+    if suffixes and suffixes[-1] in COMPRESSION:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 

@@ -1,6 +1,8 @@
 """The pages that go through a file of documents."""
 
 from collections import Counter
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 from urllib.parse import urlencode
 
@@ -9,14 +11,14 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import Markup
 
 from emhrnn.explain import svg
-from emhrnn.products.serve.files import inside, listed, readable
+from emhrnn.products.serve.files import ending, inside, listed
 from emhrnn.products.serve.jobs import Job, Jobs, Row
 from emhrnn.products.serve.limits import RefusedError
 from emhrnn.products.serve.rendering import form_of, rendered
 from emhrnn.products.serve.state import state_of
 
 pages = APIRouter(include_in_schema=False)
-ROWS_SHOWN = 100
+ROWS_SHOWN, FILES_SHOWN = 100, 200
 ORDERS = {
     "confidence": "least sure first",
     "sure": "surest first",
@@ -34,7 +36,10 @@ def jobs_of(request: Request) -> Jobs:
 async def corpus_page(request: Request) -> Response:
     state = state_of(request)
     names = [] if state.data is None else listed(state.data)
-    return rendered(request, "corpus.html", names=names, data=state.data is not None, jobs=jobs_of(request).all())
+    return rendered(
+        request, "corpus.html", names=names[:FILES_SHOWN], more=len(names[FILES_SHOWN:]), data=state.data is not None,
+        jobs=jobs_of(request).all(),
+    )  # fmt: skip
 
 
 @pages.post("/corpus")
@@ -46,9 +51,10 @@ async def open_file(request: Request) -> Response:
 
 @pages.post("/corpus/upload")
 async def upload(request: Request, name: str = "file.csv") -> Response:
-    """The file is the body; its name tells the format. It is kept until the server stops."""
+    """The file is the body; its name tells the format. It is kept until it has been read."""
     plain = name.replace("\\", "/").rpartition("/")[2]
-    if not readable(plain) or plain.startswith("."):
+    kind = ending(plain)
+    if kind is None or plain.startswith("."):
         raise RefusedError(
             422, f"{plain!r} is no csv, tsv, jsonl, parquet or txt file; its name must end in one of them"
         )
@@ -56,12 +62,10 @@ async def upload(request: Request, name: str = "file.csv") -> Response:
     if not body:
         raise RefusedError(422, "the file is empty; pick one with documents")
     jobs = jobs_of(request)
-    folder = request.app.state.uploads
-    place = folder / f"{len(list(folder.iterdir()))}"
-    place.mkdir()
-    stored = place / f"upload.{plain.partition('.')[2]}"
+    jobs.check_room()
+    stored = Path(mkdtemp(dir=request.app.state.uploads), f"upload{kind}")
     stored.write_bytes(body)
-    job = jobs.start(state_of(request).first, stored, plain)
+    job = jobs.start(state_of(request).first, stored, plain, own=True)
     return JSONResponse({"job": f"/corpus/{job.key}"})
 
 

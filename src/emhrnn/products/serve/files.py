@@ -1,25 +1,27 @@
 """Files of the data folder, and no others: whatever a name looks like, the file that it leads to lies inside."""
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from emhrnn.corpus.readers.formats import COMPRESSION, SUFFIXES
 from emhrnn.products.serve.limits import RefusedError
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".ss", ".txt")
-PACKED = (".gz", ".xz", ".zst")
-LISTED = 200
+ENDINGS = (*SUFFIXES, ".txt")
 
 
-def readable(name: str) -> bool:
-    stem = name.lower()
-    for packed in PACKED:
-        stem = stem.removesuffix(packed)
-    return stem.endswith(SUFFIXES)
+def ending(name: str) -> str | None:
+    """What tells the format of a file, and how it is packed, as .csv.gz; None for a file that is no data."""
+    path = PurePosixPath(name.lower())
+    packed = path.suffix if path.suffix in COMPRESSION else ""
+    kind = path.with_suffix("").suffix if packed else path.suffix
+    return kind + packed if kind in ENDINGS else None
 
 
 def listed(folder: Path) -> list[str]:
-    """Names of the data files in the folder and below, links left out."""
-    names = (path for path in folder.rglob("*") if not _linked(path, folder) and path.is_file() and readable(path.name))
-    return sorted(path.relative_to(folder).as_posix() for path in names)[:LISTED]
+    """Names of the data files in the folder and below; without links, and without names that no page can hold because
+    they are not UTF-8."""
+    files = (path for path in folder.rglob("*") if not _linked(path, folder) and path.is_file() and ending(path.name))
+    names = (path.relative_to(folder).as_posix() for path in files)
+    return sorted(name for name in names if not any("\ud800" <= letter <= "\udfff" for letter in name))
 
 
 def inside(folder: Path | None, name: str) -> Path:
@@ -36,7 +38,7 @@ def inside(folder: Path | None, name: str) -> Path:
         path = (root / name).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
         raise refusal from None
-    if not path.is_relative_to(root) or _linked(root / name, root) or not path.is_file() or not readable(path.name):
+    if not path.is_relative_to(root) or _linked(root / name, root) or not path.is_file() or ending(path.name) is None:
         raise refusal
     return path
 

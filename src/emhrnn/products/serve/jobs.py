@@ -7,9 +7,10 @@ Rows are kept in memory, at most `Limits.rows` of them; a longer file is for `em
 """
 
 import secrets
+import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -58,6 +59,7 @@ class Job:
     path: Path
     served: Served
     most: int
+    own: bool = False  # the file is a copy for this job alone
     rows: list[Row] = field(default_factory=list)
     skipped: int = 0  # rows without words
     lengths: Counter[int] = field(default_factory=Counter)  # of phrases
@@ -95,6 +97,9 @@ class Job:
         except Exception:
             self.state, self.trouble = "failed", "an error on the server; its log says more"
             raise
+        finally:
+            if self.own:
+                shutil.rmtree(self.path.parent, ignore_errors=True)
 
     def _gather(self) -> bool:
         """The lexicon; False when cancelled on the way."""
@@ -150,7 +155,7 @@ class Job:
                     user=record.user,
                     product=record.product,
                     label=true,
-                    predicted=label if isinstance(label, str) else ", ".join(label) or "no label",
+                    predicted=label if isinstance(label, str) else listing(label),
                     confidence=float(chances.max()),
                     true_probability=None
                     if true is None or run.multi_label
@@ -182,10 +187,15 @@ def _explained(run: Run, documents: list[Written]) -> list[Explanation]:
 
 
 def _true_label(record: Record, run: Run) -> str | None:
-    label = record.label
+    label, order = record.label, {name: index for index, name in enumerate(run.classes)}
     if isinstance(label, tuple):
-        return ", ".join(label) if run.multi_label else None
+        return listing(sorted(label, key=lambda name: order.get(name, len(order)))) if run.multi_label else None
     return label if label in run.classes else None
+
+
+def listing(labels: Sequence[str]) -> str:
+    """Several labels of a document, or none."""
+    return ", ".join(labels) or "no label"
 
 
 class Jobs:
@@ -195,15 +205,20 @@ class Jobs:
         self.limits = limits
         self._jobs: dict[str, Job] = {}
 
-    def start(self, served: Served, path: Path, name: str) -> Job:
+    def check_room(self) -> None:
+        """Raise a RefusedError when no other file can be read now."""
         if sum(job.running for job in self._jobs.values()) >= 2:
             raise RefusedError(503, "two files are being read already; wait for one or cancel it")
+
+    def start(self, served: Served, path: Path, name: str, *, own: bool = False) -> Job:
+        """An `own` file, with its folder, goes when it has been read."""
+        self.check_room()
         while len(self._jobs) >= self.limits.jobs:
             oldest = next((key for key, job in self._jobs.items() if not job.running), None)
             if oldest is None:
                 break
             del self._jobs[oldest]
-        job = Job(secrets.token_hex(8), name, path, served, self.limits.rows)
+        job = Job(secrets.token_hex(8), name, path, served, self.limits.rows, own)
         self._jobs[job.key] = job
         threading.Thread(target=job.run, name=f"emhrnn-file-{job.key}", daemon=True).start()
         return job

@@ -76,7 +76,11 @@ async def _reading(
 
 async def _view(served: Served, written: Written, threshold: float | None, dropped: frozenset[int]) -> View:
     if not served.explains:
-        raise RefusedError(422, f"{served.name} is a {served.model.run.config.model.name} and has no weights to show")
+        raise RefusedError(
+            422,
+            f"{served.name} is a {served.model.run.config.model.name} and has no weights to show; its predictions are "
+            "on the Corpus page, and at /v1/predict",
+        )
     run = served.model.run
     try:
         return await served.engine.run(lambda: view(run, written, threshold, dropped))

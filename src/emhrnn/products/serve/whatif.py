@@ -10,6 +10,7 @@ from emhrnn.explain.explainer import batch_of, explain_read, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import encode, without
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.products.model import labels_of
 from emhrnn.products.serve.written import Written, columns_of
 from emhrnn.training.run import Run
 
@@ -18,11 +19,13 @@ STEPS = 20  # of the slider
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """`dropped` are phrase numbers. `without` are the probabilities when they are taken out; None when none is."""
+    """`dropped` are phrase numbers. `without` are the probabilities when they are taken out, `instead` is what is then
+    predicted; None when none is."""
 
     explanation: Explanation
     dropped: frozenset[int]
     without: Float64[np.ndarray, " classes"] | None
+    instead: str | tuple[str, ...] | None
     threshold: float  # on pi
     own: float  # the model's threshold
     thresholds: tuple[float, ...]  # that make a difference in this document, from many phrases to few
@@ -48,18 +51,20 @@ def view(run: Run, written: Written, threshold: float | None, dropped: frozenset
     document = read(run, asked.texts)[0]
     explanation = explain_read(run, [document], threshold=threshold, users=asked.users, products=asked.products)[0]
     dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
-    probabilities = None
+    probabilities = instead = None
     if dropped:
         z = np.zeros(len(document), dtype=bool)
         z[explanation.phrase_offsets[1:] - 1] = True
         whole = batch_of(run, [document], users=asked.users, products=asked.products)
         batch, left = without(whole, z, _kept(explanation, dropped))
-        probabilities = run.probabilities(encode(run, batch, left).logits).numpy()[0].astype(np.float64)
+        chances = run.probabilities(encode(run, batch, left).logits).numpy()
+        probabilities, instead = chances[0].astype(np.float64), labels_of(run, chances)[0]
     own = _own_threshold(run)
     return View(
         explanation,
         dropped,
         probabilities,
+        instead,
         own if threshold is None else threshold,
         own,
         _thresholds(explanation, own),
