@@ -13,6 +13,7 @@ from fastapi.testclient import TestClient
 
 from emhrnn.errors import EmhrnnError
 from emhrnn.products.serve.connections import impatient
+from emhrnn.products.serve.guard import session_of
 from emhrnn.products.serve.server import application, check
 from tests.explain.parsed import Page
 from tests.products.serve.conftest import HOSTILE, SMALL, running
@@ -153,6 +154,33 @@ class TestToken:
         assert guarded.get("/").status_code == 200
         guarded.cookies.clear()
 
+    @pytest.mark.parametrize(
+        "others",
+        [
+            'prefs={"a":1}; %s',
+            "a=b c; %s",
+            "_ga[1]=x; %s",
+            "caf\u00e9=\u6c64; %s",
+            "%s; prefs=[1",
+            "; =; x;%s ;",
+            "emhrnn=old; %s",
+        ],
+    )
+    def test_cookies_of_others_do_no_harm(self, guarded: TestClient, others: str) -> None:
+        for session, status in ((session_of(self.TOKEN), 200), ("wrong", 401), ("", 401)):
+            cookies = (others % f"emhrnn={session}").encode()
+            assert guarded.get("/v1/model", headers={"cookie": cookies}).status_code == status
+
+    @pytest.mark.parametrize("token", ["password\u00e9\u00e0", "\u6c64\u662f\u51b7\u7684\u6c64\u662f\u51b7\u7684"])
+    def test_letters_beyond_ascii(self, made: Path, token: str) -> None:
+        with TestClient(application([made / "run"], token=token), base_url="http://127.0.0.1") as client:
+            sent = [token.encode()] + ([token.encode("latin-1")] if "\u00e0" in token else [])
+            for given in sent:
+                for header, status in ((given, 200), (given[:-1], 401), (given + b"\xa0", 401), (b"\xff", 401)):
+                    answer = client.get("/v1/model", headers={"authorization": b"Bearer " + header})
+                    assert answer.status_code == status, header
+            assert client.post("/login", data={"token": token}, follow_redirects=False).status_code == 303
+
 
 @pytest.mark.parametrize(
     ("host", "token", "runs", "told"),
@@ -175,7 +203,7 @@ def test_refuses_a_data_folder_that_is_none(tmp_path: Path) -> None:
 
 def test_slow_clients_hold_nobody_up(run: Path) -> None:
     app = application([run], limits=SMALL)
-    with running(app, http=impatient(1.0)) as base:
+    with running(app, http=impatient(SMALL)) as base:
         place = ("127.0.0.1", int(base.rpartition(":")[2]))
         silent, slow = socket.create_connection(place), socket.create_connection(place)
         slow.sendall(b"POST /v1/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")

@@ -1,12 +1,16 @@
 """The API that programs call: JSON in, JSON out, errors as `{"error": one sentence}`."""
 
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import to_json
 
+from emhrnn.explain.explanation import Explanation
 from emhrnn.products.model import labels_of
-from emhrnn.products.serve.limits import check_texts
+from emhrnn.products.serve.limits import Limits, check_explained, check_texts
 from emhrnn.products.serve.state import Served, state_of
 from emhrnn.products.serve.written import Written
 from emhrnn.version import __version__
@@ -25,10 +29,10 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     413: {"model": Error, "description": "The request is too large"},
     422: {
         "model": Error,
-        "description": "A text has no words or too many, there are too many texts, a field is not understood, or there "
-        "is no such run",
+        "description": "A text has no words or too many, there are too many texts or too many words in all, a field is "
+        "not understood, or there is no such run",
     },
-    503: {"model": Error, "description": "Too many requests wait, or there was no answer in time"},
+    503: {"model": Error, "description": "Too many requests or connections, or there was no answer in time"},
 }
 
 
@@ -111,7 +115,7 @@ class Health(BaseModel):
 
 @api.post("/v1/predict", responses=REFUSALS, summary="Classify one text or several", tags=["model"])
 async def predict(documents: Documents, request: Request) -> Predictions:
-    served, asked = _checked(request, documents)
+    served, asked = await _checked(request, documents, check_texts)
     run = served.model.run
     table = await served.predict(asked)
     state_of(request).telemetry.documents += len(asked)
@@ -127,12 +131,18 @@ async def predict(documents: Documents, request: Request) -> Predictions:
     )
 
 
-@api.post("/v1/explain", responses=REFUSALS, summary="Show which sentence, phrase and word decided", tags=["model"])
-async def explain(documents: ToExplain, request: Request) -> Explanations:
-    served, asked = _checked(request, documents)
+@api.post(
+    "/v1/explain",
+    responses=REFUSALS,
+    response_model=Explanations,
+    summary="Show which sentence, phrase and word decided",
+    tags=["model"],
+)
+async def explain(documents: ToExplain, request: Request) -> Response:
+    served, asked = await _checked(request, documents, check_explained)
     explanations = await served.explain(asked, documents.threshold)
     state_of(request).telemetry.documents += len(asked)
-    return Explanations.model_construct(explanations=[explanation.to_dict() for explanation in explanations])
+    return Response(await asyncio.to_thread(_encoded, explanations), media_type="application/json")
 
 
 @api.get("/v1/model", summary="What is served", tags=["model"])
@@ -158,8 +168,20 @@ async def health() -> Health:
     return Health(status="ok")
 
 
-def _checked(request: Request, documents: Documents) -> tuple[Served, list[Written]]:
+async def _checked(
+    request: Request, documents: Documents, check: Callable[[Sequence[str], Limits], None]
+) -> tuple[Served, list[Written]]:
     state, asked = state_of(request), documents.listed()
-    served = state.named(documents.run)
-    check_texts([document.text for document in asked], state.limits)
+    served, texts = state.named(documents.run), [document.text for document in asked]
+    if sum(map(len, texts)) > state.limits.words:  # they may have to be counted, up to seconds for the largest request
+        await asyncio.to_thread(check, texts, state.limits)
+    else:
+        check(texts, state.limits)
     return served, asked
+
+
+def _encoded(explanations: Sequence[Explanation]) -> bytes:
+    """`Explanations` as JSON, for a thread. It takes seconds for the most words, so that it is made in pieces: while
+    one is encoded, nothing else runs."""
+    pieces = (to_json(explanation.to_dict(), inf_nan_mode="null") for explanation in explanations)
+    return b'{"explanations":[' + b",".join(pieces) + b"]}"

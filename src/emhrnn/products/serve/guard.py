@@ -14,7 +14,6 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -92,9 +91,10 @@ class Guard:
         if self.token is None or path in OPEN or path.startswith(OPEN[-1]):
             return
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and same(given.strip(), self.token):
+        if scheme.lower() == "bearer" and any(same(reading, self.token) for reading in _readings(given.strip(" \t"))):
             return
-        if same(_cookie(headers), session_of(self.token)):
+        session = session_of(self.token)
+        if any(same(cookie, session) for cookie in _cookies(headers)):
             return
         raise RefusedError(401, "a token is needed: send `Authorization: Bearer TOKEN`, or open /login in a browser")
 
@@ -151,7 +151,8 @@ class _Answer:
             message = {**message, "body": b""}
         await self.send(message)
 
-    async def refuse(self, refused: RefusedError) -> None:
+    async def refuse(self, refused: RefusedError, *, unread: bool = False) -> None:
+        """`unread`: the rest of the request will not be read."""
         if self.begun:
             return
         body = json.dumps({"error": refused.reason}).encode()
@@ -160,10 +161,19 @@ class _Answer:
             headers.append((b"retry-after", b"1"))
         if refused.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        if refused.status in (408, 413):
-            headers.append((b"connection", b"close"))  # the rest of the body is not read
+        if unread or refused.status in (408, 413):
+            headers.append((b"connection", b"close"))
         await self({"type": "http.response.start", "status": refused.status, "headers": headers})
         await self({"type": "http.response.body", "body": body})
+
+
+def refusing(refused: RefusedError) -> App:
+    """An application that gives every request this answer."""
+
+    async def refuse(scope: Message, _: Receive, send: Send) -> None:
+        await _Answer(send, bare=scope["method"] == "HEAD").refuse(refused, unread=True)
+
+    return refuse
 
 
 def _name(host: str) -> str:
@@ -179,9 +189,12 @@ def _same_site(origin: str, host: str) -> bool:
         return False
 
 
-def _cookie(headers: dict[str, str]) -> str:
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return "" if cookie is None else cookie.value
+def _readings(header: str) -> list[str]:
+    """A header that came as Latin-1, and as UTF-8 where it can be that: clients send letters beyond ASCII as either."""
+    return [header, header.encode("latin-1").decode("utf-8", "replace")]
+
+
+def _cookies(headers: dict[str, str]) -> list[str]:
+    """The values of ours. Others on this machine may be of any form, which `http.cookies` gives up on."""
+    pairs = (pair.partition("=") for pair in headers.get("cookie", "").split(";"))
+    return [value.strip() for name, _, value in pairs if name.strip() == COOKIE]

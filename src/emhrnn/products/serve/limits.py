@@ -1,6 +1,15 @@
 """What a request may cost. Every limit has an answer of its own: 408, 413, 422 or 503, with a body that says which."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
+
+from emhrnn.corpus.record import clean_text
+from emhrnn.text import split_sentences
+from emhrnn.text.words import TOKEN_PATTERN
+
+_WORD = re.compile(TOKEN_PATTERN)
 
 
 @dataclass(frozen=True)
@@ -8,9 +17,10 @@ class Limits:
     body_bytes: int = 2 << 20  # 413
     upload_bytes: int = 64 << 20  # 413: a file for the corpus page
     texts: int = 256  # 422: per request
-    words: int = 20_000  # 422: per document, as blanks separate them
+    words: int = 20_000  # 422: per document, as the model reads it: a mark is a word, too
+    explained_words: int = 50_000  # 422: per request to explain; the answer has about 270 bytes for each
     seconds: float = 30.0  # 503: until there is an answer
-    body_seconds: float = 10.0  # 408: until the request has arrived
+    body_seconds: float = 10.0  # 408: until the body of a request has arrived; its head has as long, or is cut off
     waiting: int = 512  # 503: requests that wait for the model
     connections: int = 1024  # 503
     rows: int = 20_000  # of a file that the corpus page shows
@@ -25,14 +35,46 @@ class RefusedError(Exception):
         self.status, self.reason = status, reason
 
 
-def check_texts(texts: list[str], limits: Limits) -> None:
+def check_texts(texts: Sequence[str], limits: Limits) -> None:
     if not texts:
         raise RefusedError(422, "no text was given; give one text or a list of texts")
     if len(texts) > limits.texts:
         raise RefusedError(422, f"{len(texts)} texts in one request; give at most {limits.texts}")
     for number, text in enumerate(texts, start=1):
-        words = len(text.split())
-        if words > limits.words:
-            raise RefusedError(422, f"text {number} has {words:,} words; give at most {limits.words:,}")
-        if not words:
+        if not _has_words(text):
             raise RefusedError(422, f"text {number} has no words; give a text with at least one word")
+        if _more_words([text], limits.words):
+            raise RefusedError(
+                422,
+                f"text {number}, of {len(text):,} characters, has more than {limits.words:,} words (a mark is a word, "
+                f"too); give at most {limits.words:,}, or cut it into several texts",
+            )
+
+
+def check_explained(texts: Sequence[str], limits: Limits) -> None:
+    """As `check_texts`, and together they are not too many words for one answer."""
+    check_texts(texts, limits)
+    most = limits.explained_words
+    if _more_words(texts, most):
+        raise RefusedError(
+            422,
+            f"{len(texts)} texts with more than {most:,} words together (a mark is a word, too); explain at most "
+            f"{most:,} in one request, and send the others in the next",
+        )
+
+
+def _has_words(text: str) -> bool:
+    """Whether the model finds one: NUL and `<br>` are none."""
+    text, _ = clean_text(text)
+    pieces = split_sentences(text) if "<" in text else [text]
+    return any(piece and not piece.isspace() for piece in pieces)
+
+
+def _more_words(texts: Sequence[str], limit: int) -> bool:
+    """Whether there are more, as the model reads them: without a blank, `a,a` is three. Counts no further than that,
+    and not at all where there are no more characters than words allowed."""
+    if sum(map(len, texts)) <= limit:
+        return False
+    sentences = (sentence for text in texts for sentence in split_sentences(clean_text(text)[0]))
+    words = (word for sentence in sentences for word in _WORD.finditer(sentence))
+    return next(islice(words, limit, None), None) is not None

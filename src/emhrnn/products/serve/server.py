@@ -1,5 +1,6 @@
 """Start the server on runs, and stop it well."""
 
+import gc
 import ipaddress
 import socket
 from collections.abc import Callable, Sequence
@@ -92,6 +93,7 @@ def serve(
     torch.set_num_threads(1)  # one document at a time is too small for more
     limits = Limits()
     app = application(runs, host=host, token=token, data=data, limits=limits)
+    gc.freeze()  # what is loaded by now stays: looking through it for garbage would stop everything for half a second
     config = uvicorn.Config(
         app,
         host=host,
@@ -101,8 +103,7 @@ def serve(
         server_header=False,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=DRAIN_SECONDS,
-        limit_concurrency=limits.connections,
-        http=impatient(limits.body_seconds),
+        http=impatient(limits),
     )
     with _listening(host, port) as listener:
         address = f"[{host}]" if ":" in host else host
