@@ -82,6 +82,9 @@ def test_a_first_portion_may_be_of_one_class() -> None:
         for text, label in zip(texts, ("good", "bad"), strict=True):
             classifier.partial_fit([text] * 8, [label] * 8, classes=["bad", "good"])
     assert classifier.predict(texts).tolist() == ["good", "bad"]
+    for portion in (EMHRNNClassifier(settings=SMALL), classifier):
+        with pytest.raises(DataError, match="all 2 texts have the weight 0; give some of them a larger one"):
+            portion.partial_fit(texts, ["good", "bad"], classes=["bad", "good"], sample_weight=[0, 0])
     with pytest.raises(DataError, match="the only class is 'good'; announce all labels that will come"):
         EMHRNNClassifier(settings=SMALL).partial_fit(texts, ["good"] * 2, classes=["good"])
     with pytest.raises(DataError, match=r"'new' is none of the classes \['bad', 'good'\]; announce all classes in the"):

@@ -251,6 +251,8 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         if self.class_weight is not None:
             of_class = targets.weights(y, self.class_weight)
             weights = of_class if weights is None else weights * of_class
+        if weights is not None and len(weights) and not weights.any():
+            raise DataError(f"all {len(weights)} texts have the weight 0; give some of them a larger one")
         return Corpus.from_texts(
             texts,
             labels,
