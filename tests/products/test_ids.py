@@ -86,13 +86,13 @@ def test_a_missing_id_is_an_unknown_one(run: Path, tmp_path: Path, cli: Cli) -> 
 
 
 def test_a_counterfactual_is_of_the_user(run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, seen = load(run), list[Batch]()
+    model, seen, really = load(run), list[Batch](), removal.encode
 
     def encode(of: Run, batch: Batch, z: np.ndarray) -> Output:
         seen.append(batch)
-        return removal.encode(of, batch, z)
+        return really(of, batch, z)
 
-    monkeypatch.setattr("emhrnn.explain.counterfactual.encode", encode)
+    monkeypatch.setattr("emhrnn.explain.removal.encode", encode)
     text = f"{TEXT} Meal. It was."
     expected = model.predict_proba([text], users=["bob"], products=["soup"])[0]
     found = model.counterfactual(text, user="bob", product="soup")
