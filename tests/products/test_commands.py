@@ -100,6 +100,8 @@ def test_evaluate_compares_all_cuts(cli: Cli, made: Path, run: Path, tmp_path: P
     told = cli.ok("evaluate", run, test, "--segmentation", "all").out
     assert "the same network, its phrases cut otherwise" in told
     assert "Right however it is cut" in told
+    assert 0 < found["label_bits"] < found["boundary_bits"]
+    assert f"end takes {found['boundary_bits']:.0f} bits; its label tells {found['label_bits']:.2g} of them" in told
     assert "leave out --expert" in cli.error("evaluate", run, test, "--segmentation", "all", "--expert", "ngrams")
     fixed = tmp_path / "fixed"
     cli.ok("train", made / "reviews.csv", "--out", fixed, *TINY, "--set", "model.segmentation=words")

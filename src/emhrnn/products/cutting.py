@@ -2,7 +2,7 @@
 
 Nothing is trained again. A network that leans on its phrases gets worse by other cuts, and says other things of the
 same documents; one that reads past them does neither. `in_reach` bounds what any choice among these cuts could be
-worth, even if it knew the labels.
+worth, even if it knew the labels; `label_bits` is what labels have to teach about the ends of phrases.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Bool, Int64
 
 from emhrnn.corpus import Corpus, Report
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation import marginal
-from emhrnn.evaluation.predict import predict, predict_documents
+from emhrnn.evaluation.marginal import Marginal
+from emhrnn.evaluation.predict import Predictions, predict, predict_documents
 from emhrnn.evaluation.significance import Difference, paired_bootstrap
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.segmentation import rule
@@ -48,6 +50,8 @@ class Cuts:
     cuts: tuple[Cut, ...]
     always: float  # share of documents that are right however they are cut
     in_reach: float  # share of documents that some of the cuts get right
+    label_bits: float  # what the label of a document tells about where its phrases end, on average
+    boundary_bits: float  # what there is to tell about it
     skipped: dict[str, int]
     repaired: dict[str, int]
 
@@ -78,24 +82,30 @@ def compare_cuts(folder: Path, data: Named, *, progress: bool = True) -> Cuts:
         raise ConfigError(f"this run's phrases are {run.config.model.segmentation}, and were not learned; give another")
     with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
         assert corpus.labels is not None
-        found = {name: _predicted(run, corpus, name) for name in ("learned", DRAWN, *OTHERWISE)}
-        return _compared(found, corpus.labels, corpus.report)
+        learned = _predicted(run, corpus, "learned")
+        assert isinstance(run.model, EMHRNN)
+        drawn = Marginal(run.model, temperature=run.temperature)
+        by_drawn = _found(predict_documents(drawn, corpus, multi_label=False))
+        found = {"learned": learned, DRAWN: by_drawn, **{name: _predicted(run, corpus, name) for name in OTHERWISE}}
+        return _compared(found, drawn, corpus.labels, corpus.report)
 
 
 Found = tuple[Int64[np.ndarray, " documents"], float]  # predicted classes, words per phrase
 
 
 def _predicted(run: Run, corpus: Corpus, name: str) -> Found:
-    cut_otherwise(run, "learned" if name == DRAWN else name)
-    if name == DRAWN and isinstance(run.model, EMHRNN):
-        predictions = predict_documents(marginal.Marginal(run.model), corpus, multi_label=False)
-    else:
-        predictions = predict(run.model, corpus, multi_label=False)
+    cut_otherwise(run, name)
+    return _found(predict(run.model, corpus, multi_label=False))
+
+
+def _found(predictions: Predictions) -> Found:
     assert predictions.phrases is not None
     return predictions.logits.argmax(axis=1), predictions.phrases.mean
 
 
-def _compared(found: dict[str, Found], labels: Int64[np.ndarray, " documents"], report: Report) -> Cuts:
+def _compared(
+    found: dict[str, Found], drawn: Marginal, labels: Int64[np.ndarray, " documents"], report: Report
+) -> Cuts:
     right: dict[str, Bool[np.ndarray, " documents"]] = {name: one == labels for name, (one, _) in found.items()}
     own, _ = found["learned"]
     cuts = tuple(
@@ -110,4 +120,13 @@ def _compared(found: dict[str, Found], labels: Int64[np.ndarray, " documents"], 
     )
     every: Sequence[np.ndarray] = [right[name] for name in right if name != DRAWN]
     always, ever = np.logical_and.reduce(every), np.logical_or.reduce(every)
-    return Cuts(len(labels), cuts, float(always.mean()), float(ever.mean()), report.skipped, report.repaired)
+    return Cuts(
+        documents=len(labels),
+        cuts=cuts,
+        always=float(always.mean()),
+        in_reach=float(ever.mean()),
+        label_bits=float(torch.cat(drawn.label_bits).mean()),
+        boundary_bits=float(torch.cat(drawn.boundary_bits).mean()),
+        skipped=report.skipped,
+        repaired=report.repaired,
+    )
