@@ -102,6 +102,25 @@ def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     assert last["valid_mean_phrase"] == pytest.approx(1 / 0.3, rel=0.25)
 
 
+@pytest.mark.parametrize("estep", ["blocks", "importance", "semi-markov"])
+@pytest.mark.parametrize("temperature", [0.25, 4.0])
+def test_theta_learns_on_as_many_phrases_at_any_temperature(
+    corpus: Corpus, estep: str, temperature: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An untrained network's label says next to nothing: the likeliest boundaries are those of the prior."""
+    run = make_run(corpus, "em.warmup_epochs=0", f"em.estep={estep}", f"em.temperature={temperature}")
+    learned_on, plain = [], EMHRNN.encode
+
+    def encode(self, batch, states, z, generator=None):
+        learned_on.append(z)
+        return plain(self, batch, states, z, generator)
+
+    objective = make_objective(run.model, run.config, corpus)
+    monkeypatch.setattr(EMHRNN, "encode", encode)
+    objective.loss(corpus.batch(np.arange(30)), 0, 0)
+    assert learned_on[-1].mean() == pytest.approx(0.23, abs=0.01)
+
+
 TINY = (
     "model.dropout=0", "model.ngrams=false", "em.warmup_epochs=0", "em.impute=prior", "em.hold_rate=false",
     "em.block_length=2", "em.theta=all",

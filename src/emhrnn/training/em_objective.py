@@ -211,8 +211,10 @@ class EMObjective:
                 self.model.threshold.sub_(shift)
 
     def _most_probable(self, zhat: Bool[np.ndarray, " words"], e: EStep) -> Bool[np.ndarray, " words"]:
-        """Boundaries where the posterior exceeds the threshold that holds for the prior, so that the rate is kept."""
-        over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > self.model.threshold).numpy()
+        """Boundaries where the posterior exceeds the threshold that holds for the prior, so that the rate is kept. Both
+        are raised to 1/T: where the label says nothing, the logit of gamma is a / T."""
+        threshold = self.model.threshold / self.config.temperature
+        over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > threshold).numpy()
         return np.where(e.mask.numpy(), over, zhat)
 
     def _remember(
