@@ -318,3 +318,14 @@ def test_the_surrogate_follows_the_exact_posterior():
     chain = STRATEGIES["semi-markov"](model, batch, states, z, SETTINGS, np.random.default_rng(0))
     shift = [(result.gamma - pi)[exact.mask].numpy() for result in (exact, chain)]
     assert np.corrcoef(*shift)[0, 1] > 0.75
+
+
+@pytest.mark.parametrize("name", ["exact", "blocks", "semi-markov"])
+def test_the_evidence_is_that_of_the_model_at_any_temperature(name):
+    model, batch = small_model(votes=20.0), make_batch([[3, 2], [4]])
+    states, z = model.words(batch), random_z(batch)
+    plain, hot = (
+        STRATEGIES[name](model, batch, states, z, replace(SETTINGS, temperature=T), np.random.default_rng(0))
+        for T in (1.0, 8.0)
+    )
+    torch.testing.assert_close(hot.log_evidence, plain.log_evidence)

@@ -129,17 +129,18 @@ def leave_one_out(
 def semi_markov_chain(
     model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
 ) -> EStep:
-    longest = settings.longest_phrase
+    longest, T = settings.longest_phrase, settings.temperature
     expansion = semi_markov.expand(model, batch, states, z)
     phi = semi_markov.segment_scores(model, batch, states, z, expansion, longest)
     a = states.a.detach()
     log_prior = prior_potentials(logsigmoid(a), logsigmoid(-a), batch, longest)
-    prior = SegmentChain.from_flat(batch, log_prior / settings.temperature)
-    chain = SegmentChain.from_flat(batch, (phi + log_prior) / settings.temperature)
-    gain = chain.log_partition - prior.log_partition  # of the sentences
+    prior, chain = plain = [SegmentChain.from_flat(batch, p / T) for p in (log_prior, phi + log_prior)]
+    if T != 1:  # which the evidence does not know
+        plain = [SegmentChain.from_flat(batch, p) for p in (log_prior, phi + log_prior)]
+    gain = plain[1].log_partition - plain[0].log_partition  # of the sentences
     return EStep(
         # The chains know no phrase over `longest` words. What that alone does to gamma is in both, and cancels.
-        gamma=torch.sigmoid(a / settings.temperature + chain.boundary_logits() - prior.boundary_logits()),
+        gamma=torch.sigmoid(a / T + chain.boundary_logits() - prior.boundary_logits()),
         mask=torch.from_numpy(~batch.sentence_final),
         z_sample=chain.sample(generator),
         log_evidence=expansion.log_p
