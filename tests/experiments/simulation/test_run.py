@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.experiments.simulation.figures import draw_recovery
 from emhrnn.experiments.simulation.run import Plan, simulate
 from emhrnn.experiments.simulation.sizes import Sizes
 from emhrnn.experiments.simulation.table import Table, make_allowed, make_row
@@ -68,6 +69,15 @@ def test_runs_writes_and_does_nothing_twice(tmp_path):
     assert 50 <= row["test"] <= 100
     assert "EM-HRNN, exact" in (tmp_path / "table1.md").read_text()
     assert "<svg" in (tmp_path / "table1-recovery.svg").read_text()
+
+
+def test_rows_are_told_before_the_oracle_was_asked(tmp_path):
+    """It comes last of each seed; a report may be made before, or it may have failed."""
+    table = Table({"command": "emhrnn"}, [make_row("state", "exact", [result(0.97)])], [])
+    assert "## state\n\n| method |" in table.to_markdown()
+    assert "| EM-HRNN, exact | 97.0 | 97.0 |" in table.to_markdown()
+    draw_recovery(table, {("state", "exact"): [[{"epoch": 1, "test": 0.97}]]}, tmp_path / "recovery.svg")
+    assert "<svg" in (tmp_path / "recovery.svg").read_text()
 
 
 def test_mistakes_are_named():

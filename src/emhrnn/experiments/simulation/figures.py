@@ -15,15 +15,16 @@ Points = Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, Any]]]]  # (rea
 def draw_recovery(table: Table, points: Points, path: Path) -> None:
     """One panel per reading: mean over seeds and range of each method; chance, oracle and the paper's values."""
     plt = pyplot()
-    readings = [allowed.reading for allowed in table.allowed]
+    readings = table.readings
     figure, axes = plt.subplots(1, len(readings), figsize=(5.2 * len(readings), 4.4), squeeze=False, sharey=True)
-    for axis, allowed in zip(axes[0], table.allowed, strict=True):
+    for axis, (reading, allowed) in zip(axes[0], readings.items(), strict=True):
         axis.axhline(CHANCE["all"], color="0.5", linestyle=":", linewidth=1)
         axis.text(1, CHANCE["all"] + 0.4, "chance", fontsize=7, color="0.4")
-        axis.axhline(allowed.oracle_all, color="0.2", linestyle="--", linewidth=1)
-        axis.text(1, allowed.oracle_all + 0.4, "oracle, one document", fontsize=7, color="0.2")
+        if allowed is not None:
+            axis.axhline(allowed.oracle_all, color="0.2", linestyle="--", linewidth=1)
+            axis.text(1, allowed.oracle_all + 0.4, "oracle, one document", fontsize=7, color="0.2")
         for number, method in enumerate(NAMES):
-            seeds = points.get((allowed.reading, method))
+            seeds = points.get((reading, method))
             if not seeds:
                 continue
             test = 100 * np.array([[point["test"] for point in epochs] for epochs in seeds])
@@ -31,10 +32,10 @@ def draw_recovery(table: Table, points: Points, path: Path) -> None:
             colour = f"C{number}"
             axis.plot(epoch, test.mean(0), color=colour, label=NAMES[method], linewidth=1.4)
             axis.fill_between(epoch, test.min(0), test.max(0), color=colour, alpha=0.12, linewidth=0)
-            if allowed.reading == "vocabulary" and method in PAPER:
+            if reading == "vocabulary" and method in PAPER:
                 axis.plot([1.0, 1.03], [PAPER[method][1]] * 2, color=colour, linewidth=2, clip_on=False,
                           transform=axis.get_yaxis_transform())  # fmt: skip
-        axis.set(title=allowed.reading, xlabel="epoch" if allowed.reading == "vocabulary" else "EM round, or epoch")
+        axis.set(title=reading, xlabel="epoch" if reading == "vocabulary" else "EM round, or epoch")
         axis.set_xscale("log")
     axes[0][0].set_ylabel("indicators recovered on test documents, %")
     axes[0][0].set_ylim(45, 101)

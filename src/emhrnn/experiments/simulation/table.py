@@ -103,6 +103,12 @@ class Table:
     allowed: Sequence[Allowed]
     failures: Sequence[str] = ()
 
+    @property
+    def readings(self) -> dict[str, Allowed | None]:
+        """What each allows; None where its oracle failed or has not been asked yet: its rows are there all the same."""
+        known = {allowed.reading: allowed for allowed in self.allowed}
+        return {**known, **{row.reading: known.get(row.reading) for row in self.rows}}
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **self.header,
@@ -117,8 +123,9 @@ class Table:
         lines = ["# Table 1: recovered indicators", ""]
         lines += [f"- {name}: {value}" for name, value in self.header.items()]
         lines += ["", CAPTION, ""]
-        for allowed in self.allowed:
-            lines += [f"## {allowed.reading}", "", _told(allowed), "", *self._lines(allowed.reading), ""]
+        for reading, allowed in self.readings.items():
+            told = [] if allowed is None else [_told(allowed), ""]
+            lines += [f"## {reading}", "", *told, *self._lines(reading), ""]
         if self.failures:
             lines += ["## Failed", "", *[f"- {failure}" for failure in self.failures], ""]
         return "\n".join(lines)
