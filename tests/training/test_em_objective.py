@@ -11,7 +11,7 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.em.steps import marginal_loss
 from emhrnn.em.strategies import STRATEGIES
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
@@ -290,6 +290,16 @@ def test_what_only_one_level_has_is_off_with_several() -> None:
     assert make_config(assignments=["model.levels=1"]).model.skip
     with pytest.raises(ConfigError, match=r"model\.skip = true is for em-hrnn with one level, here are 2"):
         check_settings(make_config(assignments=["model.levels=2", "model.skip=true"]))
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_document_that_cannot_be_enumerated_is_told_before_the_warm_up(levels: int) -> None:
+    corpus = Corpus.from_texts(["a b " * 12, "b a."], [0, 1])
+    run = make_run(corpus, "em.estep=exact", f"model.levels={levels}")
+    with pytest.raises(DataError, match="row 0 has 24 words, 23 free positions; at most 20"):
+        make_objective(run.model, run.config, corpus)
+    fixed = make_run(corpus, "em.estep=exact", "model.segmentation=none")
+    make_objective(fixed.model, fixed.config, corpus)
 
 
 @pytest.mark.parametrize("theta", ["map", "all"])

@@ -21,6 +21,7 @@ from emhrnn.training.em_objective import EMObjective, witnesses
 from emhrnn.training.job import ALONE, Job
 from emhrnn.training.label_loss import LabelLoss, label_part, make_label_loss
 from emhrnn.training.levels_objective import LevelsObjective
+from emhrnn.training.schedule import is_latent
 from emhrnn.training.state import Purpose, torch_generator
 
 COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
@@ -83,12 +84,12 @@ class PlainObjective:
 def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = ALONE, *, known: int = 0) -> Objective:
     """The objective that fits the model. Class weights come from the corpus; `known` documents came before it."""
     label_loss = make_label_loss(config.training, corpus)
+    if is_latent(config) and config.em.estep == "exact":
+        _check_exact(corpus, config.em.exact_limit)
     if isinstance(model, EMHRNN):
         seed = config.training.seed
         if model.pauses is not None and (known or model.pauses.empty):
             model.pauses.add(_portions(corpus, label_loss))
-        if model.rule is None and config.em.estep == "exact":
-            _check_exact(corpus, config.em.exact_limit)
         return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
     if isinstance(model, EMHRNNLevels):
         if job.size > 1:
