@@ -1,4 +1,5 @@
-"""Learning in small: what can be recovered is, what cannot is not, and nothing of the test documents leaks."""
+"""Learning in small: what can be recovered is, what cannot is not, and nothing of the test documents leaks (SPEC section
+8: 9)."""
 
 from dataclasses import replace
 
@@ -8,7 +9,7 @@ import torch
 
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.experiments.simulation.detectors import DETECTORS, DetectorSchedule, learn_detector
-from emhrnn.experiments.simulation.generator import make_world
+from emhrnn.experiments.simulation.generator import Setting, make_world
 from emhrnn.experiments.simulation.joint import Schedule, learn_all
 from emhrnn.experiments.simulation.known import learn_indicator
 from emhrnn.experiments.simulation.methods import EM_METHODS
@@ -19,23 +20,29 @@ def exact(batch, _):
     return exact_blocks(batch)
 
 
-@pytest.mark.parametrize("method", ["window-1", "exact"])
-def test_boundaries_that_follow_from_the_word_state_are_recovered(method):
-    world = make_world("state", 0, train=400, test=100)
-    model = learn_indicator(world, EM_METHODS[method].choose_blocks, 0, rounds=15)
-    assert recovered(world.test, without_label(model, world.test), world.z_test).all > 0.8
+@pytest.fixture(scope="module")
+def learnable():
+    """By a teacher that is surer than that of Table 1, so that a few documents tell."""
+    return make_world("state", 0, train=1600, test=500, setting=Setting(attention_gain=16.0, sharpness=16.0))
+
+
+@pytest.mark.parametrize(("method", "least"), [("window-1", 0.97), ("exact", 0.98)])
+def test_boundaries_that_follow_from_the_word_state_are_recovered(learnable, method, least):
+    world = learnable
+    model = learn_indicator(world, EM_METHODS[method].choose_blocks, 0, rounds=30)
+    assert recovered(world.test, without_label(model, world.test), world.z_test).all >= least
     found, log_evidence = with_label(model, world.test)
-    assert recovered(world.test, found, world.z_test).all > 0.8
+    assert recovered(world.test, found, world.z_test).all >= least
     assert log_evidence > np.log(1 / 5)
 
 
 def test_independent_boundaries_are_not_recovered():
-    """The guard against leakage: half of the free positions are right, by chance."""
-    world = make_world("independent", 0, train=300, test=1000)
+    """The guard against leakage: half of the free positions are right, by chance, and two of ten are given."""
+    world = make_world("independent", 0, train=800, test=1000)
     model = learn_indicator(world, exact, 0, rounds=10)
     found = recovered(world.test, without_label(model, world.test), world.z_test)
-    assert found.free == pytest.approx(0.5, abs=0.02)  # of 8,000 coin tosses
-    assert found.all == pytest.approx(0.6, abs=0.02)
+    assert found.free == pytest.approx(0.5, abs=0.0125)  # of 8,000 coin tosses
+    assert found.all == pytest.approx(0.6, abs=0.01)
 
 
 def test_the_printed_q_leaves_the_indicator_where_it_started():
