@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
+from emhrnn.em.first_order import first_order_likelihood
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.errors import DataError
 from emhrnn.layers.native import native_kernels
@@ -78,15 +79,16 @@ def test_exact_blocks_factorise_over_sentences(lengths, seed):
     torch.testing.assert_close(fast, by_encoding(model, batch, states, z, blocks), rtol=0, atol=1e-10)
 
 
-@given(shapes(4, 4, 7), seeds, st.sampled_from([1, 1_000, 20_000]))
+@pytest.mark.parametrize("likelihood", [configuration_likelihood, first_order_likelihood])
+@given(lengths=shapes(4, 4, 7), seed=seeds, budget=st.sampled_from([1, 1_000, 20_000]))
 @settings(max_examples=5, deadline=None)
 @torch.no_grad()
-def test_the_byte_budget_does_not_change_the_result(lengths, seed, budget):
+def test_the_byte_budget_does_not_change_the_result(likelihood, lengths, seed, budget):
     model, batch = small_model(seed), make_batch(lengths, seed)
     states, z = model.words(batch), random_z(batch, seed)
     blocks = local_blocks(batch, 4, 5, generator=np.random.default_rng(seed))
-    whole = configuration_likelihood(model, batch, states, z, blocks)
-    chunked = configuration_likelihood(model, batch, states, z, blocks, budget=budget)
+    whole = likelihood(model, batch, states, z, blocks)
+    chunked = likelihood(model, batch, states, z, blocks, budget=budget)
     torch.testing.assert_close(whole, chunked, rtol=0, atol=1e-12)
 
 
