@@ -127,7 +127,7 @@ def segment_scores(
     begin = words[starts_phrase][phrase]
     context = expansion.entering[phrase].clone()
     inside = torch.nonzero(~starts_phrase).squeeze(1)
-    q_part, _ = _partial_means(weighted, weight, begin, inside - 1)
+    q_part = _partial_means(weighted, weight, begin, inside - 1)
     entering = expansion.entering[phrase[inside]]
     context[inside] = _step(layer, q_part + layer.bias, entering)
 
@@ -200,7 +200,7 @@ def _partial_means(
     weight: Float[Tensor, "words 1"],
     begin: Int64[Tensor, " words"],
     last: Int64[Tensor, " k"],
-) -> tuple[Float[Tensor, "k n"], Float[Tensor, "k 1"]]:
+) -> Float[Tensor, "k n"]:
     """Weighted mean over words begin[last] .. last."""
     length = last - begin[last] + 1
     offsets = torch.cat([length.new_zeros(1), length.cumsum(0)])
@@ -209,5 +209,4 @@ def _partial_means(
     def sums(values: Tensor) -> Tensor:
         return torch.nn.functional.embedding_bag(index, values, offsets, mode="sum", include_last_offset=True)
 
-    mass = sums(weight)
-    return sums(weighted) / mass, mass
+    return sums(weighted) / sums(weight)

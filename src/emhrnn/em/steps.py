@@ -18,12 +18,13 @@ from torch.nn.functional import softplus
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
-from emhrnn.em.likelihood import BUDGET, configuration_likelihood
+from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior
 from emhrnn.em.prior import log_prior
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 
 TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
+RIDGE = 1e-3  # on the Hessian of the indicator's Newton step: few words leave directions open
 
 
 @torch.no_grad()
@@ -36,10 +37,9 @@ def e_step(
     *,
     temperature: float = 1.0,
     printed_q: bool = False,
-    budget: int = BUDGET,
 ) -> Posterior:
     """The posterior of every block given the label and z outside the block. See `weigh` for the settings."""
-    likelihood = configuration_likelihood(model, batch, states, z, blocks, budget=budget)
+    likelihood = configuration_likelihood(model, batch, states, z, blocks)
     return weigh(batch, states, blocks, likelihood, temperature=temperature, printed_q=printed_q)
 
 
@@ -67,12 +67,11 @@ def m_step_theta(
     posterior: Posterior,
     *,
     weights: Float[Tensor, " blocks"] | None = None,
-    budget: int = BUDGET,
 ) -> Float[Tensor, ""]:
     """-sum r log p_theta, weighted mean over blocks, on all configurations. For one posterior sample instead of all of
     them, encode the sampled z and take its negative log-likelihood: as cheap as any step and, with one block in each
     document, the same in expectation."""
-    likelihood = configuration_likelihood(model, batch, states, z, posterior.blocks, budget=budget)
+    likelihood = configuration_likelihood(model, batch, states, z, posterior.blocks)
     exists = ~torch.isneginf(posterior.log_likelihood)
     q = posterior.responsibilities * torch.where(exists, likelihood, 0)  # (blocks, configurations)
     if weights is None:
@@ -107,7 +106,6 @@ def newton_indicator(
     *,
     offset: Float[Tensor, " words"] | None = None,
     weights: Float[Tensor, " words"] | None = None,
-    ridge: float = 1e-3,
     steps: int = 1,
     total: Callable[[Tensor], Tensor] = lambda part: part,
 ) -> None:
@@ -124,7 +122,7 @@ def newton_indicator(
     w = torch.cat([indicator.weight[0], indicator.bias]).double()
     for _ in range(steps):
         pi = torch.sigmoid(h @ w + fixed)
-        hessian = total((h * (weight * pi * (1 - pi))[:, None]).t() @ h) + ridge * torch.eye(len(w), dtype=h.dtype)
+        hessian = total((h * (weight * pi * (1 - pi))[:, None]).t() @ h) + RIDGE * torch.eye(len(w), dtype=h.dtype)
         step = torch.linalg.solve(hessian, total(h.t() @ (weight * (target - pi))))
         w = _line_search(h, fixed, target, weight, w, step, total)
     indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
@@ -158,9 +156,7 @@ def marginal_loss(
     states: WordStates,
     z: Bool[np.ndarray, " words"],
     blocks: Blocks,
-    *,
-    budget: int = BUDGET,
 ) -> Float[Tensor, ""]:
     """-log p(y | zhat_-B, w), mean over blocks: autograd supplies the responsibilities."""
-    likelihood = configuration_likelihood(model, batch, states, z, blocks, budget=budget)
+    likelihood = configuration_likelihood(model, batch, states, z, blocks)
     return -torch.logsumexp(log_prior(states.a, blocks) + likelihood, dim=1).sum() / len(blocks)

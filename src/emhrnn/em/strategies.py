@@ -27,7 +27,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em import importance, reinforce, semi_markov
 from emhrnn.em.blocks import EXACT_LIMIT, Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.first_order import first_order_likelihood
-from emhrnn.em.likelihood import BUDGET, configuration_likelihood
+from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior
 from emhrnn.em.samples import draw, pick, sample_likelihood
 from emhrnn.em.segment_chain import SegmentChain, prior_potentials
@@ -46,7 +46,6 @@ class EMSettings:
     printed_q: bool = False  # block E-steps: the paper's misprinted denominator
     exact_limit: int = EXACT_LIMIT  # exact: most free positions
     longest_phrase: int = semi_markov.LONGEST  # semi-markov
-    budget: int = BUDGET  # bytes of states at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +170,7 @@ def _by_blocks(
     blocks: Blocks,
     evaluate: Callable[..., Float[Tensor, "blocks configurations"]] = configuration_likelihood,
 ) -> EStep:
-    likelihood = evaluate(model, batch, states, z, blocks, budget=settings.budget)
+    likelihood = evaluate(model, batch, states, z, blocks)
     posterior = weigh(batch, states, blocks, likelihood, temperature=settings.temperature, printed_q=settings.printed_q)
     offsets = np.searchsorted(blocks.documents, np.arange(batch.n_documents + 1))
     return EStep(

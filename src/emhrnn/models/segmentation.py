@@ -52,22 +52,22 @@ def punctuation(vocabulary: Sequence[str]) -> Bool[np.ndarray, " vocabulary"]:
     return np.array([mark(word) is not None for word in vocabulary], dtype=bool)
 
 
-def _same_for_everyone(batch: Batch, seed: int) -> Float64[np.ndarray, " words"]:
+def _same_for_everyone(batch: Batch) -> Float64[np.ndarray, " words"]:
     """A fixed pseudo-random number in [0, 1) for each word, from its id and that of the one before it in its
     sentence."""
     words = batch.words.astype(np.uint64) + np.uint64(1)  # products with 0 would be no random numbers
     previous = np.roll(words, 1)
     previous[batch.sentence_offsets[:-1]] = 0
-    key = (words * np.uint64(0x9E3779B97F4A7C15)) ^ (previous * np.uint64(0xC2B2AE3D27D4EB4F) + np.uint64(seed))
+    key = (words * np.uint64(0x9E3779B97F4A7C15)) ^ (previous * np.uint64(0xC2B2AE3D27D4EB4F))
     key ^= key >> np.uint64(31)
     key *= np.uint64(0xBF58476D1CE4E5B9)
     key ^= key >> np.uint64(27)
     return (key >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def fixed_random(batch: Batch, rate: float, seed: int = 0) -> Z:
+def fixed_random(batch: Batch, rate: float) -> Z:
     """Random boundaries that depend only on the words, so that a text is always cut in the same places."""
-    z: Z = (_same_for_everyone(batch, seed) < rate) | batch.sentence_final
+    z: Z = (_same_for_everyone(batch) < rate) | batch.sentence_final
     return z
 
 

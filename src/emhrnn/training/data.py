@@ -151,7 +151,6 @@ def other_corpus(
     text: TextSettings,
     users: tuple[str, ...],
     products: tuple[str, ...],
-    keep_empty: bool = False,
     progress: bool = True,
 ) -> Corpus:
     """Validation or test data in the words and classes of a model, and in its users and products: whoever is not among
@@ -169,7 +168,6 @@ def other_corpus(
             text=text,
             users=users,
             products=products,
-            keep_empty=keep_empty,
             progress=progress,
         )
     if corpus.labelled and data.columns.labelled and corpus.classes != classes:
