@@ -27,12 +27,14 @@ def test_every_system_has_a_space_of_valid_settings(name: str) -> None:
 def test_settings_that_would_do_nothing_do_not_vary() -> None:
     paper = make_config("paper")
     assert "training.batch_words" not in space_of(paper)
-    fixed = space_of(make_config(assignments=["model.segmentation=every-4"]))
-    assert [name for name in fixed if name.startswith("em.")] == ["em.rate"]
+    for cut, expected in (("every-4", []), ("random", ["em.rate"])):
+        fixed = space_of(make_config(assignments=[f"model.segmentation={cut}"]))
+        assert [name for name in fixed if name.startswith("em.")] == expected
     assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"]))
-    assert "em.warmup_epochs" not in [
-        one.name for one in varied(space_of(make_config(assignments=["training.epochs=1"])))
-    ]
+    assert "em.pace" not in space_of(make_config(assignments=["em.newton=true"]))
+    for settings in (["training.epochs=1"], ["training.epochs=3", "model.levels=2"]):
+        names = [one.name for one in varied(space_of(make_config(assignments=settings)))]
+        assert "em.warmup_epochs" not in names
 
 
 @pytest.mark.parametrize(

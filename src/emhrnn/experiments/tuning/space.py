@@ -64,10 +64,14 @@ def space_of(config: Config) -> dict[str, str]:
     estep = config.em.estep if learned else "none"
     if estep == "none":
         unused |= {name for name in space if name.startswith("em.") and name != "em.rate"}
+    if config.model.segmentation not in ("learned", "random"):  # the other cuts have a rate of their own
+        unused.add("em.rate")
+    if config.em.newton:
+        unused.add("em.pace")
     if estep not in ("local", "first-order"):
         unused.add("em.blocks")
     if estep not in ("local", "first-order", "blocks"):
         unused.add("em.block_length")
-    if "em.warmup_epochs" in space:  # at least one epoch must be left for EM
-        space["em.warmup_epochs"] = f"0:{max(0, min(2, config.training.epochs - 1))}"
+    if "em.warmup_epochs" in space:  # at least one epoch must be left for EM, at every level
+        space["em.warmup_epochs"] = f"0:{max(0, min(2, config.training.epochs // config.model.levels - 1))}"
     return {name: text for name, text in space.items() if name not in unused}
