@@ -12,7 +12,6 @@ from emhrnn.em.imputation import (
     SegmentationCache,
     above,
     from_posterior,
-    move_threshold,
     rate_shift,
     rate_threshold,
     sample_prior,
@@ -57,10 +56,6 @@ def test_any_rate_can_be_asked_for(lengths, seed):
 
 def test_sentences_of_one_word_say_nothing_about_the_threshold():
     assert rate_threshold(make_batch([[1, 1], [1]]), torch.full((3,), -1.2), 0.23) is None
-
-
-def test_threshold_moves_slowly():
-    assert move_threshold(0.0, -2.0, weight=0.25) == -0.5
 
 
 def test_posterior_threshold_keeps_the_rest():

@@ -54,11 +54,6 @@ def _free(batch: Batch, a: Float[Tensor, " words"], rate: float) -> tuple[Float[
     return free, (rate * int(counted.sum()) - ends) / max(len(free), 1)
 
 
-def move_threshold(old: float, new: float, weight: float) -> float:
-    """Exponential moving average: one batch is a noisy witness of the corpus."""
-    return (1 - weight) * old + weight * new
-
-
 def from_posterior(
     z: Bool[np.ndarray, " words"], gamma: Float[Tensor, " words"], mask: Bool[Tensor, " words"]
 ) -> Bool[np.ndarray, " words"]:

@@ -43,21 +43,18 @@ def paired_bootstrap(
     theirs: Bool[np.ndarray, "other_seeds documents"],
     *,
     samples: int = SAMPLES,
-    seed: int = 0,
 ) -> Difference:
     """Two-sided p: twice the smaller share of resampled differences on either side of zero; at least 2 / samples."""
-    drawn = _resampled_means([ours, theirs], [1.0, -1.0], samples, np.random.default_rng(seed))
+    drawn = _resampled_means([ours, theirs], [1.0, -1.0], samples)
     below, above = (drawn < TIE).sum(), (drawn > -TIE).sum()
     low, high = np.quantile(drawn, [LEVEL / 2, 1 - LEVEL / 2])
     p = min(1.0, 2 * float(min(below, above) + 1) / (samples + 1))
     return Difference(float(ours.mean() - theirs.mean()), float(low), float(high), p)
 
 
-def accuracy_interval(
-    right: Bool[np.ndarray, "seeds documents"], *, samples: int = SAMPLES, seed: int = 0
-) -> tuple[float, float]:
+def accuracy_interval(right: Bool[np.ndarray, "seeds documents"]) -> tuple[float, float]:
     """Where the accuracy would lie in 95 % of other test sets of this kind and other seeds."""
-    drawn = _resampled_means([right], [1.0], samples, np.random.default_rng(seed))
+    drawn = _resampled_means([right], [1.0], SAMPLES)
     low, high = np.quantile(drawn, [LEVEL / 2, 1 - LEVEL / 2])
     return float(low), float(high)
 
@@ -119,13 +116,13 @@ def _resampled_means(
     tables: Sequence[Bool[np.ndarray, "_ documents"]],
     signs: Sequence[float],
     samples: int,
-    generator: np.random.Generator,
 ) -> Float[np.ndarray, " samples"]:
-    """The signed sum of the tables' means, in resamples of documents and of each table's seeds.
+    """The signed sum of the tables' means, in resamples of documents and of each table's seeds, the same at every call.
 
     Documents with the same pattern of right and wrong are alike, so only the count of each pattern is drawn: the same
     distribution as drawing documents one by one, in time that does not grow with their number.
     """
+    generator = np.random.default_rng(0)
     patterns, counts = np.unique(np.concatenate(tables), axis=1, return_counts=True)  # (all seeds, patterns)
     documents = int(counts.sum())
     drawn = generator.multinomial(documents, counts / documents, size=samples)  # (samples, patterns)

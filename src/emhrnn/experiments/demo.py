@@ -34,6 +34,7 @@ from emhrnn.training.run import Run, read_description
 from emhrnn.training.train import train
 
 TRAIN, TEST = 6000, 1000
+EXAMPLES = 3  # test documents that the report explains
 TEST_SEED = 1_000_003  # added to the seed of the training reviews, so that the two never share a stream
 
 
@@ -159,13 +160,13 @@ def _segment(run: Run, batch: Batch) -> Bool[np.ndarray, " words"]:
     return z
 
 
-def examples(run: Run, reviews: Sequence[Review], count: int = 3) -> list[Explanation]:
+def examples(run: Run, reviews: Sequence[Review]) -> list[Explanation]:
     """Short test documents of different classes, the first of each."""
     chosen: dict[str, Review] = {}
     for review in sorted(reviews[:200], key=lambda review: len(review.text)):
         chosen.setdefault(review.label, review)
     picked = [chosen[label] for label in sorted(chosen)]
-    picked = picked[:: max(1, (len(picked) - 1) // (count - 1))][:count]
+    picked = picked[:: max(1, (len(picked) - 1) // (EXAMPLES - 1))][:EXAMPLES]
     return explain_texts(run, [review.text for review in picked], [review.label for review in picked])
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
-from emhrnn.em.imputation import SegmentationCache, above, from_posterior, move_threshold, rate_shift, rate_threshold
+from emhrnn.em.imputation import SegmentationCache, above, from_posterior, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
 from emhrnn.em.steps import m_step_pi, m_step_theta, newton_indicator
 from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
@@ -188,8 +188,9 @@ class EMObjective:
             self._move(rate_threshold(batch, a, self.config.rate), 1.0 if unset else self._pace(batch, step, 0.1))
 
     def _move(self, wanted: float | None, weight: float) -> None:
+        """An exponential moving average: one batch is a noisy witness of the corpus."""
         if wanted is not None:
-            self.model.threshold.fill_(move_threshold(float(self.model.threshold), wanted, weight))
+            self.model.threshold.fill_((1 - weight) * float(self.model.threshold) + weight * wanted)
 
     def _pace(self, batch: Batch, step: int, least: float) -> float:
         """How far a batch moves what is followed from batch to batch: at first all the way; but never further than its

@@ -21,14 +21,13 @@ class TensorBoard:
     The x axis is the number of steps since the start, so that a resumed run goes on where it was.
     """
 
-    def __init__(self, folder: Path, *, every: int = EVERY) -> None:
+    def __init__(self, folder: Path) -> None:
         if importlib.util.find_spec("tensorboard") is None:
             raise ConfigError(
                 "--tensorboard needs TensorBoard, which is not installed; leave it out, or install it with: "
                 "pip install 'emhrnn[tensorboard]'"
             )
         self.folder = folder
-        self.every = every
         self._writer: SummaryWriter | None = None
         self._last = 0
 
@@ -41,7 +40,7 @@ class TensorBoard:
 
     def step(self, step: Step) -> None:
         self._last = step.number
-        if step.number % self.every == 0:
+        if step.number % EVERY == 0:
             self._add("step/loss", step.notes.get("label_loss", step.loss))
             self._add("step/learning_rate", step.learning_rate)
 
