@@ -10,12 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
 from emhrnn.experiments.comparison.compare import Protocol, _jobs, told_command
 from emhrnn.experiments.comparison.data import DataSet
 from emhrnn.experiments.comparison.rows import parse_rows
+from emhrnn.experiments.comparison.run import _save_predictions
 from tests.products.commands import TINY, Cli
 
 ROWS = "tfidf-lr,hn-att,local=em-hrnn[em.blocks=2,em.block_length=3]"
@@ -98,6 +100,10 @@ def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path:
     run = json.loads((killed / "runs" / "demo--hn-att--0.json").read_text())
     assert run["arguments"]["settings"]["training"]["epochs"] == 3
     assert not (killed / "runs" / "demo--hn-att--0" / "run" / "checkpoint").exists()
+    scores = cli.ok(
+        "evaluate", killed / "runs" / "demo--hn-att--0" / "run", killed / "data" / "demo" / "test", "--json"
+    )
+    assert run["result"]["loss"] == scores.json["loss"]  # of calibrated probabilities, as everywhere
     told = cli.error(*command(data, killed), "--set", "training.epochs=4")
     assert "the job demo--hn-att--0" in told  # the row before it is fitted at once, and reads no epochs
     assert "give another folder" in told
@@ -128,6 +134,13 @@ def test_records_alone_are_enough_to_add_a_row_elsewhere(tmp_path: Path, cli: Cl
     assert both["rows"][0]["accuracies"] == report["rows"][0]["accuracies"]  # type: ignore[index]
     assert both["rows"][1]["against"]["mcnemar_p"] is not None  # type: ignore[index]
     assert not (there / "out" / "runs" / "demo--tfidf-lr--0").exists()  # it was not done again
+
+
+def test_the_last_of_many_classes_may_be_right(tmp_path: Path) -> None:
+    labels, probabilities = np.array([2**15 + 1, 5]), np.zeros((2, 2**15 + 2), dtype=np.float32)
+    probabilities[[0, 1], [2**15 + 1, 6]] = 1
+    right = _save_predictions(tmp_path / "predictions.npz", probabilities, labels)
+    assert right.tolist() == [True, False]
 
 
 def test_a_report_of_nothing_does_nothing(tmp_path: Path, cli: Cli) -> None:

@@ -12,7 +12,6 @@ import torch
 from jaxtyping import Bool
 from torch import nn
 
-from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import score
 from emhrnn.experiments.job_process import report_progress
 from emhrnn.experiments.provenance import commit
@@ -42,7 +41,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     )  # fmt: skip
     report_progress(folder, 1.0, "testing")
     began = time.perf_counter()
-    predictions = predict(run.model, test, multi_label=run.multi_label)
+    predictions = run.predict(test)
     seconds = time.perf_counter() - began
     labels = test.labels
     assert labels is not None
@@ -79,7 +78,7 @@ def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray)
         predicted = (probabilities > 0.5).astype(np.uint8)
         right: np.ndarray = (predicted == (labels > 0.5)).all(axis=1)
     else:
-        predicted = probabilities.argmax(axis=1).astype(np.int16)
+        predicted = probabilities.argmax(axis=1).astype(np.int32)
         right = predicted == labels
     with atomic_file(path) as file:
         np.savez_compressed(file, predicted=predicted, right=right)
