@@ -10,6 +10,7 @@ import pytest
 from emhrnn.experiments.comparison.html import render_html
 from emhrnn.experiments.comparison.markdown import render_markdown
 from emhrnn.experiments.comparison.table import Missing, Runs, Table, best_row, table_rows
+from emhrnn.products.cli.comparison_tables import comparison_tables
 from tests.explain.browser import chromium
 
 
@@ -79,6 +80,14 @@ def test_json_and_markdown() -> None:
     assert "+10.5 * | <0.001 |" in told
     assert "- cma, basis-cust: skipped: no ids" in told
     assert "`emhrnn compare <d>`" in told
+
+
+def test_a_row_may_be_missing_for_several_reasons() -> None:
+    """Each seed fails for its own: the last one hid the others."""
+    made = table(runs("base", 0.6), missing=tuple(Missing("d", "a", f"seed {seed} failed: no") for seed in (0, 1)))
+    for told in (render_markdown(made), render_html(made), comparison_tables(made)):
+        assert "a: seed 0 failed: no" in told
+        assert "a: seed 1 failed: no" in told
 
 
 EVIL = "<script>alert(1)</script>\u202e"

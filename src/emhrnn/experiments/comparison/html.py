@@ -68,7 +68,7 @@ def _section(table: Table, name: str) -> str:
             f"<tbody>\n{lines}\n</tbody></table></div>"
         )
     if missing:
-        notes = "".join(f"<li>{escape(models)}: {escape(why)}</li>" for models, why in missing.items())
+        notes = "".join(f"<li>{escape(models)}: {escape(why)}</li>" for models, why in missing)
         parts.append(f'<ul class="missing muted">{notes}</ul>')
     return "\n".join(parts)
 

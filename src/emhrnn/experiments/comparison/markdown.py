@@ -17,7 +17,7 @@ def render_markdown(table: Table) -> str:
             lines = [HEAD, ("---", *["---:"] * (len(HEAD) - 1)), *(_cells(row, table) for row in rows)]
             parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
         missing = table.missing_of(name)
-        parts += [f"- {plain(models)}: {plain(why)}" for models, why in missing.items()]
+        parts += [f"- {plain(models)}: {plain(why)}" for models, why in missing]
         if missing:
             parts.append("")
     parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")

@@ -120,13 +120,14 @@ class Table:
     def method(self) -> str:
         return f"{METHOD} {KEPT}" if any(row.kept for row in self.rows) else METHOD
 
-    def missing_of(self, data: str) -> dict[str, str]:
-        """The rows that are not there, by name and joined by commas, and why; one for each reason."""
+    def missing_of(self, data: str) -> list[tuple[str, str]]:
+        """The rows that are not there, by name and joined by commas, and why; one for each reason, of which a row may
+        have several."""
         reasons: dict[str, list[str]] = {}
         for one in self.missing:
             if one.data == data:
                 reasons.setdefault(one.why, []).append(one.model)
-        return {", ".join(models): why for why, models in reasons.items()}
+        return [(", ".join(models), why) for why, models in reasons.items()]
 
     def to_dict(self) -> dict[str, Any]:
         return {

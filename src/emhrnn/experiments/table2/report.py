@@ -87,7 +87,7 @@ def render_markdown(result: Table2) -> str:
         name = found.data.name
         parts.append(f"### {plain(name)}: {plain(found.what)}\n\n{describe_set(table.sets[name])}\n")
         parts.append(_ours(result.cells(found), stands_alone=found.column is None))
-        parts += [f"- {plain(models)}: {plain(why)}" for models, why in table.missing_of(name).items()]
+        parts += [f"- {plain(models)}: {plain(why)}" for models, why in table.missing_of(name)]
         parts.append("")
     parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")
     parts.append(describe_making(table))

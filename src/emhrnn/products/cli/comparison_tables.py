@@ -27,5 +27,5 @@ def comparison_tables(table: Table) -> str:
             )
         documents = table.sets[name]["parts"]["test"]["documents"]
         parts.append(f"{name} ({documents:,} test documents)\n{aligned(rows)}")
-        parts += [f"{models}: {why}" for models, why in table.missing_of(name).items()]
+        parts += [f"{models}: {why}" for models, why in table.missing_of(name)]
     return "\n\n".join(parts)
