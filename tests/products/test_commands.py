@@ -248,3 +248,19 @@ def test_info_counts_no_parameters_of_a_model_that_has_none(cli: Cli, made: Path
     data = write_reviews(tmp_path / "a.csv", 24)
     cli.ok("train", data, "--out", tmp_path / "run", "--model", "tfidf-lr", "--quiet")
     assert "tfidf-lr, fitted at once\n" in cli.ok("info", tmp_path / "run").out
+
+
+def test_tables_of_which_a_run_failed_are_shown_and_end_with_code_2(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emhrnn.experiments.comparison.table import Table as Comparison
+    from emhrnn.experiments.simulation.table import Table as Simulation
+    from emhrnn.experiments.table2.report import Table2
+
+    compared = Table2(Comparison({}, (), (), "hn-att", (0,), {}, failed=("yelp--HN-ATT--0",)), ())
+    simulated = Simulation({}, (), (), failures=("state-exact-10: its process ended with code 1",))
+    monkeypatch.setattr("emhrnn.experiments.table2.run.reproduce_table2", lambda *_, **__: compared)
+    monkeypatch.setattr("emhrnn.experiments.simulation.run.simulate", lambda *_, **__: simulated)
+    for table, failed in (("table2", "yelp--HN-ATT--0"), ("table1", "state-exact-10")):
+        result = cli("reproduce", table, "--quick", "--json")
+        assert result.code == 2
+        assert result.json
+        assert f"1 run failed: {failed}; the table is written without them" in result.err

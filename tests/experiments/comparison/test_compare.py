@@ -150,6 +150,19 @@ def test_a_report_of_nothing_does_nothing(tmp_path: Path, cli: Cli) -> None:
     assert not (out / "data").exists()
 
 
+def test_a_row_that_fails_stops_no_other_and_is_told_by_the_exit_code(tmp_path: Path, cli: Cli) -> None:
+    """A script must not take the table for whole; a report runs nothing, so nothing of it fails."""
+    out = tmp_path / "out"
+    rows = "bad=em-hrnn[em.estep=exact],tfidf-lr"  # no document is short enough for the exact E-step
+    given = ["compare", demo(tmp_path), "--models", rows, "--out", out, "--seeds", "1", "--quiet", *TINY]
+    result = cli(*given, "--json")
+    assert result.code == 2
+    assert "1 run failed: demo--bad--0; the table is written" in result.err
+    assert [row["model"] for row in result.json["rows"]] == ["tfidf-lr"]  # type: ignore[index,union-attr]
+    assert "at most 20 can be enumerated" in (out / "table.md").read_text()
+    assert "bad: seed 0 failed" in cli.ok(*given, "--report").out
+
+
 def test_settings_that_a_row_does_not_read_may_change() -> None:
     """So that runs of the other rows stay good when EM-HRNN's defaults change."""
     rows = parse_rows(["hn-att,local=em-hrnn,tfidf-lr"])

@@ -76,7 +76,8 @@ def compare(
     nothing else is done either, and another process may be at it. Rows that a `kept` table has and this one lacks stay.
 
     Raises:
-        EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead.
+        EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead, and
+            named by its `failed`.
     """
     _check(rows, protocol, reference)
     if out.is_file() or is_run(out):
@@ -106,6 +107,7 @@ def compare(
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
         settings=_told_settings(protocol),
         made_by=_made_by(done),
+        failed=() if report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
     )
     if earlier is not None:
         table = keep(table, earlier, [row.name for row in rows])

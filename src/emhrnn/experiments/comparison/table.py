@@ -112,6 +112,7 @@ class Table:
     seeds: tuple[int, ...]
     settings: dict[str, Any]  # what was set for all rows
     made_by: dict[str, Any] = field(default_factory=dict)  # command, commit, versions, shape of the machine
+    failed: tuple[str, ...] = ()  # the runs that this call tried in vain, by name; why is told under `missing`
 
     def of(self, data: str) -> list[TableRow]:
         return [row for row in self.rows if row.data == data]

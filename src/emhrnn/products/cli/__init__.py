@@ -115,8 +115,8 @@ def _root(
       emhrnn explain run 'The room was not what we had hoped for.'
       emhrnn predict run new.csv --out labels.csv
 
-    Exit codes: 0 done, 2 the input or a setting cannot be used (one line on stderr says why and what to do), 130
-    interrupted, 1 a fault of ours.
+    Exit codes: 0 done, 2 the input or a setting cannot be used, or a run of several failed (one line on stderr says
+    why and what to do), 130 interrupted, 1 a fault of ours.
     """
 
 

@@ -69,7 +69,7 @@ def compare(
     All rows see the same documents: those that a split column (train, dev or valid, test) names, else 80/10/10 %, drawn
     once. All use the same words, vectors and settings, except for what a row sets in brackets. Ctrl-C, kill and reboot
     lose nothing: the same command goes on, row by row and within each training. More rows, sets and seeds can be added
-    to the same folder.
+    to the same folder. A run that fails stops no other; the exit code is then 2, and the table tells why.
     """
     from emhrnn.corpus import Columns
     from emhrnn.experiments.comparison.compare import Protocol
@@ -78,6 +78,7 @@ def compare(
     from emhrnn.experiments.comparison.rows import parse_rows
     from emhrnn.experiments.cores import cores
     from emhrnn.products.cli.comparison_tables import comparison_tables
+    from emhrnn.products.cli.failing import end_if_failed
     from emhrnn.products.cli.printing import complain, print_json, say
 
     table = run(
@@ -96,6 +97,7 @@ def compare(
     )  # fmt: skip
     if json:
         print_json(table.to_dict())
-        return
-    say(comparison_tables(table))
-    say(f"\nAs a page: {out / 'table.html'}; as data: {out / 'table.json'}; as Markdown: {out / 'table.md'}")
+    else:
+        say(comparison_tables(table))
+        say(f"\nAs a page: {out / 'table.html'}; as data: {out / 'table.json'}; as Markdown: {out / 'table.md'}")
+    end_if_failed(table.failed)

@@ -70,12 +70,14 @@ def table2(
     Known in --data: yelp-2013-train.txt.ss with -dev and -test (likewise 2014, 2015), yahoo_answers_csv,
     amazon_review_full_csv, yelp_review_full_csv, yelp_academic_dataset_review.json, Amazon's reviews_*.json.gz; and
     stand-ins (docs/compare.md). The report keeps the paper's numbers, those of the papers it cites, and ours apart, and
-    says which may be compared. Stopped by Ctrl-C, the same command goes on where it was.
+    says which may be compared. Stopped by Ctrl-C, the same command goes on where it was. A run that fails stops no
+    other; the exit code is then 2, and the table tells why.
     """
     from emhrnn.experiments.comparison.compare import Protocol
     from emhrnn.experiments.cores import cores
     from emhrnn.experiments.table2.run import reproduce_table2
     from emhrnn.products.cli.comparison_tables import comparison_tables
+    from emhrnn.products.cli.failing import end_if_failed
     from emhrnn.products.cli.printing import complain, print_json, say
 
     work = work or Path("runs/table2-quick" if quick else "runs/table2")
@@ -99,6 +101,7 @@ def table2(
     )  # fmt: skip
     if json:
         print_json(result.to_dict())
-        return
-    say(comparison_tables(result.table))
-    say(f"\nBeside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}")
+    else:
+        say(comparison_tables(result.table))
+        say(f"\nBeside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}")
+    end_if_failed(result.table.failed)

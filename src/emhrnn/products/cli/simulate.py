@@ -79,6 +79,7 @@ def run_simulation(
 
     from emhrnn.experiments.cores import cores
     from emhrnn.experiments.simulation.run import simulate as run
+    from emhrnn.products.cli.failing import end_if_failed
     from emhrnn.products.cli.printing import print_json, say
 
     def tell(line: str) -> None:
@@ -90,9 +91,10 @@ def run_simulation(
     )
     if json:
         print_json(table.to_dict())
-        return
-    say(table.to_markdown())
-    say(f"This is in {out / 'table1.md'}, as data in {out / 'table1.json'}.")
+    else:
+        say(table.to_markdown())
+        say(f"This is in {out / 'table1.md'}, as data in {out / 'table1.json'}.")
+    end_if_failed([failure.partition(": ")[0] for failure in table.failures])
 
 
 def _names(text: str) -> tuple[str, ...]:
