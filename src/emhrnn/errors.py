@@ -5,12 +5,12 @@ class EmhrnnError(Exception):
     """Base of every error that a user's input can cause. The command line prints it and exits with code 2."""
 
 
-class DataError(EmhrnnError):
-    """A document, file or column that cannot be used as given."""
+class DataError(EmhrnnError, ValueError):
+    """A document, file or column that cannot be used as given. A ValueError, as scikit-learn and its users expect."""
 
 
-class ConfigError(EmhrnnError):
-    """A setting that is unknown, out of range or at odds with another."""
+class ConfigError(EmhrnnError, ValueError):
+    """A setting that is unknown, out of range or at odds with another. A ValueError, as scikit-learn's are."""
 
 
 class CheckpointError(EmhrnnError):

@@ -181,3 +181,5 @@ def test_broken_json_is_refused() -> None:
     del data["sentences"][0]["phrases"][0]["words"][0]["start"]
     with pytest.raises(DataError, match=r"broken explanation .*start"):
         Explanation.from_dict(data)
+    with pytest.raises(DataError, match=r"^predicted label 'superb' is none of the classes"):
+        Explanation.from_dict({**explained().to_dict(), "predicted": "superb"})

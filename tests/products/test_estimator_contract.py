@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import emhrnn
 from emhrnn import DocumentClassifier, EMHRNNClassifier
-from emhrnn.errors import ConfigError, DataError, TrainingError
+from emhrnn.errors import ConfigError, DataError, EmhrnnError, TrainingError
 from tests.products.commands import TINY, rows
 
 SMALL: dict[str, Any] = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
@@ -93,6 +93,25 @@ def test_check_estimator_finds_no_fault() -> None:
         warnings.simplefilter("ignore", SkipTestWarning)  # it says that it cannot test estimators of texts
         found = check_estimator(small(), on_fail=None)
     assert [check["check_name"] for check in found if check["status"] == "failed"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "labels"),
+    [
+        ({}, "one text", ["good"]),
+        ({}, TEXTS, NAMES[1:]),
+        ({}, [*TEXTS[1:], float("nan")], NAMES),
+        ({"epochs": 0, "settings": {}}, TEXTS, NAMES),
+        ({"preset": "none"}, TEXTS, NAMES),
+        ({"settings": {"no.such": 1}}, TEXTS, NAMES),
+        ({"vectors": "no such file"}, TEXTS, NAMES),
+    ],
+)
+def test_bad_data_and_parameters_are_value_errors(options: dict[str, Any], texts: Any, labels: list[str]) -> None:
+    """As scikit-learn's own, so that `except ValueError` finds them; each is one of ours, too."""
+    with pytest.raises(ValueError, match=r"; |epochs|unknown|vectors") as caught:
+        small(**options).fit(texts, labels)
+    assert isinstance(caught.value, EmhrnnError)
 
 
 # ---------------------------------------------------------------------- fit and predict

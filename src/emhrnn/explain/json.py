@@ -56,6 +56,8 @@ def explanation_from_dict(data: dict[str, Any]) -> Explanation:
         raise DataError(f"not an explanation: format is {data.get('format')!r}, expected {FORMAT!r}")
     try:
         return read_columns(data)
+    except DataError:  # what does not fit says so by itself
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"broken explanation ({type(error).__name__}: {error}); write it with to_dict()") from error
 

@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus, TextSettings, is_corpus
-from emhrnn.errors import CheckpointError, ConfigError
+from emhrnn.errors import CheckpointError
 from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import write_json
 from emhrnn.models.em_hrnn import EMHRNN
@@ -256,7 +256,7 @@ def load_run(folder: Path, *, weigh: bool = True) -> Run:
             products=tuple(ids.get("products", ())),
             saved=folder,
         )
-    except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # a ConfigError, too
         raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
     load_into(run.model, tensors, folder / WEIGHTS)
     if note.get("run", identity(run)) != identity(run):
