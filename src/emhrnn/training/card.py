@@ -11,7 +11,8 @@ from typing import Any
 
 from emhrnn.errors import CheckpointError
 from emhrnn.training import history
-from emhrnn.training.config import Config
+from emhrnn.training.config import validated
+from emhrnn.training.reads import changed_settings
 from emhrnn.training.run import HISTORY, METRICS, read_description
 
 LIMITS = (
@@ -66,7 +67,7 @@ class Card:
     stale: bool  # the scores are of before it was calibrated anew
     calibration: dict[str, Any] | None  # as in metrics.json
     boundary_rate: float | None
-    settings: dict[str, Any]  # those that are not the default
+    settings: dict[str, Any]  # those that the model reads and that are not its defaults
     versions: dict[str, str]
     seed: int
     command: str
@@ -113,7 +114,7 @@ def _card(folder: Path, description: dict[str, Any], metrics: dict[str, Any]) ->
         stale="valid" in metrics.get("stale", ()),
         calibration=metrics.get("calibration"),
         boundary_rate=best[0].boundaries.get("boundary_rate") if best else None,
-        settings=_changed(config),
+        settings=changed_settings(validated(config)),
         versions=description["versions"],
         seed=config["training"]["seed"],
         command=_command(description.get("command", "")),
@@ -134,16 +135,6 @@ def _classes(description: dict[str, Any], valid: dict[str, Any]) -> list[ClassRo
         )
         for name, scores in valid["classes"].items()
     ]  # fmt: skip
-
-
-def _changed(config: dict[str, Any]) -> dict[str, Any]:
-    default = Config().model_dump()
-    return {
-        f"{section}.{name}": value
-        for section, values in config.items()
-        for name, value in values.items()
-        if value != default.get(section, {}).get(name)
-    }
 
 
 def _command(command: str) -> str:
@@ -250,7 +241,7 @@ def _making(card: Card) -> str:
         + ", ".join(f"{name} {version}" for name, version in card.versions.items())
         + ".",
         *([_fenced(card.command)] if card.command else []),
-        "Settings that differ from the default:" if settings else "All settings are the default.",
+        "Settings that differ from the model's defaults:" if settings else "All settings are the model's defaults.",
         *([_fenced(settings)] if settings else []),
     ]
     return "\n\n".join(lines)

@@ -11,7 +11,8 @@ from emhrnn.experiments.analysis.votes import Verdict
 from emhrnn.experiments.comparison.markdown import plain
 from emhrnn.explain.inert import visible
 from emhrnn.explain.lexicon import Entry
-from emhrnn.training.config import make_config
+from emhrnn.training.config import validated
+from emhrnn.training.reads import changed_settings
 from emhrnn.training.run import read_description
 
 NAMES = ("EM-HRNN", "MHS-RNN")
@@ -71,18 +72,7 @@ def describe_training(folder: Path) -> dict[str, Any]:
         "seed": settings["training"]["seed"],
         "vectors": None if not vectors else Path(vectors).name,
         "estep": settings["em"]["estep"] if settings["model"]["name"] == "em-hrnn" else None,
-        "settings": _changed(settings),
-    }
-
-
-def _changed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that are not the defaults of the model."""
-    usual = make_config(assignments=[f"model.name={settings['model']['name']}"]).model_dump()
-    return {
-        f"{section}.{key}": value
-        for section, values in settings.items()
-        for key, value in values.items()
-        if usual.get(section, {}).get(key) != value
+        "settings": changed_settings(validated(settings)),
     }
 
 

@@ -31,6 +31,7 @@ from emhrnn.experiments.provenance import machine
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.table import IDS, MODELS, VECTORS
 from emhrnn.training.config import Config, make_config
+from emhrnn.training.reads import read_settings
 from emhrnn.training.run import is_run
 from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
@@ -118,7 +119,6 @@ def compare(
 
 
 Key = tuple[str, str, int]  # set, row, seed
-FITTED = {"class_weight", "calibrate", "seed", "threads"}  # of the section `training`, what a fit in one go reads
 
 
 def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
@@ -204,20 +204,12 @@ def _jobs(
                     "data": data.name,
                     "data_sha256": {name: part["sha256"] for name, part in parts.items()},
                     "row": row.name,
-                    "settings": _read_settings(config),
+                    "settings": read_settings(config),  # others may change, or come new, and its runs stay good
                     "vectors_sha256": digest,
                 }
                 name = job_name(f"{data.name}--{row.name}--{config.training.seed}")
                 jobs[data.name, row.name, seed] = Job(name, arguments, {"vectors": vectors})
     return jobs, missing
-
-
-def _read_settings(config: Config) -> dict[str, Any]:
-    """Those that the row reads. The others may change, or come new, and its runs stay good."""
-    model = MODELS[config.model.name]
-    training = True if model.learns != "fit" else FITTED
-    sections: dict[str, Any] = {"data": True, "model": {"name", *model.reads}, "training": training}
-    return config.model_dump(include={**sections, "em": True} if model.learns == "em" else sections)
 
 
 def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:

@@ -8,6 +8,7 @@ from emhrnn.errors import EmhrnnError
 from emhrnn.explain.svg import Line, line_chart
 from emhrnn.products.serve.state import Served
 from emhrnn.training import history
+from emhrnn.training.reads import read_settings
 from emhrnn.training.run import HISTORY
 
 CARD = "card.md"
@@ -31,9 +32,8 @@ class RunPage:
 
 def run_page(served: Served) -> RunPage:
     config = served.model.run.config
-    settings = {
-        section: {name: str(value) for name, value in values.items()} for section, values in config.model_dump().items()
-    }
+    read = read_settings(config)
+    settings = {section: {name: str(value) for name, value in values.items()} for section, values in read.items()}
     card = served.folder / CARD
     text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
     return RunPage(served.name, config.model.name, settings, _charts(served), text)
