@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from emhrnn.errors import CheckpointError
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
+from emhrnn.training.config import Config
+from emhrnn.training.fixed import difference, fixed_settings
 from emhrnn.training.history import Epoch
 from emhrnn.training.meter import Meter
 from emhrnn.training.objective import Objective
@@ -78,15 +80,17 @@ class Checkpoints:
         self,
         folder: Path,
         identity: dict[str, str],
+        config: Config,
         *,
         seconds: float = 60.0,
         say: Callable[[str], None] = print,
         writes: bool = True,
     ) -> None:
-        """`identity` says what a checkpoint must agree with to be continued: checksums of settings, words, data. Of
-        several processes that train together all have the same to save, and only one `writes`."""
+        """`identity` says what a checkpoint must agree with to be continued, besides the settings: checksums of words
+        and data. Of several processes that train together all have the same to save, and only one `writes`."""
         self.folder = folder
         self.identity = identity
+        self.config = config
         self.seconds = seconds
         self.say = say
         self.writes = writes
@@ -108,7 +112,8 @@ class Checkpoints:
         began = time.monotonic()
         tensors, note = progress.tensors(), progress.note()
         path = self.folder / f"step-{progress.position.step:09}.safetensors"
-        described = {"version": VERSION, "identity": self.identity, "progress": note}
+        identity = {**self.identity, "settings": fixed_settings(self.config)}
+        described = {"version": VERSION, "identity": identity, "progress": note}
         try:
             save_tensors(path, tensors, described)
             for old in files(self.folder)[KEPT:]:
@@ -127,20 +132,32 @@ class Checkpoints:
         Raises:
             CheckpointError: it is of a newer version, or of other settings, words or data; or none can be read.
         """
+        found = self._newest(self.say)
+        if found is None:
+            return False
+        path, tensors, note = found
+        progress.restore(tensors, note["progress"], path)
+        return True
+
+    def check(self) -> None:
+        """Raise what `load` would raise, before anything of the run is touched."""
+        self._newest(lambda _: None)
+
+    def _newest(self, say: Callable[[str], None]) -> tuple[Path, dict[str, Tensor], dict[str, Any]] | None:
+        """The newest good one: file, tensors, note."""
         damaged = ""
         for path in files(self.folder):
             try:
                 tensors, note = _read(path)
             except _DamagedError as error:
                 damaged = str(error)
-                self.say(f"{damaged}; the checkpoint before it is tried")
+                say(f"{damaged}; the checkpoint before it is tried")
                 continue
             self._check(path, note)
-            progress.restore(tensors, note["progress"], path)
-            return True
+            return path, tensors, note
         if damaged:
             raise CheckpointError(f"{damaged}; no other checkpoint is there: train anew with --overwrite")
-        return False
+        return None
 
     def keep_last(self) -> None:
         """Training is done: one is enough to train on from."""
@@ -148,12 +165,15 @@ class Checkpoints:
             path.unlink()
 
     def _check(self, path: Path, note: dict[str, Any]) -> None:
-        for what, ours in self.identity.items():
-            if note["identity"].get(what) != ours:
-                raise CheckpointError(
-                    f"{path} was saved with other {what} than now (the checksums differ); put back what was changed, "
-                    "or train anew into another folder"
-                )
+        saved = note["identity"]
+        others = [what for what, ours in self.identity.items() if saved.get(what) != ours]
+        told = difference(saved["settings"], self.config) or next(
+            (f"other {what} than now (the checksums differ)" for what in others), None
+        )
+        if told is not None:
+            raise CheckpointError(
+                f"{path} was saved with {told}; put back what was changed, or train anew into another folder"
+            )
 
 
 def files(folder: Path) -> list[Path]:

@@ -14,15 +14,16 @@ from emhrnn.training.calibrating import validate
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named
 from emhrnn.training.fit import Result
+from emhrnn.training.fixed import FREE, unknown_setting
 from emhrnn.training.folder import finish, remove_partial
 from emhrnn.training.history import Epoch
 from emhrnn.training.job import ALONE, Job
 from emhrnn.training.lock import locked
 from emhrnn.training.loop import Step
 from emhrnn.training.opening import Opened, open_run
-from emhrnn.training.run import CONFIG, FREE, HISTORY, METRICS, WEIGHTS, is_run, load_run, read_description
+from emhrnn.training.run import CONFIG, HISTORY, METRICS, WEIGHTS, is_run, load_run, read_description
 from emhrnn.training.state import Best
-from emhrnn.training.train import Trained, fit_into
+from emhrnn.training.train import Trained, checkpoints_of, fit_into
 
 
 def resume(
@@ -60,6 +61,8 @@ def resume(
             return _finished(out, opened)
         if not isinstance(opened.run.model, Fitted) and (out / WEIGHTS).exists() and not _has_checkpoint(out):
             raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
+        _check_known(out, description, opened.run.config)
+        checkpoints_of(out, opened.run, opened.train, opened.valid).check()
         remove_partial(out)
         (out / METRICS).unlink(missing_ok=True)
         write_json(out / CONFIG, {**description, "config": opened.run.config.model_dump()})
@@ -107,6 +110,17 @@ def is_finished(out: Path, config: Config | None = None) -> bool:
     description = read_description(out)
     before, now = validated(description["config"]).training, _settings(out, description, config).training
     return now.epochs <= before.epochs and now.patience <= before.patience
+
+
+def _check_known(out: Path, description: dict[str, Any], settings: Config) -> None:
+    """A setting that the run is too old to name has no default that would go on with what was learned without it."""
+    lacking = unknown_setting(description["config"], settings)
+    if lacking is not None:
+        version = description.get("versions", {}).get("emhrnn", "of then")
+        raise CheckpointError(
+            f"{out} was begun before there was the setting {lacking}, so that nobody knows how to go on; go on with "
+            f"the emhrnn that began it ({version}), or train anew with --overwrite"
+        )
 
 
 def _settings(out: Path, description: dict[str, Any], given: Config | None) -> Config:

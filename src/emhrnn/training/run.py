@@ -37,16 +37,10 @@ from emhrnn.models.table import Sizes, build_model
 from emhrnn.text import Encoder, Limits, Vocabulary
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
 from emhrnn.training.config import Config, validated
+from emhrnn.training.fixed import with_later
 from emhrnn.version import __version__
 
 FORMAT = 1
-LATER = {
-    "cell": "lstm",
-    "id_count": 1,
-    "ngrams": False,
-    "pauses": False,
-    "skip": False,
-}  # settings of a model that runs from before they existed do not name: what those runs are
 CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
     "config.json",
     "model.safetensors",
@@ -151,16 +145,6 @@ def identity(run: Run) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-# What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
-FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
-
-
-def fixed_settings(config: Config) -> str:
-    """A checksum of the settings that must stay the same when a run is resumed."""
-    values = config.model_dump(exclude={"training": FREE})
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
-
-
 @runtime_checkable
 class WithFiles(Protocol):
     """A model that is more than its settings and weights."""
@@ -223,14 +207,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: corrupt; copy the run again or train anew") from None
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version}, this emhrnn reads format {FORMAT}; install the matching one")
-    return {**description, "config": _with_later_settings(description.get("config"))}
-
-
-def _with_later_settings(config: Any) -> Any:
-    """What does not look like settings stays as it is: whoever needs them says so."""
-    if isinstance(config, dict) and isinstance(config.get("model"), dict):
-        return {**config, "model": LATER | config["model"]}
-    return config
+    return {**description, "config": with_later(description.get("config"))}
 
 
 def load_run(folder: Path, *, weigh: bool = True) -> Run:

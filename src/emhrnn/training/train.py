@@ -37,7 +37,7 @@ from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
 from emhrnn.training.job import ALONE, Job, name_of_job
 from emhrnn.training.loop import Step
-from emhrnn.training.run import CARD, METRICS, Run, describe, fixed_settings, identity, new_run
+from emhrnn.training.run import CARD, METRICS, Run, describe, identity, new_run
 from emhrnn.training.state import Purpose, numpy_generator
 
 TRAIN, VALID = Path("corpus", "train"), Path("corpus", "valid")  # in the run folder
@@ -118,13 +118,7 @@ def fit_into(
     job: Job = ALONE,
 ) -> Result:
     """Train the described run at `out`, from its newest checkpoint on if there is one, to its metrics."""
-    key = {
-        "settings": fixed_settings(run.config),
-        "words or classes": identity(run),
-        "data": "-".join(checksum(corpus.path) for corpus in (training, validation) if corpus.path is not None),
-    }
-    seconds = run.config.training.checkpoint_seconds
-    checkpoints = Checkpoints(out / FOLDER, key, seconds=seconds, say=say, writes=job.first)
+    checkpoints = checkpoints_of(out, run, training, validation, say=say, job=job)
     fitted = fit(
         run, training, validation, folder=out if job.first else None, checkpoints=checkpoints, progress=progress,
         on_epoch=on_epoch, on_step=on_step, job=job,
@@ -133,6 +127,17 @@ def fit_into(
         write_metrics(out, fitted)
         checkpoints.keep_last()
     return fitted
+
+
+def checkpoints_of(
+    out: Path, run: Run, training: Corpus, validation: Corpus, *, say: Callable[[str], None] = print, job: Job = ALONE
+) -> Checkpoints:
+    key = {
+        "words or classes": identity(run),
+        "data": "-".join(checksum(corpus.path) for corpus in (training, validation) if corpus.path is not None),
+    }
+    seconds = run.config.training.checkpoint_seconds
+    return Checkpoints(out / FOLDER, key, run.config, seconds=seconds, say=say, writes=job.first)
 
 
 def _described(named: Named, corpus: Corpus, own: Path | None) -> dict[str, Any]:

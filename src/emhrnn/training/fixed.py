@@ -1,0 +1,82 @@
+"""The settings that must stay the same when a run is resumed, and what they were before they existed."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from emhrnn.training.config import Config
+from emhrnn.training.reads import read_settings
+
+# What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
+FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
+
+# Settings that came when there were runs, in this order, and what runs are that do not name them.
+LATER: dict[str, Any] = {
+    "model.levels": 1,
+    "em.upper_rate": 0.5,
+    "model.skip": False,
+    "model.cell": "lstm",
+    "model.ngrams": False,
+    "em.windows": 0,
+    "model.pauses": False,
+    "model.id_count": 1,
+}
+
+
+def with_later(config: Any) -> Any:
+    """Settings of a run as it was written, with those that came later. What does not look like settings stays as it is:
+    whoever needs them says so."""
+    if not (isinstance(config, dict) and all(isinstance(values, dict) for values in config.values())):
+        return config
+    filled = {section: dict(values) for section, values in config.items()}
+    for place, value in LATER.items():
+        section, _, name = place.partition(".")
+        if section in filled:
+            filled[section].setdefault(name, value)
+    return filled
+
+
+def fixed_settings(config: Config) -> dict[str, Any]:
+    """By names such as `model.cell`; those that the model does not read may change, or come new."""
+    return {
+        f"{section}.{name}": value
+        for section, values in read_settings(config).items()
+        for name, value in values.items()
+        if not (section == "training" and name in FREE)
+    }
+
+
+def unknown_setting(written: dict[str, dict[str, Any]], config: Config) -> str | None:
+    """The first fixed one that a run does not name, nor anybody knows what it was without."""
+    known = {f"{section}.{name}" for section, values in written.items() for name in values}
+    return next((place for place in fixed_settings(config) if place not in known), None)
+
+
+def difference(saved: dict[str, Any] | str, config: Config) -> str | None:
+    """What differs from the settings that were saved, in words; None where nothing does. Checkpoints from before the
+    settings themselves were saved have a checksum of all of them, in which those that came later have no part."""
+    if isinstance(saved, str):
+        return None if saved in _checksums(config) else "other settings than now (the checksums differ)"
+    for place, now in fixed_settings(config).items():
+        if place not in saved and place not in LATER:
+            return f"no setting {place}, which came later, and is {now!r} now"
+        before = saved.get(place, LATER.get(place))
+        if before != now:
+            return f"{place} = {before!r}, which is {now!r} now"
+    return None
+
+
+def _checksums(config: Config) -> Iterator[str]:
+    """That of all settings, and those of the times before each of the later ones, as far as these are as they were."""
+    values = config.model_dump(exclude={"training": FREE})
+    yield _checksum(values)
+    for place, before in reversed(LATER.items()):
+        section, _, name = place.partition(".")
+        if values[section].pop(name) != before:
+            return
+        yield _checksum(values)
+
+
+def _checksum(values: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,51 @@
+"""Which settings a run is resumed with, and which differences are told."""
+
+from typing import Any
+
+import pytest
+
+from emhrnn.training.config import make_config
+from emhrnn.training.fixed import FREE, LATER, _checksums, difference, fixed_settings, with_later
+
+CONFIG = make_config("paper", assignments=["model.id_count=1"])  # as before all later settings
+GONE = "gone"
+
+
+def test_what_may_change_or_is_not_read_is_not_fixed() -> None:
+    fixed = fixed_settings(CONFIG)
+    assert "model.cell" in fixed
+    assert not {f"training.{name}" for name in FREE} & fixed.keys()
+    assert "model.means" not in fixed  # of bag-of-means
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, None),
+        ({"model.cell": "gru"}, "model.cell = 'gru', which is 'lstm' now"),
+        ({"model.cell": GONE}, None),
+        ({"em.pace": GONE}, "no setting em.pace, which came later, and is 1.0 now"),
+        ({"model.odd": 3}, None),  # of a version that had it, or of another model
+    ],
+)
+def test_differences_are_named(change: dict[str, Any], told: str | None) -> None:
+    saved = {**fixed_settings(CONFIG), **change}
+    assert difference({name: value for name, value in saved.items() if value != GONE}, CONFIG) == told
+
+
+def test_checksums_of_every_time_are_known_as_long_as_later_settings_are_as_they_were() -> None:
+    assert len(set(_checksums(CONFIG))) == len(LATER) + 1
+    assert all(difference(checksum, CONFIG) is None for checksum in _checksums(CONFIG))
+    newest = make_config()
+    assert len(set(_checksums(newest))) == 1  # model.id_count is 5
+    assert difference("of others", newest) == "other settings than now (the checksums differ)"
+
+
+def test_runs_are_what_they_were_before_a_setting_existed() -> None:
+    written = CONFIG.model_dump()
+    del written["model"]["id_count"], written["em"]["windows"]
+    assert with_later(written) == {
+        **written, "model": {**written["model"], "id_count": 1}, "em": {**written["em"], "windows": 0}
+    }  # fmt: skip
+    for broken in (None, [], {"model": 3}):
+        assert with_later(broken) == broken
