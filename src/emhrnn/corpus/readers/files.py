@@ -5,7 +5,6 @@ from pathlib import Path
 
 from emhrnn.corpus.readers.datasets import is_dataset
 from emhrnn.corpus.readers.formats import SUFFIXES, suffix_of
-from emhrnn.corpus.readers.streams import refuse_pipe
 from emhrnn.errors import DataError
 
 
@@ -20,7 +19,6 @@ def data_files(name: Path) -> list[Path]:
     if name.is_dir():
         return [name] if is_dataset(name) else _in_folder(name)
     if name.exists():
-        refuse_pipe(name)
         return [name]
     if str(name) == "-":
         raise DataError("the standard input can be read only once, and data is read more often; give a file")

@@ -7,7 +7,7 @@ from pathlib import Path
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.readers.formats import FOLDERS, READERS, check_format, format_of
 from emhrnn.corpus.readers.reading import Reading
-from emhrnn.corpus.readers.streams import Meter, refuse_pipe
+from emhrnn.corpus.readers.streams import Meter
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 
@@ -38,9 +38,7 @@ class Source:
         if not self.paths:
             raise DataError("no files given; give at least one")
         for path in self.paths:
-            if not path.exists():
-                raise DataError(f"{path} does not exist; check the name")
-            refuse_pipe(path)
+            check_readable(path)
         self.columns = columns or Columns()
         self.formats = [self._format_of(path, format) for path in self.paths]
         self.split = split
@@ -81,6 +79,15 @@ class Source:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.paths))
+
+
+def check_readable(path: Path) -> None:
+    """Raise a DataError for data that is not there, or is a pipe: data is looked at before it is read, and often read
+    twice."""
+    if not path.exists():
+        raise DataError(f"{path} does not exist; check the name")
+    if not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path} is a pipe, which can be read only once; write it to a file first, and give that")
 
 
 def _size(path: Path, format_name: str) -> int:

@@ -49,7 +49,6 @@ class Meter:
 @contextmanager
 def open_bytes(path: Path, meter: Meter | None = None) -> Iterator[Stream]:
     """The file's content, decompressed; errors of the disk, of the compression and of its end are told as DataError."""
-    refuse_pipe(path)
     with explain_damage(path), io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as raw:
         stream = _decompressed(raw)
         if meter is None:
@@ -86,12 +85,6 @@ def open_text(path: Path, meter: Meter | None = None, newline: str = "\n") -> It
         refuse_utf16(stream.peek(8), path)
         with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline=newline) as text:
             yield text
-
-
-def refuse_pipe(path: Path) -> None:
-    """Data is looked at before it is read, and often read twice."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise DataError(f"{path} is a pipe, which can be read only once; write it to a file first, and give that")
 
 
 def refuse_utf16(data: bytes, name: Path | str) -> None:

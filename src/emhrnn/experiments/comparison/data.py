@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.corpus import Columns, Corpus, is_corpus, prepare
-from emhrnn.corpus.readers.streams import refuse_pipe
+from emhrnn.corpus.readers.source import check_readable
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.experiments.comparison.splits import PARTS, Part, plan_split
 from emhrnn.experiments.job_process import report_progress
@@ -51,9 +51,7 @@ def data_job(data: DataSet, config: Config) -> Job:
         DataError: a file is missing, or is of a kind that cannot be split.
     """
     for path in filter(None, (data.path, data.test, data.valid)):
-        if not path.exists():
-            raise DataError(f"{path} does not exist; check the name")
-        refuse_pipe(path)
+        check_readable(path)
         if is_corpus(path):
             raise DataError(f"{path} is a prepared corpus, in which rows cannot be split any more; give the raw file")
     paths = {"path": data.path, "test": data.test, "valid": data.valid}
