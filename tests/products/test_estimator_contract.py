@@ -114,6 +114,21 @@ def test_bad_data_and_parameters_are_value_errors(options: dict[str, Any], texts
     assert isinstance(caught.value, EmhrnnError)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epochs": 3, "settings": {"training.epochs": 1}}, "epochs is 3, and the settings have training.epochs = 1;"),
+        ({"settings": {"model.name": "hn-att"}}, "model is 'em-hrnn', and the settings have model.name = 'hn-att'"),
+        ({"random_state": 4, "settings": {"training.seed": 5}}, "random_state is 4, and the settings have"),
+        ({"settings": ["em.estep=none"]}, "give a dict of names and values"),
+    ],
+)
+def test_settings_are_given_once_and_by_name(options: dict[str, Any], message: str) -> None:
+    """A search over `epochs` would find all alike if the settings won in silence."""
+    with pytest.raises(ConfigError, match=message):
+        EMHRNNClassifier().set_params(**options).fit(TEXTS, NAMES)
+
+
 # ---------------------------------------------------------------------- fit and predict
 
 

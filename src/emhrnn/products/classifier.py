@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emhrnn.corpus import Corpus
-from emhrnn.errors import DataError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explanation import Explanation
 from emhrnn.models.table import MODELS
@@ -34,6 +34,13 @@ from emhrnn.training.run import HISTORY, Run, describe, new_run, save_weights
 from emhrnn.training.state import Position, Purpose, numpy_generator
 from emhrnn.training.train import check_needed_vectors, check_settings, write_metrics
 
+PARAMETERS = {  # the settings that have a parameter of their own
+    "model": "model.name",
+    "epochs": "training.epochs",
+    "validation_fraction": "data.validation",
+    "n_iter_no_change": "training.patience",
+    "random_state": "training.seed",
+}
 NOT_FITTED = (
     "This %(name)s is not fitted yet: call fit(texts, labels) first. A classifier that was saved is loaded with "
     "emhrnn.load(folder)."
@@ -273,7 +280,22 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
             "training.patience": self.n_iter_no_change,
         }
         chosen |= {name: value for name, value in given.items() if value is not None}
-        return with_settings(make_config(self.preset), {**chosen, **(self.settings or {})})
+        self._check_given_once()
+        return with_settings(with_settings(make_config(self.preset), chosen), self.settings or {})
+
+    def _check_given_once(self) -> None:
+        """One of two values would be passed over in silence, as in a search over `epochs`."""
+        if not isinstance(self.settings, Mapping | None):
+            raise ConfigError(f"settings is {self.settings!r}; give a dict of names and values, as {{'em.rate': 0.2}}")
+        settings = self.settings or {}
+        for parameter, name in PARAMETERS.items():
+            value = getattr(self, parameter)
+            given = value is not None and not (parameter == "random_state" and value == 0)  # the default
+            other = settings.get(name, value)
+            if given and other != value:
+                raise ConfigError(
+                    f"{parameter} is {value!r}, and the settings have {name} = {other!r}; give one of them"
+                )
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain values, arrays and bytes: the run as the files of its folder."""
