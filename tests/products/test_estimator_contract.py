@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
@@ -127,6 +128,26 @@ def test_settings_are_given_once_and_by_name(options: dict[str, Any], message: s
     """A search over `epochs` would find all alike if the settings won in silence."""
     with pytest.raises(ConfigError, match=message):
         EMHRNNClassifier().set_params(**options).fit(TEXTS, NAMES)
+
+
+@pytest.mark.parametrize("labels", ["gb" * 12, b"gb" * 12, {"good", "bad"}, dict.fromkeys(range(24)), np.array("good")])
+def test_what_has_no_order_or_is_one_value_is_no_sequence(labels: Any) -> None:
+    """Letters of a string were labels, one each; a set has its own order."""
+    with pytest.raises(DataError, match=r"the labels are .*; give a list of them, one label per text"):
+        small().fit(TEXTS, labels)
+    for texts in (set(TEXTS), np.array(TEXTS[0]), b"bytes"):
+        with pytest.raises(DataError, match="was given; give a list of texts"):
+            small().fit(texts, NAMES)
+
+
+def test_columns_of_arrow_and_tables_of_labels(fitted: EMHRNNClassifier) -> None:
+    table = pa.table({"text": TEXTS, "label": NAMES})
+    same(small().fit(table["text"], table["label"]), fitted)
+    with pytest.raises(DataError, match=r"the labels have the shape \(24, 1\)"):
+        small().fit(TEXTS, pl.DataFrame({"label": NAMES}))
+    with pytest.raises(DataError, match=r"the labels have the shape \(24, 2\)"):
+        small().fit(TEXTS, pd.DataFrame(TABLE, dtype="Int64").mask(TABLE == 1))
+    assert small().fit(TEXTS, pl.DataFrame(TABLE)).predict(TEXTS).shape == TABLE.shape
 
 
 # ---------------------------------------------------------------------- fit and predict

@@ -7,6 +7,7 @@
 Nested lists of nothing but 0 and 1, all of the same length of 2 or more, are the last kind, as in scikit-learn.
 """
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from jaxtyping import Bool, Float, Float32
 
 from emhrnn.corpus.record import clean_label
 from emhrnn.errors import DataError
+from emhrnn.products.texts import listed
 
 Kind = Literal["one", "lists", "indicator"]
 THRESHOLD = 0.5  # of a label among several
@@ -121,13 +123,13 @@ class Targets:
 
 def _read(y: Any) -> tuple[Kind, Any]:
     """The kind of the labels; a list of them, or an array of 0 and 1."""
-    if not isinstance(y, Iterable) and not hasattr(y, "toarray"):
-        raise DataError(f"the labels are {y!r}; give one label per text")
     if hasattr(y, "toarray"):  # a sparse matrix
         y = y.toarray()
-    if getattr(y, "ndim", 1) == 2:
+    if len(getattr(y, "shape", ())) == 2:  # an array or a table
         return "indicator", _zeros_and_ones(np.asarray(y))
-    rows = y.tolist() if hasattr(y, "tolist") else list(y)
+    rows = listed(y)
+    if rows is None:
+        raise DataError(f"the labels are {reprlib.repr(y)}; give a list of them, one label per text")
     nested = [isinstance(row, (list, tuple, set, frozenset, np.ndarray)) for row in rows]
     if not any(nested):
         _check_given(rows)
@@ -160,7 +162,7 @@ def _is_flag(value: Any) -> bool:
 
 
 def _zeros_and_ones(table: np.ndarray) -> np.ndarray:
-    if table.shape[1] < 2 or not np.isin(table, (0, 1)).all():
+    if table.shape[1] < 2 or not all(map(_is_flag, table.ravel().tolist())):
         raise DataError(
             f"the labels have the shape {table.shape}; give one label per text, or for several a column of 0 and 1 per "
             "class, or lists of labels"
