@@ -404,3 +404,4 @@ def test_columns_that_are_there_twice_or_taken_twice(cli: Cli, run: Path, tmp_pa
     reviews = write_reviews(tmp_path / "reviews.csv", 12)
     message = cli.train_error(reviews, "--text-column", "label", "--label-column", "label")
     assert "'label' is to be both the text and the label" in message
+    assert "'label' is to be both the label and the weight" in cli.train_error(reviews, "--weight-column", "label")

@@ -76,8 +76,10 @@ class Columns:
             split=_find("split", self.split, present, file),
             weight=None if self.weight is None else _find("weight", self.weight, present, file),
         )
-        if found.text == found.label:
-            raise DataError(f"{found.text!r} is to be both the text and the label in {file}; give two columns")
+        for one, other in (("text", "label"), ("text", "weight"), ("label", "weight")):
+            if getattr(found, one) is not None and getattr(found, one) == getattr(found, other):
+                name = getattr(found, one)
+                raise DataError(f"{name!r} is to be both the {one} and the {other} in {file}; give two columns")
         return found
 
     def to_dict(self) -> dict[str, str]:
