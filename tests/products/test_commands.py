@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -192,6 +193,11 @@ def test_explain_three_ways_to_give_and_three_to_show(cli: Cli, run: Path, tmp_p
     assert "Decided most by sentence" in shown
     assert cli.ok("explain", run, "--file", tmp_path / "review.txt").out == shown
     assert cli.ok("explain", run, "-", stdin=GOOD.encode()).out == shown
+    reader, writer = os.pipe()
+    os.write(writer, GOOD.encode())
+    os.close(writer)
+    assert cli.ok("explain", run, "--file", f"/dev/fd/{reader}").out == shown  # as --file <(...) gives it
+    os.close(reader)
     assert cli.ok("explain", run, GOOD, "--json").json["text"] == GOOD
     page = tmp_path / "why.html"
     assert f"see {page}" in cli.ok("explain", run, GOOD, "--html", page).out

@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -170,6 +171,13 @@ def test_bad_npz(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) ->
     np.savez(tmp_path / "v.npz", **arrays)
     with pytest.raises(DataError, match=message):
         read_vectors(tmp_path / "v.npz")
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """Its first bytes tell the format, and would be missing; without a writer it waits forever."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match="is a pipe, which can be read only once; write it to a file first"):
+        read_vectors(tmp_path / "pipe.txt")
 
 
 def test_missing_file_and_folder(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def _read(text: str | None, file: Path | None) -> str:
             raise DataError(f"{text} is a file; to explain what it says, give --file {text}")
         return text
     assert file is not None
-    if not file.is_file():
+    if not file.exists() or file.is_dir():  # a pipe will do: it is read once
         what = "is a folder" if file.is_dir() else "does not exist"
         raise DataError(f"{file} {what}; give a text file with --file, or the text itself")
     data = file.read_bytes()
