@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from emhrnn.training.config import Config
@@ -11,7 +10,7 @@ from emhrnn.training.reads import read_settings
 # What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
 FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
 
-# Settings that came when there were runs, in this order, and what runs are that do not name them.
+# Settings that came when there were runs, and what runs are that do not name them.
 LATER: dict[str, Any] = {
     "model.levels": 1,
     "em.upper_rate": 0.5,
@@ -55,9 +54,9 @@ def unknown_setting(written: dict[str, dict[str, Any]], config: Config) -> str |
 
 def difference(saved: dict[str, Any] | str, config: Config) -> str | None:
     """What differs from the settings that were saved, in words; None where nothing does. Checkpoints from before the
-    settings themselves were saved have a checksum of all of them, in which those that came later have no part."""
+    settings themselves were saved have a checksum of all of them."""
     if isinstance(saved, str):
-        return None if saved in _checksums(config) else "other settings than now (the checksums differ)"
+        return None if saved == checksum(config) else "other settings than now (the checksums differ)"
     for place, now in fixed_settings(config).items():
         if place not in saved and place not in LATER:
             return f"no setting {place}, which came later, and is {now!r} now"
@@ -67,16 +66,6 @@ def difference(saved: dict[str, Any] | str, config: Config) -> str | None:
     return None
 
 
-def _checksums(config: Config) -> Iterator[str]:
-    """That of all settings, and those of the times before each of the later ones, as far as these are as they were."""
+def checksum(config: Config) -> str:
     values = config.model_dump(exclude={"training": FREE})
-    yield _checksum(values)
-    for place, before in reversed(LATER.items()):
-        section, _, name = place.partition(".")
-        if values[section].pop(name) != before:
-            return
-        yield _checksum(values)
-
-
-def _checksum(values: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
