@@ -324,6 +324,8 @@ MODELS: dict[str, Row] = {
     ),
 }
 
+EXPLAINING = tuple(name for name, row in MODELS.items() if row.explains)
+
 
 def build_model(
     name: str, sizes: Sizes, table: Float[Tensor, "vocabulary size"], vocabulary: Sequence[str], seed: int

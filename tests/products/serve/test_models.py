@@ -1,4 +1,4 @@
-"""Models other than em-hrnn: those that weigh words are explained, the others say that they cannot."""
+"""Models other than em-hrnn: those that weigh words are explained, the others give their label alone."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from emhrnn.explain.page import percent
 from emhrnn.products.serve.server import application
 from emhrnn.products.training import train
 from emhrnn.training.config import make_config
@@ -29,9 +30,17 @@ def test_what_it_can(client: TestClient) -> None:
     answer, page = client.post("/v1/explain", json={"text": TEXT}), client.post("/", data={"text": TEXT})
     if not fact["explains"]:
         assert fact["model"] == "lstm"
-        assert answer.status_code == page.status_code == 422
+        assert answer.status_code == 422
         assert "has no weights of words and sentences to explain with" in answer.json()["error"]
-        assert "has no weights to show" in page.text
+        (told,) = client.post("/v1/predict", json={"text": TEXT}).json()["predictions"]
+        for answered in (page, client.post("/part/read", data={"text": TEXT, "dropped": "0", "threshold": "0.5"})):
+            assert answered.status_code == 200
+            assert f'<h2 class="prediction">{told["label"]}</h2>' in answered.text
+            for name, chance in told["probabilities"].items():
+                assert f'<th scope="row">{name}</th>' in answered.text
+                assert f'<td class="number">{percent(chance)}</td>' in answered.text
+            assert "These models can: em-hrnn, hn-att, mhs-rnn-att, cma, basis-cust." in answered.text
+        assert "see its label" in page.text
         return
     (explanation,) = answer.json()["explanations"]
     assert sum(sentence["weight"] for sentence in explanation["sentences"]) == pytest.approx(1)

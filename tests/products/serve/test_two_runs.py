@@ -59,3 +59,11 @@ def test_folders_of_one_name_are_told_apart(made: Path, own_run: Path) -> None:
         names = [fact["name"] for fact in client.get("/v1/model").json()]
         assert names == [f"{made.name}/run", f"{namesake.parent.name}/run"]
         assert client.post("/v1/predict", json={"text": GOOD, "run": names[1]}).status_code == 200
+
+
+def test_one_run_says_why_and_the_other_what(both: TestClient) -> None:
+    page = both.post("/compare", data={"text": GOOD, "user": "ann"}).text
+    assert page.count('<h2 class="prediction">') == 2
+    assert page.count('<ol class="sentences">') == 1
+    assert "tfidf-lr does not weigh words, so it cannot say why" in page
+    assert "boundaries that the other one has not" not in page  # it has none

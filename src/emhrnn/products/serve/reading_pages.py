@@ -6,10 +6,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from emhrnn.errors import EmhrnnError
+from emhrnn.models.table import EXPLAINING
 from emhrnn.products.serve.corpus_pages import jobs_of, row_of
 from emhrnn.products.serve.limits import RefusedError, check_texts
 from emhrnn.products.serve.rendering import form_of, rendered
 from emhrnn.products.serve.state import Served, state_of
+from emhrnn.products.serve.verdict import Verdict, verdict
 from emhrnn.products.serve.whatif import View, view
 from emhrnn.products.serve.written import Written
 
@@ -58,7 +60,7 @@ async def _reading(
     state = state_of(request)
     user, product = (form.get(name, "").strip() or None for name in ("user", "product"))
     written = Written(form.get("text", ""), user, product)
-    trouble, views = "", []
+    trouble, views = "", list[View | Verdict]()
     threshold, dropped = _number(form.get("threshold", "")), _numbers(form.get("dropped", ""))
     status = 200
     models = state.served if both else state.served[:1]
@@ -70,17 +72,13 @@ async def _reading(
             trouble, status = refusal.reason, refusal.status
     return rendered(
         request, name, status=status, written=written, trouble=trouble, views=views, samples=SAMPLES, label=label,
-        differing=_differing(views), ids=any(served.reads_ids for served in models),
+        differing=_differing(models, views), ids=any(served.reads_ids for served in models), explaining=EXPLAINING,
     )  # fmt: skip
 
 
-async def _view(served: Served, written: Written, threshold: float | None, dropped: frozenset[int]) -> View:
+async def _view(served: Served, written: Written, threshold: float | None, dropped: frozenset[int]) -> View | Verdict:
     if not served.explains:
-        raise RefusedError(
-            422,
-            f"{served.name} is a {served.model.run.config.model.name} and has no weights to show; its predictions are "
-            "on the Corpus page, and at /v1/predict",
-        )
+        return await verdict(served, written)
     run = served.model.run
     try:
         return await served.engine.run(lambda: view(run, written, threshold, dropped))
@@ -88,9 +86,11 @@ async def _view(served: Served, written: Written, threshold: float | None, dropp
         raise RefusedError(422, str(error)) from None
 
 
-def _differing(views: Sequence[View]) -> list[set[int]]:
-    """For each view the places (characters) where it alone ends a phrase."""
-    ends = [{phrase.end for phrase in view.explanation.phrases} for view in views]
+def _differing(models: Sequence[Served], views: Sequence[View | Verdict]) -> list[set[int] | None]:
+    """For each view the places (characters) where it alone ends a phrase; None where a model has no phrases."""
+    if not all(served.has_phrases for served in models):
+        return [None for _ in views]
+    ends = [{phrase.end for phrase in view.explanation.phrases} for view in views if isinstance(view, View)]
     return [own - set().union(*(other for other in ends if other is not own)) for own in ends]
 
 
