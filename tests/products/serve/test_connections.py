@@ -1,4 +1,4 @@
-"""Connections over the wire: heads that do not arrive, and more connections than are served."""
+"""Connections over the wire: heads that do not arrive, answers that are not taken, more connections than are served."""
 
 import asyncio
 import http.client
@@ -18,13 +18,17 @@ ASK = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
 PAUSE = 0.05
 
 
-def served(limits: Limits, seconds: float = 0.0) -> running:
+LARGE = b"x" * (32 << 20)  # more than the system takes for a client that does not read
+
+
+def served(limits: Limits, seconds: float = 0.0, body: bytes = b"ok") -> running:
     """An application that takes these seconds for every answer."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.sleep(seconds)
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-        await send({"type": "http.response.body", "body": b"ok"})
+        length = str(len(body)).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
+        await send({"type": "http.response.body", "body": body})
 
     return running(app, http=impatient(limits), lifespan="off")
 
@@ -78,6 +82,44 @@ def test_an_answer_may_take_longer_than_a_head() -> None:
         assert is_answered(connection)
         connection.sendall(ASK + ASK)  # the second waits for the first
         assert is_answered(connection, 2)
+
+
+def has_connections(server: running) -> bool:
+    return bool(server.server.server_state.connections)
+
+
+def is_cut_off(server: running) -> bool:
+    """Seen from the server: the system goes on offering the client what it took over."""
+    return any(not has_connections(server) or time.sleep(PAUSE) for _ in range(400))
+
+
+def test_an_answer_that_is_not_taken_is_cut_off() -> None:
+    """Whether uvicorn keeps the connection for more requests or closes it, which waits for the client, too."""
+    server = served(Limits(body_seconds=0.5), body=LARGE)
+    with server as base:
+        for ask in (ASK, ASK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")):
+            with closing(opened(base)) as connection:
+                connection.sendall(ask)
+                assert connection.recv(1)
+                assert has_connections(server)
+                assert is_cut_off(server)
+
+
+def test_a_trickle_is_cut_off_and_a_slow_reader_gets_all() -> None:
+    server = served(Limits(body_seconds=1.0, taken_bytes=1 << 20), body=LARGE)
+    with server as base:
+        with closing(opened(base)) as trickle:
+            trickle.sendall(ASK)
+            while trickle.recv(10) and has_connections(server):
+                time.sleep(PAUSE)
+        with closing(opened(base)) as slow:
+            slow.sendall(ASK)
+            taken = 0
+            while taken < len(LARGE):
+                part = slow.recv(1 << 19)
+                assert part
+                taken += len(part)
+                time.sleep(PAUSE / 2)
 
 
 def test_more_connections_than_are_served() -> None:

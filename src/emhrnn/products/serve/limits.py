@@ -21,6 +21,7 @@ class Limits:
     explained_words: int = 50_000  # 422: per request to explain; the answer has about 270 bytes for each
     seconds: float = 30.0  # 503: until there is an answer
     body_seconds: float = 10.0  # 408: until the body of a request has arrived; its head has as long, or is cut off
+    taken_bytes: int = 64 << 10  # of an answer in as long, unless that is all; a client that takes less is cut off
     waiting: int = 512  # 503: requests that wait for the model
     connections: int = 1024  # 503
     rows: int = 20_000  # of a file that the corpus page shows
