@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 OUR_ELEMENTS = (
     "html head meta title style body main h1 h2 p span label input article header "
-    "table thead tbody tr th td svg rect q ol li details summary"
+    "table thead tbody tr th td svg rect q ol li details summary u i"
 )
 OUR_ATTRIBUTES = (
     "lang charset http-equiv content name class type aria-hidden aria-label scope "
@@ -12,10 +12,22 @@ OUR_ATTRIBUTES = (
 )
 ELEMENTS, ATTRIBUTES = set(OUR_ELEMENTS.split()), set(OUR_ATTRIBUTES.split())
 VOID = {"meta", "input", "br", "link"}
+ENDS = {  # what a start tag closes, where its end tag may be left out
+    "td": {"td", "th"},
+    "th": {"td", "th"},
+    "tr": {"td", "th", "tr"},
+    "tbody": {"td", "th", "tr", "thead"},
+    "li": {"li"},
+}
+IMPLIED = {  # what an end tag closes with it
+    "table": {"td", "th", "tr", "tbody"},
+    "ol": {"li"},
+}
 
 
 class Page(HTMLParser):
-    """What a browser would see: elements, attributes, text by element class; and that every element is closed."""
+    """What a browser would see: elements, attributes, text by element class; and that every element is closed, by
+    its own end tag or as HTML says."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -32,6 +44,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.add(tag)
         self.attributes |= {name for name, _ in attrs}
+        self._close(ENDS.get(tag, set()))
         if tag not in VOID:
             self.open.append((tag, dict(attrs).get("class") or ""))
 
@@ -40,7 +53,12 @@ class Page(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
     def handle_endtag(self, tag: str) -> None:
+        self._close(IMPLIED.get(tag, set()))
         assert self.open.pop()[0] == tag
+
+    def _close(self, implied: set[str]) -> None:
+        while self.open and self.open[-1][0] in implied:
+            self.open.pop()
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1][0] == "style":

@@ -85,6 +85,13 @@ def test_a_long_document_is_shown_whole() -> None:
     assert len("".join(Page(html_page(explanation)).first_prose).split()) >= 1500
 
 
+def test_a_word_costs_few_bytes() -> None:
+    """With the phrases, of two words here, and the sentences it stands in. They were 600."""
+    sizes = [len(html_page(explained(REVIEW * times)).encode()) for times in (1, 11)]
+    words = 10 * len(explained(REVIEW).words)
+    assert (sizes[1] - sizes[0]) / words < 300
+
+
 def test_a_break_tag_between_words_reads_as_a_blank() -> None:
     document = read_document("Good.<br /><br />Not<br>bad at all.")
     probabilities = np.array([0.1, 0.2, 0.7])

@@ -2,6 +2,9 @@
 
 Closed, a document reads like text: a bar per sentence, a tint per phrase, an underline per word, `//` where a phrase
 ends. A sentence opens into its phrases, a phrase into its words, each with its numbers.
+
+A long document has hundreds of thousands of words, so what stands once for each word or phrase is written short: bars
+are drawn by the stylesheet, and end tags that HTML implies are left out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +14,7 @@ from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
 from emhrnn.explain.inert import escape, without_breaks
 from emhrnn.explain.page import page, percent, signed, stylesheet
-from emhrnn.explain.svg import bar, level
+from emhrnn.explain.svg import bar, drawn, level
 
 TINTS, UNDERLINES = 5, 4
 CLASSES_SHOWN = 6  # more classes than this fold away
@@ -36,8 +39,8 @@ def html_fragment(explanation: Explanation) -> str:
     return f'<div class="emhrnn"><style>{stylesheet()}</style>\n{LEGEND}\n{html_section(explanation)}</div>'
 
 
-LEGEND = """<p class="muted">Bar: weight of the sentence. Tint: share of the phrase. Underline: share of the word.
-<span class="break">//</span> ends a phrase. Italic: a word that the model does not know.
+LEGEND = """<p class="muted">Bar: weight of the sentence, or of the phrase in it. Tint: share of the phrase.
+Underline: share of the word. <span class="break">//</span> ends a phrase. Italic: a word that the model does not know.
 Open a sentence for its phrases, a phrase for its words.
 + speaks for the prediction, \u2212 against it: about how far its log-odds would fall without this part.</p>
 <p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
@@ -144,17 +147,16 @@ class Painter:
         last = sentence.phrases[-1].words[-1]
         phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
         return (
-            f"<li{attribute('heaviest' if heaviest else '')}><details><summary>"
-            f"{row(sentence, self.prose(sentence.phrases), 'sentence')}</summary>"
-            f'<ol class="phrases inside">{phrases}</ol></details></li>'
+            f"<li{attribute('heaviest' if heaviest else '')}><details>{row(sentence, self.prose(sentence.phrases))}"
+            f'<ol class="phrases inside">{phrases}</ol></details>'
         )
 
     def opened_phrase(self, phrase: Phrase, sentence_end: Word) -> str:
         largest = max(word.weight for word in phrase.words)
         words = "".join(word_row(word, word.weight == largest, word is sentence_end) for word in phrase.words)
         return (
-            f"<li><details><summary>{row(phrase, self.prose([phrase]), 'phrase')}</summary>"
-            f'<table class="words">{WORDS_HEAD}<tbody>{words}</tbody></table></details></li>'
+            f"<li><details>{row(phrase, self.prose([phrase]))}"
+            f'<table class="words">{WORDS_HEAD}<tbody>{words}</table></details>'
         )
 
     def prose(self, phrases: Sequence[Phrase]) -> str:
@@ -174,31 +176,27 @@ class Painter:
         pieces, place = [], phrase.start
         for word in phrase.words:
             pieces.append(escape(without_breaks(self.text[place : word.start])))
-            kinds = [f"u{line}"] if (line := level(word.share / self.largest_word, UNDERLINES)) else []
-            kinds += [] if word.known else ["unknown"]
-            pieces.append(f'<span class="{" ".join(kinds)}">{escape(word.text)}</span>' if kinds else escape(word.text))
+            pieces.append(self.word(word))
             place = word.end
         return "".join(pieces)
 
+    def word(self, word: Word) -> str:
+        shown = escape(word.text) if word.known else f"<i>{escape(word.text)}</i>"
+        line = level(word.share / self.largest_word, UNDERLINES)
+        return f"<u{attribute(f'u{line}' if line > 1 else '')}>{shown}</u>" if line else shown
 
-def row(node: Sentence | Phrase, prose: str, kind: str) -> str:
-    return (
-        f'<span class="row"><span class="gauge">{bar(node.weight)}<span class="number" title="weight of this {kind}">'
-        f"{escape(percent(node.weight))}</span></span>{prose}{effect(node)}</span>"
-    )
+
+def row(node: Sentence | Phrase, prose: str) -> str:
+    weight = f'<span class="gauge {drawn(node.weight)}">{escape(percent(node.weight))}</span>'
+    return f'<summary class="row">{weight}{prose}{effect(node)}</summary>'
 
 
 def effect(node: Sentence | Phrase) -> str:
-    if node.effect is None:
-        return ""
-    way = "for" if node.effect > 0 else "against"
-    return f'<span class="effect number" title="speaks {way} the prediction">{escape(signed(node.effect))}</span>'
+    return "" if node.effect is None else f'<span class="effect">{escape(signed(node.effect))}</span>'
 
 
 WORDS_HEAD = (
-    '<thead><tr><th scope="col">word</th><th scope="col">of the phrase</th><th scope="col">of the document</th>'
-    '<th scope="col">against chance</th><th scope="col">for or against</th>'
-    '<th scope="col">ends a phrase</th></tr></thead>'
+    "<thead><tr><th>word<th>of the phrase<th>of the document<th>against chance<th>for or against<th>ends a phrase"
 )
 
 
@@ -210,10 +208,9 @@ def word_row(word: Word, heaviest: bool, sentence_end: bool) -> str:
     else:
         ends = "\u2013" if word.boundary is None else percent(word.boundary)
     return (
-        f"<tr{attribute('heaviest' if heaviest else '')}>"
-        f'<th scope="row" dir="auto">{escape(word.text)}{unknown}</th>'
-        f"<td>{bar(word.weight)}{escape(percent(word.weight))}</td><td>{escape(percent(word.share))}</td>"
-        f"<td>\u00d7{word.lift:.1f}</td><td>{escape(pushed)}</td><td>{escape(ends)}</td></tr>"
+        f"<tr{attribute('heaviest' if heaviest else '')}><th>{escape(word.text)}{unknown}"
+        f'<td class="{drawn(word.weight)}">{escape(percent(word.weight))}<td>{escape(percent(word.share))}'
+        f"<td>\u00d7{word.lift:.1f}<td>{escape(pushed)}<td>{escape(ends)}"
     )
 
 

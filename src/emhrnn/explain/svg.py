@@ -45,6 +45,11 @@ def bar(fraction: Number, kind: str = "weight") -> str:
     return f'<svg class="bar {kind}" aria-hidden="true"><rect width="{width:g}%" height="100%"/></svg>'
 
 
+def drawn(fraction: Number) -> str:
+    """The class of what the stylesheet draws a bar of this width for: shorter than `bar`, for every word has one."""
+    return f"w{round(100 * min(max(fraction, 0), 1))}"
+
+
 def figure(title: str, caption: str, drawing: str) -> str:
     return (
         f'<figure class="card"><h3>{escape(title)}</h3><figcaption>{escape(caption)}</figcaption>\n{drawing}</figure>\n'

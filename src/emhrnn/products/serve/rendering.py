@@ -26,6 +26,7 @@ def templates() -> Environment:
         shown=lambda text: Markup(escape(without_breaks(str(text)))),
         percent=percent,
         signed=signed,
+        drawn=svg.drawn,
         bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
         level=svg.level,
     )
