@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 OUR_ELEMENTS = (
     "html head meta title style body main h1 h2 p span label input article header "
-    "table thead tbody tr th td svg rect q ol li details summary u i"
+    "table thead tbody tr th td svg rect q ol li details summary u i div code"
 )
 OUR_ATTRIBUTES = (
     "lang charset http-equiv content name class type aria-hidden aria-label scope "

@@ -1,6 +1,7 @@
 import base64
 import hashlib
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 
 from emhrnn.explain.html import html_fragment, html_page
 from emhrnn.explain.inert import BIDI_CONTROLS, visible
+from emhrnn.explain.opening import opening
 from emhrnn.text.document import read_document
 
 from .documents import CLASSES, HOSTILE, REVIEW, attention, explain_document, explained, ragged
@@ -90,6 +92,18 @@ def test_a_word_costs_few_bytes() -> None:
     sizes = [len(html_page(explained(REVIEW * times)).encode()) for times in (1, 11)]
     words = 10 * len(explained(REVIEW).words)
     assert (sizes[1] - sizes[0]) / words < 300
+
+
+def test_all_of_a_very_long_document_is_shown_and_some_of_it_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("emhrnn.explain.html.opening", partial(opening, words=200))
+    explanation = explained((REVIEW + " ") * 20)
+    html = html_page(explanation)
+    page = Page(html)
+    assert "".join("".join(page.first_prose).split()) == "".join(explanation.text.split())
+    opened = html.count('<ol class="phrases inside">')
+    assert f"This document has 460 words. The {opened} heaviest of its 60 sentences open" in page.text
+    assert 0 < opened < 60
+    assert html.count('class="gauge') == 60 + html.count('<table class="words">')
 
 
 def test_a_break_tag_between_words_reads_as_a_blank() -> None:

@@ -13,6 +13,7 @@ from itertools import pairwise
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
 from emhrnn.explain.inert import escape, without_breaks
+from emhrnn.explain.opening import opening
 from emhrnn.explain.page import page, percent, signed, stylesheet
 from emhrnn.explain.svg import bar, drawn, level
 
@@ -50,8 +51,11 @@ Open a sentence for its phrases, a phrase for its words.
 def html_section(explanation: Explanation, counterfactual: Counterfactual | None = None) -> str:
     """One explanation, for a page that carries the stylesheet."""
     heaviest = explanation.decisive_path().sentence.index
-    painter = Painter(explanation)
-    rows = "\n".join(painter.sentence(sentence, sentence.index == heaviest) for sentence in explanation.sentences)
+    painter, opens = Painter(explanation), opening(explanation)
+    rows = "\n".join(
+        painter.sentence(sentence, sentence.index == heaviest, opened)
+        for sentence, opened in zip(explanation.sentences, opens.tolist(), strict=True)
+    )
     return f"""<article class="card">
 <header>
 <p class="model">{escape(explanation.model)}</p>
@@ -60,6 +64,7 @@ def html_section(explanation: Explanation, counterfactual: Counterfactual | None
 {decisive_path(explanation)}
 {speaking(explanation)}
 {"" if counterfactual is None else otherwise(counterfactual)}
+{"" if opens.all() else some_open(int(opens.sum()), len(opens), len(explanation.words))}
 </header>
 <ol class="sentences">
 {rows}
@@ -131,6 +136,13 @@ def otherwise(counterfactual: Counterfactual) -> str:
     return f'<p class="path">{counterfactual.told(quoted, escape)}</p>'
 
 
+def some_open(opened: int, sentences: int, words: int) -> str:
+    return (
+        f'<p class="muted">This document has {words:,} words. The {opened:,} heaviest of its {sentences:,} sentences '
+        "open for their phrases and words; <code>emhrnn explain --json</code> lists all.</p>"
+    )
+
+
 def share_of(weight: float, whole: str) -> str:
     return f'<span class="number">{escape(percent(weight))}</span> of {whole}'
 
@@ -143,11 +155,14 @@ class Painter:
         self.largest_phrase = float(explanation.phrase_shares.max()) or 1.0
         self.largest_word = float(explanation.word_shares.max()) or 1.0
 
-    def sentence(self, sentence: Sentence, heaviest: bool) -> str:
+    def sentence(self, sentence: Sentence, heaviest: bool, opens: bool) -> str:
+        kind, prose = attribute("heaviest" if heaviest else ""), self.prose(sentence.phrases)
+        if not opens:
+            return f'<li{kind}><div class="row">{row(sentence, prose)}</div>'
         last = sentence.phrases[-1].words[-1]
         phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
         return (
-            f"<li{attribute('heaviest' if heaviest else '')}><details>{row(sentence, self.prose(sentence.phrases))}"
+            f'<li{kind}><details><summary class="row">{row(sentence, prose)}</summary>'
             f'<ol class="phrases inside">{phrases}</ol></details>'
         )
 
@@ -155,7 +170,7 @@ class Painter:
         largest = max(word.weight for word in phrase.words)
         words = "".join(word_row(word, word.weight == largest, word is sentence_end) for word in phrase.words)
         return (
-            f"<li><details>{row(phrase, self.prose([phrase]))}"
+            f'<li><details><summary class="row">{row(phrase, self.prose([phrase]))}</summary>'
             f'<table class="words">{WORDS_HEAD}<tbody>{words}</table></details>'
         )
 
@@ -187,8 +202,7 @@ class Painter:
 
 
 def row(node: Sentence | Phrase, prose: str) -> str:
-    weight = f'<span class="gauge {drawn(node.weight)}">{escape(percent(node.weight))}</span>'
-    return f'<summary class="row">{weight}{prose}{effect(node)}</summary>'
+    return f'<span class="gauge {drawn(node.weight)}">{escape(percent(node.weight))}</span>{prose}{effect(node)}'
 
 
 def effect(node: Sentence | Phrase) -> str:
