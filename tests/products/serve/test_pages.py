@@ -78,11 +78,23 @@ def test_a_file_without_labels_and_a_broken_one(client: TestClient) -> None:
     def opened(name: str, body: bytes) -> str:
         return finished(client, client.post("/corpus/upload", params={"name": name}, content=body).json()["job"])
 
-    assert "Predicted classes" in opened("plain.csv", b"text\nThe soup was good.\nThe soup was bad.\n")
+    plain = opened("plain.csv", b"text\nThe soup was good.\nThe soup was bad.\n")
+    assert "Predicted classes" in plain
+    assert "Not compared with labels: they are read from a column named" in plain
     broken = opened("broken.parquet", b"this is no parquet")
     assert 'class="trouble"' in broken
     assert "Traceback" not in broken
     assert "upload" not in broken  # where the server keeps it
+
+
+def test_rows_without_words_and_with_other_labels_are_counted(client: TestClient) -> None:
+    """A break tag is no word, and one such row made the whole file fail."""
+    rows = b"text,label\n<br />,good\nThe soup was good.,fine\nThe soup was bad.,bad\n"
+    page = finished(client, client.post("/corpus/upload", params={"name": "odd.csv"}, content=rows).json()["job"])
+    assert "<dt>without words</dt><dd>1</dd>" in page
+    assert "<dt>other labels</dt><dd>1<small>none of the model's classes" in page
+    assert "of 1 with a label" in page
+    assert 'class="trouble"' not in page
 
 
 def test_uploads_stay_only_while_they_are_read(app: Any, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

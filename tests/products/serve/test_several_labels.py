@@ -1,6 +1,7 @@
 """Documents with several labels, or none, on the pages."""
 
 import json
+import re
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
@@ -57,6 +58,9 @@ def test_labels_are_a_set(client: TestClient, run: Path, tmp_path: Path) -> None
     answer = client.post("/corpus/upload?name=rows.jsonl", content=body)
     page = finished(client, answer.json()["job"])
     assert "12 of 13" in page
+    sure = [int(number) for number in re.findall(r'<td class="number">>?(\d+)%</td>', unescape(page))]
+    assert len(sure) == 13
+    assert min(sure) >= 50  # none of its decisions went against what it holds more likely
 
 
 def test_what_if_names_all_labels(client: TestClient, run: Path) -> None:

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import Float32
+
 from emhrnn.corpus import Columns, Corpus, Source
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
@@ -24,7 +27,7 @@ from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.products.model import labels_of
-from emhrnn.products.serve.limits import Limits, RefusedError
+from emhrnn.products.serve.limits import Limits, RefusedError, has_words
 from emhrnn.products.serve.state import Served
 from emhrnn.products.serve.written import Written, columns_of
 from emhrnn.training.run import Run
@@ -36,7 +39,6 @@ GATHERED = 500  # rows whose phrases are looked at
 @dataclass(frozen=True)
 class Row:
     number: int  # in the file, counted from 1
-    id: str
     text: str
     user: str | None
     product: str | None
@@ -62,6 +64,7 @@ class Job:
     own: bool = False  # the file is a copy for this job alone
     rows: list[Row] = field(default_factory=list)
     skipped: int = 0  # rows without words
+    strange: int = 0  # rows with a label that is none of the model's classes
     lengths: Counter[int] = field(default_factory=Counter)  # of phrases
     lexicon: list[tuple[str, list[Entry]]] = field(default_factory=list)  # by class
     share: float = 0.0  # of what there is to do
@@ -135,8 +138,7 @@ class Job:
         self.share = 1.0
 
     def _add(self, piece: list[Record]) -> None:
-        words = [record for record in piece if record.text.strip()]
-        start = len(self.rows) + self.skipped
+        words = [record for record in piece if has_words(record.text)]
         self.skipped += len(piece) - len(words)
         if not words:
             return
@@ -145,18 +147,18 @@ class Job:
         table = predictions.probabilities
         if predictions.phrases is not None:
             self.lengths.update({k: n for k, n in enumerate(predictions.phrases.histogram, start=1) if n})
-        for number, (record, label, chances) in enumerate(zip(words, labels_of(run, table), table, strict=True)):
+        for record, label, chances in zip(words, labels_of(run, table), table, strict=True):
             true = _true_label(record, run)
+            self.strange += true is None and record.label is not None
             self.rows.append(
                 Row(
                     number=record.where.row,
-                    id=record.id if record.id is not None else str(start + number),
                     text=record.text,
                     user=record.user,
                     product=record.product,
                     label=true,
                     predicted=label if isinstance(label, str) else listing(label),
-                    confidence=float(chances.max()),
+                    confidence=_confidence(chances, run.multi_label),
                     true_probability=None
                     if true is None or run.multi_label
                     else float(chances[run.classes.index(true)]),
@@ -191,6 +193,11 @@ def _true_label(record: Record, run: Run) -> str | None:
     if isinstance(label, tuple):
         return listing(sorted(label, key=lambda name: order.get(name, len(order)))) if run.multi_label else None
     return label if label in run.classes else None
+
+
+def _confidence(chances: Float32[np.ndarray, " classes"], multi_label: bool) -> float:
+    """Of the prediction: its probability; of several labels or none, that of the decision which was closest."""
+    return float(np.maximum(chances, 1 - chances).min() if multi_label else chances.max())
 
 
 def listing(labels: Sequence[str]) -> str:

@@ -42,7 +42,7 @@ def check_texts(texts: Sequence[str], limits: Limits) -> None:
     if len(texts) > limits.texts:
         raise RefusedError(422, f"{len(texts)} texts in one request; give at most {limits.texts}")
     for number, text in enumerate(texts, start=1):
-        if not _has_words(text):
+        if not has_words(text):
             raise RefusedError(422, f"text {number} has no words; give a text with at least one word")
         if _more_words([text], limits.words):
             raise RefusedError(
@@ -64,7 +64,7 @@ def check_explained(texts: Sequence[str], limits: Limits) -> None:
         )
 
 
-def _has_words(text: str) -> bool:
+def has_words(text: str) -> bool:
     """Whether the model finds one: NUL and `<br>` are none."""
     text, _ = clean_text(text)
     pieces = split_sentences(text) if "<" in text else [text]
