@@ -97,6 +97,17 @@ def test_rows_without_words_and_with_other_labels_are_counted(client: TestClient
     assert 'class="trouble"' not in page
 
 
+def test_the_label_of_a_row_stays_while_its_text_does(client: TestClient) -> None:
+    page = client.post("/part/read", data={"text": GOOD, "dropped": "0", "label": "<good>"}).text
+    assert "labelled &lt;good&gt;<" in page
+    assert 'data-label="&lt;good&gt;"' in page
+
+
+def test_the_end_of_a_sentence_is_given(client: TestClient) -> None:
+    page = client.post("/part/read", data={"text": GOOD}).text
+    assert page.count("<td>given</td>") == page.count('<li class="sentence')
+
+
 def test_uploads_stay_only_while_they_are_read(app: Any, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     body, uploads = b"text\nThe soup was good.\n", app.app.state.uploads
     for name in ("a.\0.csv", f"a.{'b' * 300}.csv", "A.JSON.bz2", "x.csv"):

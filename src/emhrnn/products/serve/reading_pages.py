@@ -40,7 +40,8 @@ async def read_text(request: Request) -> Response:
 
 @pages.post("/part/read")
 async def read_part(request: Request) -> Response:
-    return await _reading(request, "reading.html", await form_of(request))
+    form = await form_of(request)
+    return await _reading(request, "reading.html", form, label=form.get("label") or None)
 
 
 @pages.get("/compare")

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from emhrnn.explain import svg
+from emhrnn.explain.html import decisive_path, speaking
 from emhrnn.explain.inert import escape, without_breaks
 from emhrnn.explain.page import percent, signed
 from emhrnn.products.serve.limits import RefusedError
@@ -27,6 +28,8 @@ def templates() -> Environment:
         percent=percent,
         signed=signed,
         drawn=svg.drawn,
+        decisive_path=lambda explanation: Markup(decisive_path(explanation)),
+        speaking=lambda explanation: Markup(speaking(explanation)),
         bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
         level=svg.level,
     )

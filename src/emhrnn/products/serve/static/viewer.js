@@ -34,7 +34,8 @@ function state(card) {
   if (!card) return {};
   const slider = card.querySelector("#threshold");
   const moved = slider && Number(card.dataset.threshold) !== Number(slider.dataset.own);
-  return { dropped: card.dataset.dropped, ...(moved ? { threshold: card.dataset.threshold } : {}) };
+  const { dropped, label } = card.dataset;
+  return { dropped, label, ...(moved ? { threshold: card.dataset.threshold } : {}) };
 }
 
 // What a person has set on the page and would miss.
@@ -133,7 +134,7 @@ if (reading) {
     shown = Object.fromEntries(new FormData(written));
     document.querySelector(".samples")?.remove();
     document.getElementById("trouble")?.remove();
-    ask({ dropped: "", threshold: "" });
+    ask({ dropped: "", threshold: "", label: "" });
   });
   prepare();
 }
