@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import Request
+from fastapi.responses import HTMLResponse
 from fastapi.testclient import TestClient
 
 from emhrnn.explain.explanation import Explanation
 from emhrnn.products.serve.limits import Limits, RefusedError, check_explained, check_texts
+from emhrnn.products.serve.rendering import rendered
 from emhrnn.products.serve.server import application
 from emhrnn.text import read_document
 from tests.products.commands import GOOD
@@ -105,3 +108,21 @@ def test_long_texts_are_counted_away_from_the_event_loop(strict: TestClient, mon
     for path in ("/v1/predict", "/v1/explain"):
         assert strict.post(path, json={"texts": long}).status_code == 200
     assert set(counted) == set(long)
+    counted.clear()
+    assert strict.post("/", data={"text": long[0]}).status_code == 200
+    assert long[0] in counted
+
+
+def test_a_text_is_drawn_away_from_the_event_loop(strict: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = list[str]()
+
+    def watched(request: Request, name: str, **values: Any) -> HTMLResponse:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        drawn.append(name)
+        return rendered(request, name, **values)
+
+    monkeypatch.setattr("emhrnn.products.serve.reading_pages.rendered", watched)
+    assert "Decided most by" in strict.post("/", data={"text": GOOD}).text
+    assert "Decided most by" in strict.post("/part/read", data={"text": GOOD}).text
+    assert drawn == ["read.html", "reading.html"]

@@ -12,6 +12,7 @@ from emhrnn.products.model import load
 from emhrnn.products.serve.engine import Engine
 from emhrnn.products.serve.jobs import Job, Jobs
 from emhrnn.products.serve.limits import Limits, RefusedError
+from emhrnn.products.serve.rendering import templates
 from emhrnn.products.serve.server import application
 from emhrnn.products.serve.state import Served
 from tests.explain.parsed import Page
@@ -101,6 +102,16 @@ def test_the_label_of_a_row_stays_while_its_text_does(client: TestClient) -> Non
     page = client.post("/part/read", data={"text": GOOD, "dropped": "0", "label": "<good>"}).text
     assert "labelled &lt;good&gt;<" in page
     assert 'data-label="&lt;good&gt;"' in page
+
+
+def test_many_classes_fold_away() -> None:
+    names, chances = [f"class {k}" for k in range(9)], [k / 36 for k in range(9)]
+    table: Any = templates().get_template("document.html").module
+    drawn = table.classes(names, chances, [chance + 0.001 for chance in chances], ("class 0", "class 8"))
+    assert "3 more classes" in drawn
+    assert [name for name in names if f">{name}<" in drawn] == names
+    assert drawn.count('class="chosen"') == 2
+    assert ">+0<" in drawn  # a thousandth less, and no minus before nothing
 
 
 def test_the_end_of_a_sentence_is_given(client: TestClient) -> None:

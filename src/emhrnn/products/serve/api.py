@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from emhrnn.explain.explanation import Explanation
 from emhrnn.products.model import labels_of
-from emhrnn.products.serve.limits import Limits, check_explained, check_texts
+from emhrnn.products.serve.limits import Limits, check_aside, check_explained, check_texts
 from emhrnn.products.serve.state import Served, state_of
 from emhrnn.products.serve.written import Written
 from emhrnn.version import __version__
@@ -173,10 +173,7 @@ async def _checked(
 ) -> tuple[Served, list[Written]]:
     state, asked = state_of(request), documents.listed()
     served, texts = state.named(documents.run), [document.text for document in asked]
-    if sum(map(len, texts)) > state.limits.words:  # they may have to be counted, up to seconds for the largest request
-        await asyncio.to_thread(check, texts, state.limits)
-    else:
-        check(texts, state.limits)
+    await check_aside(check, texts, state.limits)
     return served, asked
 
 

@@ -1,7 +1,8 @@
 """What a request may cost. Every limit has an answer of its own: 408, 413, 422 or 503, with a body that says which."""
 
+import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -62,6 +63,14 @@ def check_explained(texts: Sequence[str], limits: Limits) -> None:
             f"{len(texts)} texts with more than {most:,} words together (a mark is a word, too); explain at most "
             f"{most:,} in one request, and send the others in the next",
         )
+
+
+async def check_aside(check: Callable[[Sequence[str], Limits], None], texts: Sequence[str], limits: Limits) -> None:
+    """In a thread where words may have to be counted: for the largest request that takes seconds."""
+    if sum(map(len, texts)) > limits.words:
+        await asyncio.to_thread(check, texts, limits)
+    else:
+        check(texts, limits)
 
 
 def has_words(text: str) -> bool:

@@ -1,5 +1,6 @@
 """The pages that read one text: Read, What if and Compare."""
 
+import asyncio
 from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
@@ -8,7 +9,7 @@ from fastapi.responses import Response
 from emhrnn.errors import EmhrnnError
 from emhrnn.models.table import EXPLAINING
 from emhrnn.products.serve.corpus_pages import jobs_of, row_of
-from emhrnn.products.serve.limits import RefusedError, check_texts
+from emhrnn.products.serve.limits import RefusedError, check_aside, check_texts
 from emhrnn.products.serve.rendering import form_of, rendered
 from emhrnn.products.serve.state import Served, state_of
 from emhrnn.products.serve.verdict import Verdict, verdict
@@ -67,13 +68,14 @@ async def _reading(
     models = state.served if both else state.served[:1]
     if written.text or request.method == "POST":
         try:
-            check_texts([written.text], state.limits)
+            await check_aside(check_texts, [written.text], state.limits)
             views = [await _view(served, written, None if both else threshold, dropped) for served in models]
         except RefusedError as refusal:
             trouble, status = refusal.reason, refusal.status
-    return rendered(
-        request, name, status=status, written=written, trouble=trouble, views=views, samples=SAMPLES, label=label,
-        differing=_differing(models, views), ids=any(served.reads_ids for served in models), explaining=EXPLAINING,
+    return await asyncio.to_thread(  # seconds for the longest text, in which nobody else would be answered
+        rendered, request, name, status=status, written=written, trouble=trouble, views=views, samples=SAMPLES,
+        label=label, differing=_differing(models, views), ids=any(served.reads_ids for served in models),
+        explaining=EXPLAINING,
     )  # fmt: skip
 
 
