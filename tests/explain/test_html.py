@@ -101,7 +101,7 @@ def test_all_of_a_very_long_document_is_shown_and_some_of_it_opens(monkeypatch: 
     page = Page(html)
     assert "".join("".join(page.first_prose).split()) == "".join(explanation.text.split())
     opened = html.count('<ol class="phrases inside">')
-    assert f"This document has 460 words. The {opened} heaviest of its 60 sentences open" in page.text
+    assert f"This document has 460 words. {opened} of its 60 sentences, those quoted above" in page.text
     assert 0 < opened < 60
     assert html.count('class="gauge') == 60 + html.count('<table class="words">')
 

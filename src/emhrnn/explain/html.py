@@ -138,8 +138,8 @@ def otherwise(counterfactual: Counterfactual) -> str:
 
 def some_open(opened: int, sentences: int, words: int) -> str:
     return (
-        f'<p class="muted">This document has {words:,} words. The {opened:,} heaviest of its {sentences:,} sentences '
-        "open for their phrases and words; <code>emhrnn explain --json</code> lists all.</p>"
+        f'<p class="muted">This document has {words:,} words. {opened:,} of its {sentences:,} sentences, those quoted '
+        "above and the heaviest, open for their phrases and words; <code>emhrnn explain --json</code> lists all.</p>"
     )
 
 
