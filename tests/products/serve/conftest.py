@@ -28,6 +28,8 @@ SMALL = Limits(
     body_seconds=1.0,
     waiting=50,
     rows=40,
+    row_characters=5_000,
+    unpacked_bytes=1 << 20,
     jobs=3,
 )
 

@@ -52,7 +52,7 @@ def client(run: Path) -> Iterator[TestClient]:
 def read(model: Model, run: Path, file: Path) -> Job:
     engine = Engine(model, Limits())
     engine.start()
-    job = Job("key", file.name, file, Served("run", run, model, engine), most=40)
+    job = Job("key", file.name, file, Served("run", run, model, engine), Limits(rows=40))
     job.run()
     engine.stop()
     assert job.state == "done", job.trouble

@@ -1,5 +1,6 @@
 """The pages without script: each flow works with plain forms and links."""
 
+import gzip
 import os
 import time
 from pathlib import Path
@@ -8,9 +9,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from emhrnn.corpus.record import Record, Where
 from emhrnn.products.model import load
 from emhrnn.products.serve.engine import Engine
-from emhrnn.products.serve.jobs import Job, Jobs
+from emhrnn.products.serve.jobs import PIECE, PIECE_CHARACTERS, Job, Jobs, _piece
 from emhrnn.products.serve.limits import Limits, RefusedError
 from emhrnn.products.serve.rendering import templates
 from emhrnn.products.serve.server import application
@@ -98,6 +100,27 @@ def test_rows_without_words_and_with_other_labels_are_counted(client: TestClient
     assert 'class="trouble"' not in page
 
 
+def test_small_uploads_that_unpack_to_large_ones_are_bounded(client: TestClient) -> None:
+    def opened(content: bytes) -> str:
+        packed = gzip.compress(content)
+        answer = client.post("/corpus/upload", params={"name": "packed.csv.gz"}, content=packed)
+        return finished(client, answer.json()["job"])
+
+    assert "packed.csv.gz unpacks to more than 1 MB; score it with emhrnn predict" in opened(
+        b"text\n" + b"a" * (2 << 20)
+    )
+    page = opened(b"text\n" + b"soup " * 2000 + b"\nThe soup was good.\n")
+    assert "<dt>too long</dt><dd>1<small>over 5,000 characters" in page
+    assert "<dt>documents</dt><dd>1</dd>" in page
+
+
+def test_long_rows_take_turns_of_their_own() -> None:
+    """So that no request waits for many of them."""
+    texts = ["a" * (PIECE_CHARACTERS // 2)] * 3 + ["a"] * (PIECE + 1)
+    records = iter([Record(text, None, Where("x.csv", row)) for row, text in enumerate(texts)])
+    assert [len(_piece(records)) for _ in range(4)] == [2, PIECE, 2, 0]
+
+
 def test_the_label_of_a_row_stays_while_its_text_does(client: TestClient) -> None:
     page = client.post("/part/read", data={"text": GOOD, "dropped": "0", "label": "<good>"}).text
     assert "labelled &lt;good&gt;<" in page
@@ -161,7 +184,7 @@ def test_cancelling(client: TestClient) -> None:
 def test_a_cancelled_file_is_read_no_further(run: Path, data: Path) -> None:
     model = load(run)
     served = Served("run", run, model, Engine(model, Limits()))
-    job = Job("key", "reviews.csv", data / "reviews.csv", served, most=40)
+    job = Job("key", "reviews.csv", data / "reviews.csv", served, Limits(rows=40))
     job.cancel.set()
     job.run()
     assert (job.state, job.rows) == ("cancelled", [])

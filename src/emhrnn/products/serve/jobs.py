@@ -4,6 +4,7 @@ quick; it can be watched and cancelled.
 When all rows are done, the phrases that speak for each class are gathered from some of them (explain/lexicon.py).
 
 Rows are kept in memory, at most `Limits.rows` of them; a longer file is for `emhrnn predict`, and the page says so.
+A small upload may unpack to any size, and one row may be all of it, so both have a limit.
 """
 
 import secrets
@@ -13,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32
 
 from emhrnn.corpus import Columns, Corpus, Source
+from emhrnn.corpus.readers.streams import open_bytes
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
 from emhrnn.evaluation.predict import Predictions
@@ -32,7 +33,7 @@ from emhrnn.products.serve.state import Served
 from emhrnn.products.serve.written import Written, columns_of
 from emhrnn.training.run import Run
 
-PIECE = 64  # rows per turn of the model
+PIECE, PIECE_CHARACTERS = 64, 1 << 18  # rows per turn of the model, fewer where they are long: others wait behind it
 GATHERED = 500  # rows whose phrases are looked at
 
 
@@ -60,10 +61,11 @@ class Job:
     name: str
     path: Path
     served: Served
-    most: int
+    limits: Limits
     own: bool = False  # the file is a copy for this job alone
     rows: list[Row] = field(default_factory=list)
     skipped: int = 0  # rows without words
+    too_long: int = 0  # rows
     strange: int = 0  # rows with a label that is none of the model's classes
     lengths: Counter[int] = field(default_factory=Counter)  # of phrases
     lexicon: list[tuple[str, list[Entry]]] = field(default_factory=list)  # by class
@@ -85,6 +87,8 @@ class Job:
 
     def run(self) -> None:
         try:
+            if self.own:
+                _check_unpacked(self.path, self.limits.unpacked_bytes)
             for piece in self._pieces():
                 if self.cancel.is_set():
                     self.state = "cancelled"
@@ -131,15 +135,17 @@ class Job:
     def _pieces(self) -> Iterator[list[Record]]:
         source = _open(self.path)
         with closing(iter(source)) as records:
-            while len(self.rows) < self.most and (piece := list(islice(records, PIECE))):
+            while len(self.rows) < self.limits.rows and (piece := _piece(records)):
                 self.share = source.meter.done / source.meter.total if source.meter.total else 1.0
                 yield piece
             self.cut = next(records, None) is not None
         self.share = 1.0
 
     def _add(self, piece: list[Record]) -> None:
-        words = [record for record in piece if has_words(record.text)]
-        self.skipped += len(piece) - len(words)
+        short = [record for record in piece if len(record.text) <= self.limits.row_characters]
+        words = [record for record in short if has_words(record.text)]
+        self.too_long += len(piece) - len(short)
+        self.skipped += len(short) - len(words)
         if not words:
             return
         run = self.served.model.run
@@ -164,6 +170,27 @@ class Job:
                     else float(chances[run.classes.index(true)]),
                 )
             )
+
+
+def _check_unpacked(path: Path, most: int) -> None:
+    """Before anything of it is kept in memory. Parquet, which is packed inside, is what it is."""
+    size = 0
+    with open_bytes(path) as stream:
+        while block := stream.read(1 << 20):
+            size += len(block)
+            if size > most:
+                raise DataError(f"{path} unpacks to more than {most >> 20} MB; score it with emhrnn predict")
+
+
+def _piece(records: Iterator[Record]) -> list[Record]:
+    """The next rows, for one turn of the model."""
+    piece, characters = list[Record](), 0
+    for record in records:
+        piece.append(record)
+        characters += len(record.text)
+        if len(piece) == PIECE or characters >= PIECE_CHARACTERS:
+            break
+    return piece
 
 
 def _open(path: Path) -> Source:
@@ -225,7 +252,7 @@ class Jobs:
             if oldest is None:
                 break
             del self._jobs[oldest]
-        job = Job(secrets.token_hex(8), name, path, served, self.limits.rows, own)
+        job = Job(secrets.token_hex(8), name, path, served, self.limits, own)
         self._jobs[job.key] = job
         threading.Thread(target=job.run, name=f"emhrnn-file-{job.key}", daemon=True).start()
         return job

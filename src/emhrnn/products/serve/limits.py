@@ -26,6 +26,8 @@ class Limits:
     waiting: int = 512  # 503: requests that wait for the model
     connections: int = 1024  # 503
     rows: int = 20_000  # of a file that the corpus page shows
+    row_characters: int = 1 << 20  # of the text of such a row; longer ones are left out, and counted
+    unpacked_bytes: int = 256 << 20  # of an uploaded file: what it is when nothing is compressed
     jobs: int = 8  # files that the corpus page remembers
 
 
