@@ -101,7 +101,7 @@ def test_vectors(tmp_path: Path) -> None:
         (TEXTS, ["a", ""] * 12, r"label 2 is missing \(''\)"),
         (TEXTS, np.array(["a", None] * 12, dtype=object), r"label 2 is missing \(None\)"),
         (TEXTS, [True, 2] * 12, "of several types"),
-        (TEXTS, None, "the labels are None; give one label per text"),
+        (TEXTS, None, "the labels are None; give a list of them, one label per text"),
         (TEXTS, [["a"], []] * 12, "the only label is 'a'"),
         ({"text": TEXTS}, NAMES, "a table was given"),
         ([" "] * 24, NAMES, "all 24 texts are blank"),
