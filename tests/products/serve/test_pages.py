@@ -112,6 +112,7 @@ def test_small_uploads_that_unpack_to_large_ones_are_bounded(client: TestClient)
     page = opened(b"text\n" + b"soup " * 2000 + b"\nThe soup was good.\n")
     assert "<dt>too long</dt><dd>1<small>over 5,000 characters" in page
     assert "<dt>documents</dt><dd>1</dd>" in page
+    assert "no rows with words and at most 5,000 characters; pick another" in opened(b"text\n" + b"soup " * 2000)
 
 
 def test_long_rows_take_turns_of_their_own() -> None:

@@ -95,7 +95,8 @@ class Job:
                     return
                 self._add(piece)
             if not self.rows:
-                self.state, self.trouble = "failed", "the file has no rows with words; pick another one"
+                what = "words" if not self.too_long else f"words and at most {self.limits.row_characters:,} characters"
+                self.state, self.trouble = "failed", f"the file has no rows with {what}; pick another one"
                 return
             self.state = "done" if self._gather() else "cancelled"
         except (EmhrnnError, OSError) as error:
