@@ -1,4 +1,5 @@
-"""Files that are either whole or absent: written beside their place, synced, then renamed. And their checksums."""
+"""Files that are either whole or absent: written beside their place, synced, then renamed. Their checksums, and what is
+no file."""
 
 import hashlib
 import json
@@ -20,6 +21,12 @@ def sha256(path: Path) -> str:
     """The file's SHA-256 as hexadecimal digits, read in constant memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise a DataError for a pipe: what is given is looked at before it is read, and often read twice."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path} is a pipe, which can be read only once; write it to a file first, and give that")
 
 
 @contextmanager

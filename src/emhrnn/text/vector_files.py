@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from emhrnn.errors import DataError
+from emhrnn.files import refuse_pipe
 from emhrnn.text.vectors import Vectors
 
 _BLOCK_ROWS = 5_000
@@ -38,8 +39,7 @@ def read_vectors(path: Path) -> Vectors:
     Raises:
         DataError: the file is missing, cut short or in no known format, or a row has the wrong number of values.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):  # it is looked at before it is read
-        raise DataError(f"{path} is a pipe, which can be read only once; write it to a file first, and give that")
+    refuse_pipe(path)
     try:
         with _open(path) as file:
             if file.peek(len(_BOM)).startswith(_BOM):

@@ -10,6 +10,7 @@ from emhrnn.corpus.readers.reading import Reading
 from emhrnn.corpus.readers.streams import Meter
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
+from emhrnn.files import refuse_pipe
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -82,12 +83,10 @@ class Source:
 
 
 def check_readable(path: Path) -> None:
-    """Raise a DataError for data that is not there, or is a pipe: data is looked at before it is read, and often read
-    twice."""
+    """Raise a DataError for data that is not there, or is a pipe."""
     if not path.exists():
         raise DataError(f"{path} does not exist; check the name")
-    if not (path.is_file() or path.is_dir()):
-        raise DataError(f"{path} is a pipe, which can be read only once; write it to a file first, and give that")
+    refuse_pipe(path)
 
 
 def _size(path: Path, format_name: str) -> int:
