@@ -65,7 +65,7 @@ def test_a_row_reads_what_it_says(name: str) -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ConfigError, match="unknown model 'hann'; use one of bag-of-means"):
+    with pytest.raises(ConfigError, match="unknown model 'hann'; did you mean 'hm-rnn'\\? `emhrnn models` lists"):
         build_model("hann", SIZES, make_table(), WORDS, seed=0)
     with pytest.raises(ConfigError, match=r"set model.pretrained: give a folder"):
         build_model("transformer", SIZES, make_table(), WORDS, seed=0)

@@ -20,7 +20,7 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--model", "em-hrrn"], "unknown model 'em-hrrn'; use one of"),
+        (["--model", "em-hrrn"], "unknown model 'em-hrrn'; did you mean 'em-hrnn'? `emhrnn models` lists them all"),
         (["--preset", "papper"], "unknown preset 'papper'; use one of default, paper"),
         (["--set", "training.epoch=3"], "did you mean 'training.epochs'?"),
         (["--set", "training.epochs=-3"], "training.epochs = -3"),

@@ -200,7 +200,7 @@ def test_what_cannot_be_tuned(cli: Cli, data: Path, tmp_path: Path, monkeypatch:
     assert "did you mean 'em.blocks'?" in cli.error(*call, "--vary", "em.block=1:2")
     assert "nothing varies; give a setting with --vary" in cli.error(*call, "--only")
     assert "999 processes were asked for" in cli.error(*call, "--processes", "999")
-    assert "unknown model 'emm'; use one of" in cli.error(*call, "--model", "emm")
+    assert "unknown model 'em-hrn'; did you mean 'em-hrnn'?" in cli.error(*call, "--model", "em-hrn")
     assert "nothing.csv does not exist; check the name" in cli.error("tune", tmp_path / "nothing.csv", "--out", out)
     one_class = write_rows(tmp_path / "one.csv", [("fine", "good")] * 20)
     assert "training needs at least two classes" in cli.error("tune", one_class, "--out", out, "--quiet")

@@ -1,5 +1,6 @@
 """The one table of systems: name -> how it is built and learns, what it needs, what it can show and who wrote it."""
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -80,6 +81,11 @@ class Row:
     shows: tuple[str, ...] = ()  # weights it gives: words, phrases, sentences; boundaries
     reads: tuple[str, ...]  # settings of the section `model`; all others are nothing to it
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its own defaults, by section
+    undrawn: Mapping[str, Any] = field(default_factory=dict)  # settings of `model` with which no seed matters
+
+    def draws(self, settings: Mapping[str, Any]) -> bool:
+        """Whether another seed may give another model with these settings of the section `model`."""
+        return not (self.undrawn and self.undrawn.items() <= settings.items())
 
     @property
     def explains(self) -> bool:
@@ -309,6 +315,7 @@ MODELS: dict[str, Row] = {
         reference="Sun et al., CCL 2019",
         needs=("pretrained weights", "the extra emhrnn[transformers]"),
         reads=("pretrained", "frozen", "head", "tail", "pooling", "layer_decay", "C"),
+        undrawn={"frozen": True},  # of features that are given, and a logistic regression; an hour of them on IMDB
         settings={
             "data": {"min_count": 1},  # the encoder knows rare words too
             "training": {
@@ -327,9 +334,16 @@ MODELS: dict[str, Row] = {
 EXPLAINING = tuple(name for name, row in MODELS.items() if row.explains)
 
 
+def check_model(name: str) -> None:
+    """Raise a ConfigError for a name that is not in the table; it tells the nearest one that is."""
+    if name not in MODELS:
+        near = difflib.get_close_matches(name, MODELS, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ConfigError(f"unknown model {name!r}; {hint}`emhrnn models` lists them all")
+
+
 def build_model(
     name: str, sizes: Sizes, table: Float[Tensor, "vocabulary size"], vocabulary: Sequence[str], seed: int
 ) -> nn.Module:
-    if name not in MODELS:
-        raise ConfigError(f"unknown model {name!r}; use one of {', '.join(sorted(MODELS))}")
+    check_model(name)
     return MODELS[name].build(sizes, table, vocabulary, seed)

@@ -17,7 +17,7 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source
 from emhrnn.models.segmentation import rule
-from emhrnn.models.table import MODELS, VECTORS
+from emhrnn.models.table import MODELS, VECTORS, check_model
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
@@ -172,8 +172,7 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         raise ConfigError(
             f"model.embedding_size is {size} and the vectors have {vectors.size} numbers; leave it out, they decide"
         )
-    if config.model.name not in MODELS:
-        raise ConfigError(f"unknown model {config.model.name!r}; use one of {', '.join(sorted(MODELS))}")
+    check_model(config.model.name)
     levels, epochs = config.model.levels, config.training.epochs
     if levels > 1 and config.model.name != "em-hrnn":
         raise ConfigError(f"model.levels = {levels}, but {config.model.name} has no latent levels; use em-hrnn")
