@@ -84,12 +84,18 @@ def test_smoothed_labels_weigh_no_segmentations() -> None:
         (["em.printed_q=true", "em.estep=importance"], "em.printed_q = true, but em.estep = importance"),
         (["em.newton=true", "em.detach_indicator=true"], "nothing to it"),
         (["em.newton=true", "em.indicator_weight=0.5"], "nothing to it"),
+        (["em.newton=true", "em.pace=3"], "em.pace = 3 multiplies a learning rate, and em.newton = true has none"),
         (["em.windows=3"], "em.windows = 3 is for em.estep = blocks, not local"),
     ],
 )
 def test_settings_that_would_do_nothing_are_refused(settings: list[str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         check_settings(make_config(assignments=settings))
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_newton_goes_with_the_pace_of_a_preset(preset: str) -> None:
+    check_settings(make_config(preset, assignments=["em.newton=true"]))
 
 
 def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:

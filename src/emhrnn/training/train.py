@@ -21,7 +21,7 @@ from emhrnn.models.table import MODELS, VECTORS, check_model
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
-from emhrnn.training.config import ONE_LEVEL, Config
+from emhrnn.training.config import ONE_LEVEL, Config, EMConfig
 from emhrnn.training.data import (
     Named,
     check_ids,
@@ -200,6 +200,11 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         raise ConfigError(
             "em.newton = true solves for the indicator alone: em.indicator_weight and em.detach_indicator are nothing "
             "to it; leave them out"
+        )
+    if config.em.newton and config.em.pace not in (1, EMConfig().pace):
+        raise ConfigError(
+            f"em.pace = {config.em.pace:g} multiplies a learning rate, and em.newton = true has none for the "
+            "indicator; leave one of them out"
         )
     if config.em.windows and config.em.estep != "blocks":
         raise ConfigError(
