@@ -1,11 +1,14 @@
 """The pages without script: each flow works with plain forms and links."""
 
 import gzip
+import io
 import os
 import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
@@ -113,6 +116,38 @@ def test_small_uploads_that_unpack_to_large_ones_are_bounded(client: TestClient)
     assert "<dt>too long</dt><dd>1<small>over 5,000 characters" in page
     assert "<dt>documents</dt><dd>1</dd>" in page
     assert "no rows with words and at most 5,000 characters; pick another" in opened(b"text\n" + b"soup " * 2000)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        ({"text": ["soup " * 500_000, "good"]}, {"compression": "zstd"}),  # the footer tells
+        ({"text": pa.DictionaryArray.from_arrays([0] * 3000, ["soup " * 200])}, {}),  # one value in every row
+        ({"text": ["soup"], "labels": [["good " * 200] * 3000]}, {}),  # and within one row
+    ],
+)
+def test_parquet_that_unpacks_to_much_is_refused(
+    client: TestClient, columns: dict[str, Any], options: dict[str, Any]
+) -> None:
+    packed = io.BytesIO()
+    pq.write_table(pa.table(columns), packed, **options)
+    assert len(packed.getvalue()) < 20_000
+    answer = client.post("/corpus/upload", params={"name": "a.parquet"}, content=packed.getvalue())
+    page = finished(client, answer.json()["job"])
+    assert "a.parquet unpacks to more than 1 MB; score it with emhrnn predict" in page
+
+
+def test_parquet_of_a_usual_size_is_read(client: TestClient) -> None:
+    packed = io.BytesIO()
+    columns = {
+        "text": ["The soup was good.", None],
+        "label": pa.array(["good", "bad"]).dictionary_encode(),
+        "stars": pa.array([5, 1]).dictionary_encode(),
+        "more": [{"kind": "a", "marks": [1, 2]}, {"kind": "b", "marks": None}],
+    }
+    pq.write_table(pa.table(columns), packed)
+    answer = client.post("/corpus/upload", params={"name": "a.parquet"}, content=packed.getvalue())
+    assert "<dt>documents</dt><dd>1</dd>" in finished(client, answer.json()["job"])
 
 
 def test_long_rows_take_turns_of_their_own() -> None:

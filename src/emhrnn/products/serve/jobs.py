@@ -14,12 +14,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float32
 
 from emhrnn.corpus import Columns, Corpus, Source
+from emhrnn.corpus.readers.formats import format_of
+from emhrnn.corpus.readers.parquet import unpacked_bytes
 from emhrnn.corpus.readers.streams import open_bytes
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
@@ -174,13 +177,17 @@ class Job:
 
 
 def _check_unpacked(path: Path, most: int) -> None:
-    """Before anything of it is kept in memory. Parquet, which is packed inside, is what it is."""
-    size = 0
+    """Before anything of it is kept in memory. A parquet file is packed inside, too."""
+    if any(size > most for size in _stream_bytes(path)) or (
+        format_of(path) == "parquet" and any(size > most for size in unpacked_bytes(path))
+    ):
+        raise DataError(f"{path} unpacks to more than {most >> 20} MB; score it with emhrnn predict")
+
+
+def _stream_bytes(path: Path) -> Iterator[int]:
+    """So far."""
     with open_bytes(path) as stream:
-        while block := stream.read(1 << 20):
-            size += len(block)
-            if size > most:
-                raise DataError(f"{path} unpacks to more than {most >> 20} MB; score it with emhrnn predict")
+        yield from accumulate(len(block) for block in iter(lambda: stream.read(1 << 20), b""))
 
 
 def _piece(records: Iterator[Record]) -> list[Record]:
