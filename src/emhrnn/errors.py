@@ -13,6 +13,10 @@ class ConfigError(EmhrnnError, ValueError):
     """A setting that is unknown, out of range or at odds with another. A ValueError, as scikit-learn's are."""
 
 
+class ExtraError(ConfigError):
+    """A library that only an extra of the package installs is missing."""
+
+
 class CheckpointError(EmhrnnError):
     """A run, checkpoint or prepared corpus that is missing, corrupt or of another version."""
 

@@ -2,12 +2,13 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from emhrnn.errors import CheckpointError, ConfigError
+from emhrnn.errors import CheckpointError, ConfigError, ExtraError
 from emhrnn.products.model import load
 from emhrnn.products.training import train
 from tests.models.tiny_bert import make_bert
@@ -49,6 +50,16 @@ def test_a_run_without_its_tokenizer(source: Path, data: Path, tmp_path: Path) -
     train(data, tmp_path / "run", settings=settings, progress=False)
     shutil.rmtree(tmp_path / "run" / "encoder")
     with pytest.raises(CheckpointError, match=r"encoder cannot be read: .*; copy the run again or train anew"):
+        load(tmp_path / "run")
+
+
+def test_a_run_without_the_library(source: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"model.name": "transformer", "model.pretrained": str(source), "model.frozen": True}
+    train(data, tmp_path / "run", settings=settings, progress=False)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(
+        ExtraError, match=r"^the model transformer needs transformers; pip install 'emhrnn\[transformers"
+    ):
         load(tmp_path / "run")
 
 

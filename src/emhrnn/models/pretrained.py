@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, ExtraError
+from emhrnn.files import sha256
 
 WANTED = "give a folder with config.json, model.safetensors and a tokenizer, as transformers' save_pretrained writes it"
 
@@ -81,7 +82,7 @@ def _transformers() -> tuple[Any, Any, Any]:
         from transformers import AutoConfig, AutoModel, AutoTokenizer
         from transformers.utils.logging import disable_progress_bar
     except ImportError:
-        raise ConfigError("the model transformer needs transformers; pip install 'emhrnn[transformers]'") from None
+        raise ExtraError("the model transformer needs transformers; pip install 'emhrnn[transformers]'") from None
     disable_progress_bar()  # type: ignore[no-untyped-call] # it is a second's work
     return AutoConfig, AutoModel, AutoTokenizer
 

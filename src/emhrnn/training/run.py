@@ -27,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus, TextSettings, is_corpus
-from emhrnn.errors import CheckpointError
+from emhrnn.errors import CheckpointError, ExtraError
 from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import write_json
 from emhrnn.models.em_hrnn import EMHRNN
@@ -233,6 +233,8 @@ def load_run(folder: Path, *, weigh: bool = True) -> Run:
             products=tuple(ids.get("products", ())),
             saved=folder,
         )
+    except ExtraError:  # nothing is wrong with the run
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # a ConfigError, too
         raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
     load_into(run.model, tensors, folder / WEIGHTS)
