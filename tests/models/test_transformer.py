@@ -85,10 +85,21 @@ def test_padding_changes_nothing(folder, pooling) -> None:
 
 
 def test_groups_change_nothing(folder) -> None:
+    """Documents are sorted into them by length, and come back in their order."""
     model, batch = small(folder), make_batch([[1 + i % 7] for i in range(GROUP + 3)])
     with torch.no_grad():
-        grouped = model(batch).logits
-    torch.testing.assert_close(grouped, model(batch).logits.detach())
+        grouped = model.encoder(batch)
+    torch.testing.assert_close(grouped, model.encoder(batch).detach(), atol=1e-6, rtol=0)
+
+
+def test_a_long_document_fills_up_few_others(folder, monkeypatch) -> None:
+    model, read = encoder(folder), []
+    encode = model._encode
+    monkeypatch.setattr(model, "_encode", lambda ids, mask: read.append(ids.shape) or encode(ids, mask))
+    with torch.no_grad():
+        model(make_batch([[9] if i % 2 else [2] for i in range(2 * GROUP)]))
+    assert [shape[0] for shape in read] == [GROUP, GROUP]
+    assert read[0][1] < read[1][1]
 
 
 def test_dropout_comes_from_the_generator_alone(folder) -> None:
@@ -119,9 +130,11 @@ def test_frozen_features(folder) -> None:
     def fresh() -> FrozenTransformer:
         return FrozenTransformer(encoder(folder, pooling="mean"), classes=CLASSES, C=100.0)
 
-    model, batch = fresh(), separable_batch()
+    model, batch, other = fresh(), separable_batch(), fresh()
     before = {name: value.clone() for name, value in model.encoder.state_dict().items()}
-    model.fit([batch])
+    model.fit([batch], seed=0)
+    other.fit([batch], seed=1)
+    assert torch.equal(other.weight, model.weight)  # nothing is drawn: models/table.py says so of the row
     assert (model(batch).logits.argmax(1).numpy() == batch.labels).mean() > 0.8
     assert all(torch.equal(value, before[name]) for name, value in model.encoder.state_dict().items())
     check_survives_saving(model, fresh(), batch)

@@ -72,15 +72,12 @@ class Encoder(nn.Module):
         ids, mask = self.padded(batch)
         if torch.is_grad_enabled():
             return self._encode(ids, mask)
-        # In small groups: large ones only leave the cache, and a long document would fill up all others.
-        starts = range(0, len(ids), GROUP)
-        longest = [int(mask[start : start + GROUP].sum(1).max()) for start in starts]
-        return torch.cat(
-            [
-                self._encode(ids[start : start + GROUP, :length], mask[start : start + GROUP, :length])
-                for start, length in zip(starts, longest, strict=True)
-            ]
-        )
+        # In small groups: large ones only leave the cache. Of like length: a long document would fill up all others.
+        lengths, order = mask.sum(1).sort(stable=True)
+        longest = [int(part[-1]) for part in torch.split(lengths, GROUP)]
+        groups = zip(torch.split(order, GROUP), longest, strict=True)
+        encoded = torch.cat([self._encode(ids[rows, :length], mask[rows, :length]) for rows, length in groups])
+        return encoded[order.argsort()]
 
     def _encode(
         self, ids: Int64[Tensor, "documents length"], mask: Int64[Tensor, "documents length"]
