@@ -17,10 +17,13 @@ from emhrnn.errors import DataError
 UNFINISHED = re.compile(r"\.([^/]+)\.[0-9a-f]{8}\.partial")  # what is being written, by its name
 
 
-def sha256(path: Path) -> str:
-    """The file's SHA-256 as hexadecimal digits, read in constant memory."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def sha256(*paths: Path) -> str:
+    """SHA-256 of the file, or of several one after another, as hexadecimal digits; read in constant memory."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    return digest.hexdigest()
 
 
 def refuse_pipe(path: Path) -> None:

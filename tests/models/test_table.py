@@ -41,7 +41,13 @@ def test_every_row_is_built_and_predicts(name) -> None:
 def test_rows_say_what_they_are() -> None:
     for row in MODELS.values():
         facts = json.loads(json.dumps(row.to_dict()))
-        assert facts.keys() == {"learns", "reference", "needs", "shows", "reads", "settings"}
+        assert facts.keys() == {"learns", "reference", "needs", "shows", "reads", "settings", "undrawn"}
+
+
+def test_a_row_draws_unless_its_settings_leave_nothing_to_draw() -> None:
+    for frozen in (False, True):
+        undrawn = [name for name, row in MODELS.items() if not row.draws({"frozen": frozen})]
+        assert undrawn == ["transformer"] * frozen
 
 
 FACTS = {"classes", "users", "products", "rate", "upper_rate", "encoder"}  # no settings of the section `model`

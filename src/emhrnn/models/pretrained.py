@@ -4,6 +4,7 @@ tokenizer, or the name of a model in the local cache. Nothing is downloaded, and
 A run keeps the configuration and the tokenizer beside its own weights (`save`, `from_run`).
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,23 @@ def check_source(source: str) -> None:
         raise ConfigError(f"{folder}: no model.safetensors; {WANTED}")
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model")):
         raise ConfigError(f"{folder}: no tokenizer; {WANTED}")
+
+
+def folder_of(source: str) -> Path | None:
+    """Where the weights lie; None: they are named as those of a model in the cache, or not at all."""
+    return Path(source).resolve() if source and Path(source).is_dir() else None
+
+
+def weights_sha256(folder: Path) -> str:
+    return sha256(*sorted(folder.glob("*.safetensors")))
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """What the folder says of its network, without loading transformers."""
+    try:
+        return dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        raise ConfigError(f"{folder / 'config.json'} cannot be read as JSON; {WANTED}") from None
 
 
 def _transformers() -> tuple[Any, Any, Any]:

@@ -1,5 +1,6 @@
 """The whole of it: bad input, and a comparison that is killed and gone on with."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,10 +15,11 @@ import numpy as np
 import pytest
 
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
-from emhrnn.experiments.comparison.compare import Protocol, _jobs, told_command
+from emhrnn.experiments.comparison.compare import Key, Protocol, _jobs, told_command
 from emhrnn.experiments.comparison.data import DataSet
 from emhrnn.experiments.comparison.rows import parse_rows
 from emhrnn.experiments.comparison.run import _save_predictions
+from emhrnn.experiments.job_records import Job
 from tests.products.commands import TINY, Cli
 
 ROWS = "tfidf-lr,hn-att,local=em-hrnn[em.blocks=2,em.block_length=3]"
@@ -163,14 +165,18 @@ def test_a_row_that_fails_stops_no_other_and_is_told_by_the_exit_code(tmp_path: 
     assert "bad: seed 0 failed" in cli.ok(*given, "--report").out
 
 
+def jobs_of(rows: str, protocol: Protocol) -> dict[Key, Job]:
+    found = {"set": {"parts": {"train": {"sha256": "0"}}, "users": 0, "products": 0}}
+    jobs, missing = _jobs([DataSet("set", Path("set.csv"))], parse_rows([rows]), found, protocol)
+    assert not missing
+    return jobs
+
+
 def test_settings_that_a_row_does_not_read_may_change() -> None:
     """So that runs of the other rows stay good when EM-HRNN's defaults change."""
-    rows = parse_rows(["hn-att,local=em-hrnn,tfidf-lr"])
-    sets = [DataSet("set", Path("set.csv"))]
-    found = {"set": {"parts": {"train": {"sha256": "0"}}, "users": 0, "products": 0}}
 
     def keys(*assignments: str) -> dict[str, Any]:
-        jobs, _ = _jobs(sets, rows, found, Protocol(seeds=1, assignments=assignments))
+        jobs = jobs_of("hn-att,local=em-hrnn,tfidf-lr", Protocol(seeds=1, assignments=assignments))
         return {row: job.arguments for (_, row, _), job in jobs.items()}
 
     before = keys()
@@ -184,6 +190,30 @@ def test_settings_that_a_row_does_not_read_may_change() -> None:
     assert after["tfidf-lr"] == before["tfidf-lr"]  # fitted in one go
     assert after["hn-att"] != before["hn-att"]
     assert keys("training.class_weight=balanced")["tfidf-lr"] != before["tfidf-lr"]
+
+
+def test_weights_are_told_by_name_and_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mini").mkdir()
+    for part in "ab":  # sharded
+        Path("mini", f"{part}.safetensors").write_bytes(part.encode())
+    (local,) = jobs_of("transformer[model.pretrained=./mini/]", Protocol(seeds=1)).values()
+    assert local.arguments["settings"]["model"]["pretrained"] == "mini"
+    assert local.arguments["pretrained_sha256"] == hashlib.sha256(b"ab").hexdigest()
+    assert local.places["pretrained"] == str(tmp_path / "mini")
+    (cached,) = jobs_of("transformer[model.pretrained=org/model]", Protocol(seeds=1)).values()
+    assert cached.arguments["settings"]["model"]["pretrained"] == "org/model"
+    assert "pretrained" not in cached.places
+    everywhere = Protocol(seeds=1, assignments=("model.pretrained=mini",))
+    for other in (cached, *jobs_of("hn-att,tfidf-lr", everywhere).values()):
+        assert list(other.arguments) == ["data", "data_sha256", "row", "settings", "vectors_sha256"]
+
+
+def test_a_row_in_which_nothing_is_drawn_has_one_seed() -> None:
+    rows = "transformer[model.pretrained=x],frozen=transformer[model.pretrained=x,model.frozen=true],tfidf-lr"
+    keys = jobs_of(rows, Protocol(seeds=3))
+    assert [seed for _, row, seed in keys if row == "frozen"] == [0]
+    assert len(keys) == 3 + 1 + 3
 
 
 def test_a_row_that_the_data_cannot_train_is_no_reference(tmp_path: Path, cli: Cli) -> None:

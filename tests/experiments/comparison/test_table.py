@@ -1,6 +1,7 @@
 """Means, spreads and significance from runs, and the three renderings."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,14 @@ def test_mean_and_spread_over_seeds() -> None:
     assert better.against.difference.difference == pytest.approx(0.11)
     assert better.against.counts
     assert better.against.mcnemar < 0.001
+
+
+def test_the_method_names_rows_that_are_run_once_if_they_are_there() -> None:
+    made = table(runs("base", 0.6, 0.7), runs("fixed", 0.6))
+    assert "Nothing is drawn" not in replace(made, once=("gone",)).method
+    told = replace(made, once=("gone", "fixed")).method
+    assert "Nothing is drawn by chance in fixed: every seed gives the same, so it is run with the first alone." in told
+    assert "gone" not in told
 
 
 def test_best_is_marked_only_when_it_is_significant() -> None:

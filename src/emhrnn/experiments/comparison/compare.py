@@ -29,6 +29,7 @@ from emhrnn.experiments.job_records import Job, Outcome, job_name, so_far
 from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import machine
 from emhrnn.files import sha256, write_json, write_text
+from emhrnn.models.pretrained import folder_of, weights_sha256
 from emhrnn.models.table import IDS, MODELS, VECTORS
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.reads import read_settings
@@ -109,6 +110,7 @@ def compare(
         settings=_told_settings(protocol),
         made_by=_made_by(done),
         failed=() if report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
+        once=tuple(row.name for row in rows if not _draws(protocol.settings(row, 0))),
     )
     if earlier is not None:
         table = keep(table, earlier, [row.name for row in rows])
@@ -195,21 +197,39 @@ def _jobs(
         for data in sets:
             for row in rows:
                 config = protocol.settings(row, seed, data)
+                if seed > 0 and not _draws(config):
+                    continue
                 why = _lacks(row, config, found[data.name], vectors)
                 if why is not None:
                     missing += [Missing(data.name, row.name, why)] if seed == 0 else []
                     continue
                 parts = found[data.name]["parts"]
+                settings, places = _settings_and_places(config)
                 arguments = {
                     "data": data.name,
                     "data_sha256": {name: part["sha256"] for name, part in parts.items()},
                     "row": row.name,
-                    "settings": read_settings(config),  # others may change, or come new, and its runs stay good
+                    **settings,
                     "vectors_sha256": digest,
                 }
                 name = job_name(f"{data.name}--{row.name}--{config.training.seed}")
-                jobs[data.name, row.name, seed] = Job(name, arguments, {"vectors": vectors})
+                jobs[data.name, row.name, seed] = Job(name, arguments, {"vectors": vectors, **places})
     return jobs, missing
+
+
+def _draws(config: Config) -> bool:
+    return MODELS[config.model.name].draws(config.model.model_dump())
+
+
+def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]]:
+    """Those that the row reads: others may change, or come new, and its runs stay good. Of pretrained weights, a record
+    holds the name of their folder and what is in it."""
+    settings = read_settings(config)
+    folder = folder_of(settings["model"].get("pretrained", ""))
+    if folder is None:
+        return {"settings": settings}, {}
+    named = {**settings, "model": {**settings["model"], "pretrained": folder.name}}
+    return {"settings": named, "pretrained_sha256": weights_sha256(folder)}, {"pretrained": str(folder)}
 
 
 def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
@@ -235,7 +255,7 @@ def _finished(data: str, rows: Sequence[Row], done: dict[Key, Outcome], first_se
                 seeds=tuple(first_seed + seed for seed in results),
                 results=tuple(results.values()),
                 right=np.stack([unpack(result["right"], result["documents"]) for result in results.values()]),
-                settings=row.settings,
+                settings=_told(row.settings),
             )
         )
     return runs
@@ -253,9 +273,19 @@ def _told_settings(protocol: Protocol) -> dict[str, Any]:
     return {
         "preset": protocol.preset,
         "config": None if protocol.config is None else protocol.config.name,
-        "set": list(protocol.assignments),
+        "set": list(_told(protocol.assignments)),
         "vectors": None if protocol.vectors is None else protocol.vectors.name,
     }
+
+
+def _told(assignments: Sequence[str]) -> tuple[str, ...]:
+    """Pretrained weights by the name of their folder, wherever it lies."""
+    told = []
+    for assignment in assignments:
+        name, _, value = assignment.partition("=")
+        folder = folder_of(value.strip(" \"'")) if name.strip() == "model.pretrained" else None
+        told.append(assignment if folder is None else f"{name}={folder.name}")
+    return tuple(told)
 
 
 def told_command(words: Sequence[str]) -> str:

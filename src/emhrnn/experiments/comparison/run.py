@@ -19,7 +19,7 @@ from emhrnn.experiments.training_job import RUN, train_or_resume
 from emhrnn.files import atomic_file
 from emhrnn.models.fitting import Fitted
 from emhrnn.training import checkpointing
-from emhrnn.training.config import validated
+from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, other_corpus
 
 PREDICTIONS = "predictions.npz"
@@ -31,7 +31,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     result is all that a table needs: model and predictions may go."""
     data = folder.parent.parent / "data" / arguments["data"]
     trained = train_or_resume(
-        folder, Named(path=data / "train"), validated(arguments["settings"]), vectors=arguments["vectors"],
+        folder, Named(path=data / "train"), _config(arguments), vectors=arguments["vectors"],
         valid=Named(path=data / "valid"),
     )  # fmt: skip
     run = trained.run
@@ -69,6 +69,14 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
             "commit": commit(),
         },
     }
+
+
+def _config(arguments: dict[str, Any]) -> Config:
+    """Records name the folder of pretrained weights; where it lies is a place."""
+    settings = arguments["settings"]
+    if "pretrained" in arguments:
+        settings = {**settings, "model": {**settings["model"], "pretrained": arguments["pretrained"]}}
+    return validated(settings)
 
 
 def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray) -> Bool[np.ndarray, " documents"]:

@@ -31,6 +31,8 @@ KEPT = (
     "have no † by the intervals alone, which misses more differences than the paired test."
 )
 
+ONCE = "Nothing is drawn by chance in {rows}: every seed gives the same, so it is run with the first alone."
+
 
 @dataclass(frozen=True, eq=False)
 class Runs:
@@ -113,13 +115,16 @@ class Table:
     settings: dict[str, Any]  # what was set for all rows
     made_by: dict[str, Any] = field(default_factory=dict)  # command, commit, versions, shape of the machine
     failed: tuple[str, ...] = ()  # the runs that this call tried in vain, by name; why is told under `missing`
+    once: tuple[str, ...] = ()  # the rows to which seeds are nothing
 
     def of(self, data: str) -> list[TableRow]:
         return [row for row in self.rows if row.data == data]
 
     @property
     def method(self) -> str:
-        return f"{METHOD} {KEPT}" if any(row.kept for row in self.rows) else METHOD
+        once = [name for name in self.once if any(row.model == name for row in self.rows)]
+        parts = [METHOD, ONCE.format(rows=" and in ".join(once)) if once else ""]
+        return " ".join(filter(None, [*parts, KEPT if any(row.kept for row in self.rows) else ""]))
 
     def missing_of(self, data: str) -> list[tuple[str, str]]:
         """The rows that are not there, by name and joined by commas, and why; one for each reason, of which a row may
