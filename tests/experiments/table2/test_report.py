@@ -4,13 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from emhrnn.experiments.comparison.data import DataSet
-from emhrnn.experiments.table2.report import Table2, render_markdown
+from emhrnn.experiments.table2.report import STANDS_IN, Table2, render_markdown
 from emhrnn.experiments.table2.sets import DOCUMENTS, Found
 from tests.experiments.comparison.test_table import runs, table
 
 
 def result(found: Found, documents: int, *, quick: bool = False) -> Table2:
-    made = table(runs("HN-ATT", 0.66), runs("CMA", 0.67), runs("LSTM", 0.6), runs("fastText", 0.65), reference="HN-ATT")
+    encoder = replace(runs("mini, frozen", 0.6), settings=("model.pretrained=mini", "model.frozen=true"))
+    rows = [runs("HN-ATT", 0.66), runs("CMA", 0.67), runs("LSTM", 0.6), encoder, runs("fastText", 0.65)]
+    made = table(*rows, reference="HN-ATT")
     parts = {"train": {"documents": documents - 2}, "valid": {"documents": 1}, "test": {"documents": 1}}
     return Table2(replace(made, sets={"d": {**made.sets["d"], "parts": parts}}), [found], quick)
 
@@ -30,6 +32,7 @@ def test_the_same_set_is_comparable_row_by_row() -> None:
     assert said["CMA"] == "no: the printed number is of Tang's smaller set with users, this is Tang's set"
     assert said["LSTM"] == "no: the paper has no number"
     assert said["fastText"] == "no: not a row of the paper"
+    assert said["mini, frozen"] == "no: stands in for Bert-base and is not comparable with its numbers"
     assert comparable(YELP, DOCUMENTS["Yelp'13", "tang-ids"])["CMA"].startswith("yes")
 
 
@@ -47,5 +50,6 @@ def test_the_report_keeps_the_numbers_apart() -> None:
     alone = render_markdown(result(STAND_IN, 1000)).partition("## Ours")[2]
     assert "not comparable with any number above" in alone
     assert "68.2" not in alone
+    assert f"mini, frozen (model.pretrained=mini, model.frozen=true) {STANDS_IN}.\n" in alone
     rows = result(YELP, 335_018).to_dict()["rows"]
     assert (rows[0]["paper"], rows[0]["published"], rows[0]["comparable"]) == (66.0, 68.2, True)

@@ -87,10 +87,3 @@ YELP_15 = (
     "The column Yelp'15 mixes two sets: Zhang's Yelp full (650,000 + 50,000, balanced) in Bag-of-means, LSTM and "
     "CNN-word, and Tang's Yelp 2015 (1,569,264, skewed) in the rest."
 )
-
-
-def row_texts(pretrained: str | None = None) -> list[str]:
-    """All rows as `parse_rows` takes them, under the paper's names. `pretrained` weights add its Bert-base."""
-    bert = None if pretrained is None else f"transformer[model.pretrained={pretrained}]"
-    texts = [f"{row.name}={text}" for row in _ROWS if (text := row.row or bert) is not None]
-    return texts + [f"{name}={text}" for name, text in OTHER_ROWS.items()]

@@ -9,6 +9,8 @@ from emhrnn.experiments.comparison.table import Table, TableRow
 from emhrnn.experiments.table2.numbers import COLUMNS, PAPER_ROWS, YELP_15, Family
 from emhrnn.experiments.table2.sets import Found
 
+STANDS_IN = "stands in for Bert-base and is not comparable with its numbers"
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -51,7 +53,7 @@ class Table2:
 def _cell(row: TableRow, found: Found, documents: int, quick: bool) -> Cell:
     printed = PAPER_ROWS.get(row.model)
     if printed is None:
-        return Cell(row, None, None, False, "not a row of the paper")
+        return Cell(row, None, None, False, STANDS_IN if _stands_in(row) else "not a row of the paper")
     if found.column is None:
         return Cell(row, None, None, False, found.what)
     paper, published = printed.paper.get(found.column), printed.published.get(found.column)
@@ -70,6 +72,11 @@ def _cell(row: TableRow, found: Found, documents: int, quick: bool) -> Cell:
     return Cell(row, paper, published, False, why)
 
 
+def _stands_in(row: TableRow) -> bool:
+    """An encoder other than Bert-base, or one of which only the head was trained."""
+    return row.model not in PAPER_ROWS and any(setting.startswith("model.pretrained=") for setting in row.settings)
+
+
 def _told(family: Family) -> str:
     return {"tang": "Tang's set", "tang-ids": "Tang's smaller set with users", "zhang": "Zhang's balanced set"}[family]
 
@@ -83,6 +90,8 @@ def render_markdown(result: Table2) -> str:
     parts += ["## What the cited papers print, where it differs\n", _printed("published")]
     parts += [f"- {row.name}: {row.note}." for row in PAPER_ROWS.values() if row.note]
     parts.append("\n## Ours\n")
+    stand_ins = {row.model: row.settings for row in table.rows if _stands_in(row)}
+    parts += [f"{plain(name)} ({plain(', '.join(how))}) {STANDS_IN}.\n" for name, how in stand_ins.items()]
     for found in result.found:
         name = found.data.name
         parts.append(f"### {plain(name)}: {plain(found.what)}\n\n{describe_set(table.sets[name])}\n")

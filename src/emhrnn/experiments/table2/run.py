@@ -6,9 +6,9 @@ from pathlib import Path
 
 from emhrnn.errors import ConfigError
 from emhrnn.experiments.comparison.compare import Protocol, compare
-from emhrnn.experiments.comparison.rows import parse_rows
-from emhrnn.experiments.table2.numbers import REFERENCE, row_texts
+from emhrnn.experiments.table2.numbers import REFERENCE
 from emhrnn.experiments.table2.report import Table2, render_markdown
+from emhrnn.experiments.table2.rows import table2_rows
 from emhrnn.experiments.table2.sets import find_sets
 from emhrnn.files import write_json, write_text
 
@@ -25,6 +25,7 @@ def reproduce_table2(
     sets: Sequence[str] = (),
     rows: Sequence[str] = (),
     pretrained: Path | None = None,
+    frozen: bool = False,
     quick: bool = False,
     processes: int = 1,
     report: bool = False,
@@ -37,13 +38,15 @@ def reproduce_table2(
     Args:
         sets: names of some of the sets; by default the paper's own that are there, else the stand-ins.
         rows: names of some of the rows; by default all.
-        pretrained: a folder with the weights of the row Bert-base; without, that row is left out.
+        pretrained: a folder with the weights of the row Bert-base, or of an encoder that stands in for it and is called
+            by the folder's name; without, there is no such row.
+        frozen: only fit a linear head on that encoder's features; its name then ends in ", frozen".
         quick: a few documents and one epoch, to see that everything works.
         report: only of the runs that are done.
         kept: an earlier table2.json, whose rows stay where this one has none.
     """
     found = find_sets(data, sets)
-    chosen = parse_rows(row_texts(None if pretrained is None else str(pretrained.resolve())))
+    chosen = table2_rows(pretrained, frozen=frozen)
     wanted = _known(rows, [row.name for row in chosen])
     chosen = [row for row in chosen if not wanted or row.name in wanted]
     if quick:
@@ -70,5 +73,5 @@ def reproduce_table2(
 def _known(wanted: Sequence[str], names: Sequence[str]) -> Sequence[str]:
     for name in wanted:
         if name not in names:
-            raise ConfigError(f"{name!r} is no row of the table; give some of {', '.join(names)}")
+            raise ConfigError(f"{name!r} is no row of the table; give some of {', '.join(map(repr, names))}")
     return wanted

@@ -34,7 +34,7 @@ def table2(
         list[str] | None,
         typer.Option(
             "--rows",
-            help="Only this row, by its name in the paper; may be repeated.",
+            help="Only this row, by its name in the paper or in the table; may be repeated.",
             metavar="NAME",
             show_default="all",
         ),
@@ -46,8 +46,21 @@ def table2(
     ] = None,
     pretrained: Annotated[
         Path | None,
-        typer.Option(help="Folder with weights for the row Bert-base.", metavar="FOLDER", show_default="no such row"),
+        typer.Option(
+            help="Folder with weights for the row Bert-base, or with a smaller encoder, which stands in for it "
+            "and is called by the folder's name.",
+            metavar="FOLDER",
+            show_default="no such row",
+        ),
     ] = None,
+    frozen: Annotated[
+        bool,
+        typer.Option(
+            "--frozen",
+            help="Only fit a linear head on what the encoder of --pretrained says of 256 word pieces: for CPUs. The "
+            "row's name ends in ', frozen', and it is no row of the paper.",
+        ),
+    ] = False,
     processes: Annotated[
         int | None,
         typer.Option(min=1, help="Runs at a time; they share the cores.", metavar="N", show_default="the cores"),
@@ -66,6 +79,7 @@ def table2(
       emhrnn reproduce table2 --data sets --vectors glove.npz
       emhrnn reproduce table2 --data sets --sets yelp-2013 --rows HN-ATT --rows 'EM-HRNN with local bootstrap'
       emhrnn reproduce table2 --data sets --quick
+      emhrnn reproduce table2 --data sets --pretrained all-MiniLM-L6-v2 --frozen --rows 'all-MiniLM-L6-v2, frozen'
 
     Known in --data: yelp-2013-train.txt.ss with -dev and -test (likewise 2014, 2015), yahoo_answers_csv,
     amazon_review_full_csv, yelp_review_full_csv, yelp_academic_dataset_review.json, Amazon's reviews_*.json.gz; and
@@ -92,6 +106,7 @@ def table2(
         sets=sets or (),
         rows=rows or (),
         pretrained=pretrained,
+        frozen=frozen,
         quick=quick,
         processes=processes or cores(),
         report=report,
