@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -281,6 +282,18 @@ def test_utf16_is_refused_by_explain_too(cli: Cli, run: Path, tmp_path: Path) ->
 def test_a_column_in_which_every_label_is_another(cli: Cli, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "a.csv", [(f"soup {i}", f"label {i}") for i in range(20)])
     assert "each of the 20 documents has a label of its own; is it the right label column?" in cli.train_error(data)
+
+
+def test_a_column_of_quantities(cli: Cli, tmp_path: Path) -> None:
+    def labelled(names: Iterable[str]) -> Path:
+        return write_rows(tmp_path / "a.csv", [(f"soup {name}", name) for name in names] * 3)
+
+    quantities = [f"{1 + k / 60:.3f}" for k in range(60)]
+    told = cli.train_error(labelled(quantities))
+    assert "the labels are 60 different numbers such as 1.017 and 1.983, which is a quantity, not classes" in told
+    assert "round it to a few grades, check the label column, or write a letter before them if they are names" in told
+    for k, names in enumerate(([f"v{name}" for name in quantities], [f"{k / 2}" for k in range(1, 21)])):
+        cli.ok("train", labelled(names), "--out", tmp_path / f"run{k}", "--quiet", *TINY, "--model", "tfidf-lr")
 
 
 def test_a_run_among_the_classes(cli: Cli, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from emhrnn.errors import DataError
 from emhrnn.text.vocabulary import Vocabulary
 
 Rows = Int64[np.ndarray, " rows"]
+MOST_FRACTIONS = 50  # grades such as 3.5 are classes
 
 
 class Corpus:
@@ -238,7 +239,8 @@ class Corpus:
         return self._view(vocabulary=vocabulary, word_table=table, **names)
 
     def check_trainable(self) -> None:
-        """Raise a DataError unless there are labels of two classes or more, on documents whose weight is not 0."""
+        """Raise a DataError unless there are labels of two classes or more, on documents whose weight is not 0; or if
+        they are a quantity, not classes."""
         used = self if self.weights is None else self.select(np.flatnonzero(self.weights))
         if not len(used):
             raise DataError("all documents have the weight 0; give at least two classes a larger one")
@@ -247,6 +249,13 @@ class Corpus:
             only = next((repr(name) for name, count in zip(self.classes, counts, strict=True) if count), "none")
             whose = "the only label is" if self.multi_label else f"all {len(used)} documents have the class"
             raise DataError(f"{whose} {only}; training needs at least two classes, check the label column")
+        fractions = _fractions(self.classes)
+        if len(fractions) > MOST_FRACTIONS:
+            raise DataError(
+                f"the labels are {len(self.classes):,} different numbers such as {fractions[0]} and {fractions[-1]}, "
+                "which is a quantity, not classes; round it to a few grades, check the label column, or write a letter "
+                "before them if they are names"
+            )
 
     def _view(self, **changes: Any) -> "Corpus":
         same = {
@@ -257,6 +266,14 @@ class Corpus:
             "products": self.products,
         }
         return Corpus(self._store, self._contents, path=self.path, **{**same, **changes})
+
+
+def _fractions(classes: Sequence[str]) -> list[str]:
+    """The classes that are no whole numbers, where all are numbers."""
+    try:
+        return [name for name in classes if not float(name).is_integer()]
+    except ValueError:
+        return []
 
 
 def _id_table(old: Sequence[str], new: Sequence[str]) -> Int64[np.ndarray, " old_plus_1"] | None:
