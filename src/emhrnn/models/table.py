@@ -315,7 +315,7 @@ MODELS: dict[str, Row] = {
         reference="Sun et al., CCL 2019",
         needs=("pretrained weights", "the extra emhrnn[transformers]"),
         reads=("pretrained", "frozen", "head", "tail", "pooling", "layer_decay", "C"),
-        undrawn={"frozen": True},  # of features that are given, and a logistic regression; an hour of them on IMDB
+        undrawn={"frozen": True},  # tfidf-lr draws nothing either, but the records of it have three seeds
         settings={
             "data": {"min_count": 1},  # the encoder knows rare words too
             "training": {
