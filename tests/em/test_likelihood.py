@@ -29,11 +29,11 @@ def numbered_settings(z, positions):
     return list(zip(range(1 << len(positions)), brute_force.settings(z, positions), strict=True))
 
 
-@given(shapes(3, 3, 4), seeds, st.integers(1, 4), st.booleans())
-@settings(max_examples=15, deadline=None)
+@given(shapes(3, 3, 4), seeds, st.integers(1, 4), st.booleans(), st.booleans())
+@settings(max_examples=20, deadline=None)
 @torch.no_grad()
-def test_equals_the_oracle(lengths, seed, length, bidirectional):
-    model = small_model(seed, bidirectional_words=bidirectional)
+def test_equals_the_oracle(lengths, seed, length, bidirectional, restart):
+    model = small_model(seed, bidirectional_words=bidirectional, restart=restart)
     batch = make_batch(lengths, seed)
     z = random_z(batch, seed)
     blocks = local_blocks(batch, 3, length, generator=np.random.default_rng(seed))
@@ -147,8 +147,9 @@ def test_several_labels_per_document():
     torch.testing.assert_close(fast, by_oracle(model, multi, z, blocks), rtol=0, atol=1e-10)
 
 
-def test_gradients_equal_those_of_plain_passes():
-    model, batch = small_model(), make_batch([[3, 2], [4, 1]])
+@pytest.mark.parametrize("restart", [False, True])
+def test_gradients_equal_those_of_plain_passes(restart):
+    model, batch = small_model(bidirectional_words=restart, restart=restart), make_batch([[3, 2], [4, 1]])
     z, blocks = random_z(batch), exact_blocks(batch)
     gradients = []
     for evaluate in (configuration_likelihood, by_encoding):
@@ -160,8 +161,9 @@ def test_gradients_equal_those_of_plain_passes():
         torch.testing.assert_close(fast, plain, rtol=1e-9, atol=1e-10)
 
 
-def test_gradients_do_not_depend_on_the_budget():
-    model, batch = small_model(), make_batch([[3, 2], [4, 1], [5]])
+@pytest.mark.parametrize("restart", [False, True])
+def test_gradients_do_not_depend_on_the_budget(restart):
+    model, batch = small_model(restart=restart), make_batch([[3, 2], [4, 1], [5]])
     z, blocks = random_z(batch), window_blocks(batch, 3)
     gradients = []
     for budget in (1 << 30, 1):

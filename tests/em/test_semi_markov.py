@@ -73,7 +73,7 @@ class Surrogate:
 @given(shapes(2, 2, 5), seeds)
 @settings(max_examples=8, deadline=None)
 def test_phi_is_what_it_says(lengths, seed):
-    model, batch = small_model(seed, scale=1.5), make_batch(lengths, seed)
+    model, batch = small_model(seed, scale=1.5, restart=False), make_batch(lengths, seed)
     states, z = model.words(batch), random_z(batch, seed)
     phi = segment_scores(model, batch, states, z, expand(model, batch, states, z), longest=5)
     expected = torch.full_like(phi, -torch.inf)

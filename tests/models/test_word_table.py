@@ -14,19 +14,21 @@ from tests.models.examples import VOCABULARY, generator_of, make_batch, make_tab
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("tuned", [False, True])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool) -> None:
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool, restart: bool) -> None:
     model = EMHRNN(
         table=make_table(), classes=3, generator=generator_of(1), tune_embedding=tuned, word_size=4,
-        bidirectional_words=bidirectional, cell=cell,
+        bidirectional_words=bidirectional, cell=cell, restart=restart,
     )  # fmt: skip
     batch = make_batch([[5, 1], [7]], seed=3)
-    expected = model.words(batch)
+    expected, logits = model.words(batch), model(batch).logits
     for words in (None, np.unique(batch.words), np.unique(np.append(batch.words, VOCABULARY - 1))):
         model.precompute_words(words)
         assert model.words_ready
         states = model.words(batch)
         torch.testing.assert_close(states.h1, expected.h1)
         torch.testing.assert_close(states.a, expected.a)
+        torch.testing.assert_close(model(batch).logits, logits)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])

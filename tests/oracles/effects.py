@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from emhrnn.models.em_hrnn import EMHRNN
-from tests.oracles.em_hrnn import phrase_features, phrases, pool, said_by_words, word_states
+from tests.oracles.em_hrnn import phrase_features, phrase_states, phrases, pool, said_by_words
 from tests.oracles.recurrent import step, zero_state
 
 
@@ -53,7 +53,7 @@ class Document:
     def __init__(self, model: EMHRNN, sentences: list[list[int]], z: list[list[bool]], temperature: float) -> None:
         self.model, self.temperature = model, temperature
         self.words, self.z = sentences, z
-        self.h1 = [phrases(word_states(model, words), ends) for words, ends in zip(sentences, z, strict=True)]
+        self.h1 = [phrase_states(model, words, ends) for words, ends in zip(sentences, z, strict=True)]
         self.q = [[pool(model.word_attention, words) for words in sentence] for sentence in self.h1]
         none = Change(torch.zeros((), dtype=torch.float64))
         self.p = [self.phrase_states(i, none) for i in range(len(self.q))]
@@ -75,15 +75,23 @@ class Document:
         return [phrase_features(self.model, *pair) for pair in zip(h2, q, strict=True)]
 
     def moved_phrases(self, change: Change) -> list[Tensor]:
-        """Phrase vectors when the words from `first` to `last` hand on what they were handed."""
+        """Phrase vectors when the words from `first` to `last`, all of one phrase, hand on what they were handed."""
         i, first, last = change.words
-        x = list(self.model.embedding.vectors()[self.words[i]])
-        layers, n = self.model.word_directions(), len(x)
-        states = [skipping(layers[0], x, first, last, change.eps)]
-        if len(layers) > 1:
-            states.append(skipping(layers[1], x[::-1], n - 1 - last, n - 1 - first, change.eps)[::-1])
-        h1 = [torch.cat(pair) for pair in zip(*states, strict=True)]
+        words, h1 = self.words[i], []
+        for stretch in phrases(words, self.z[i]) if self.model.restart else [words]:
+            inside = len(h1) <= first < len(h1) + len(stretch)
+            ends = (first - len(h1), last - len(h1)) if inside else (None, None)
+            h1 += self.moved_words(stretch, *ends, change.eps)
         return [pool(self.model.word_attention, words) for words in phrases(h1, self.z[i])]
+
+    def moved_words(self, words: list[int], first: int | None, last: int | None, eps: Tensor) -> list[Tensor]:
+        x = list(self.model.embedding.vectors()[words])
+        layers, n = self.model.word_directions(), len(x)
+        states = [skipping(layers[0], x, first, last, eps)]
+        if len(layers) > 1:
+            back = (None, None) if first is None else (n - 1 - last, n - 1 - first)
+            states.append(skipping(layers[1], x[::-1], *back, eps)[::-1])
+        return [torch.cat(pair) for pair in zip(*states, strict=True)]
 
     def sentence_states(self, change: Change) -> list[Tensor]:
         s = [pool(self.model.phrase_attention, self.phrase_states(i, change)) for i in range(len(self.q))]

@@ -1,5 +1,7 @@
 """EM-HRNN straight from SPEC 1.2: one document, one z, Python loops over words, phrases and sentences."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -35,9 +37,9 @@ def word_states(model: EMHRNN, words: list[int]) -> list[Tensor]:
     return recurrence(model.word_layer, x)
 
 
-def phrases(states: list[Tensor], z: list[bool]) -> list[list[Tensor]]:
+def phrases(states: list[Any], z: list[bool]) -> list[list[Any]]:
     """Cut after every word with z = 1; the last word always ends a phrase."""
-    cut: list[list[Tensor]] = [[]]
+    cut: list[list[Any]] = [[]]
     for t, h in enumerate(states):
         cut[-1].append(h)
         if z[t] and t < len(states) - 1:
@@ -56,11 +58,18 @@ def sentence_vector(model: EMHRNN, q: list[Tensor]) -> Tensor:
     return pool(model.phrase_attention, p)
 
 
+def phrase_states(model: EMHRNN, words: list[int], z: list[bool]) -> list[list[Tensor]]:
+    """h1 of each phrase of a sentence: read with its sentence, or by itself in a model that restarts."""
+    if model.restart:
+        return [word_states(model, phrase) for phrase in phrases(words, z)]
+    return phrases(word_states(model, words), z)
+
+
 def document_logits(model: EMHRNN, sentences: list[list[int]], z: list[list[bool]]) -> Tensor:
     s = []
     for words, z_sentence in zip(sentences, z, strict=True):
-        h1 = word_states(model, words)
-        s.append(sentence_vector(model, [pool(model.word_attention, phrase) for phrase in phrases(h1, z_sentence)]))
+        h1 = phrase_states(model, words, z_sentence)
+        s.append(sentence_vector(model, [pool(model.word_attention, phrase) for phrase in h1]))
     forward = recurrence(model.sentence_forward, s)
     backward = recurrence(model.sentence_backward, s[::-1])[::-1]
     v = pool(model.sentence_attention, [torch.cat(pair) for pair in zip(forward, backward, strict=True)])

@@ -289,13 +289,19 @@ def test_an_e_step_without_weights_of_all_is_refused_by_name(estep: str) -> None
         check_settings(make_config(assignments=["em.theta=all", f"em.estep={estep}"]))
 
 
+def test_an_e_step_of_growing_phrases_is_refused_where_each_is_read_anew() -> None:
+    with pytest.raises(ConfigError, match=r"model\.restart = true reads every phrase anew.*leave one of them out"):
+        check_settings(make_config(assignments=["model.restart=true", "em.estep=semi-markov"]))
+
+
 def test_what_only_one_level_has_is_off_with_several() -> None:
     several = make_config(assignments=["model.levels=2"])
     assert (several.model.skip, several.model.ngrams, several.model.pauses) == (False, False, False)
     check_settings(several)
     assert make_config(assignments=["model.levels=1"]).model.skip
-    with pytest.raises(ConfigError, match=r"model\.skip = true is for em-hrnn with one level, here are 2"):
-        check_settings(make_config(assignments=["model.levels=2", "model.skip=true"]))
+    for name in ("skip", "restart"):
+        with pytest.raises(ConfigError, match=rf"model\.{name} = true is for em-hrnn with one level, here are 2"):
+            check_settings(make_config(assignments=["model.levels=2", f"model.{name}=true"]))
 
 
 @pytest.mark.parametrize("levels", [1, 2])

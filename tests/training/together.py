@@ -30,6 +30,7 @@ SYSTEMS = {
     "gibbs": [*EM, "em.impute=gibbs", "em.theta=sample", "training.class_weight=balanced"],
     "all": [*EM, "em.theta=all", "em.newton=true", "model.tune_embedding=false", "training.optimizer=sgd"],
     "indicator": [*EM, "em.frozen_epochs=1", "em.estep=semi-markov"],
+    "restart": [*EM, "model.restart=true"],
     "importance": ["em.estep=importance", "em.samples=3"],
     "reinforce": ["em.estep=reinforce", "em.samples=3", "em.theta=sample", "training.label_smoothing=0.1"],
     "one by one": [*EM, "training.batch_documents=1"],  # batches of fewer documents than processes

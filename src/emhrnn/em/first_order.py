@@ -28,7 +28,8 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.em import configurations
 from emhrnn.em.blocks import Blocks
-from emhrnn.em.likelihood import BUDGET, batch_labels, bytes_per_state, phrase_vectors
+from emhrnn.em.likelihood import BUDGET, batch_labels, bytes_per_state
+from emhrnn.em.phrases import phrase_vectors
 from emhrnn.em.plan import Chunk, chunks, make_sentence_plan
 from emhrnn.em.sentence_plan import SentencePlan
 from emhrnn.layers.attention import attend
@@ -59,7 +60,8 @@ def first_order_likelihood(
     for chunk in chunks(batch, blocks, budget=budget, sentence_bytes=0, phrase_bytes=half):
         words = chunk.word_range
         plan = make_sentence_plan(chunk.batch, z[words], chunk.blocks)
-        q = phrase_vectors(states.h1[words], states.scores[words], plan)  # (segments, word_features)
+        part = states.part(words, chunk.document_range)
+        q = phrase_vectors(model, part, plan.segment_begin, plan.segment_end)  # (segments, word_features)
         here = expansion.part(batch, z, chunk)
         parts.append(_add_up(here.log_p, _gains(model, chunk.batch, q, plan, here), plan, chunk.blocks, z[words]))
     return torch.cat(parts)
@@ -99,14 +101,15 @@ def _expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray,
     """One pass, forward and backward, for all documents; they do not mix, so one sum will do."""
     ends = np.concatenate([[0], np.flatnonzero(z) + 1])
     offsets = np.searchsorted(ends, batch.sentence_offsets)  # the phrases of each sentence
-    q, _ = attend(states.h1.detach(), states.scores.detach(), torch.from_numpy(ends))  # (phrases, word_features)
+    states = model.within_phrases(states.detach(), z)
+    q, _ = attend(states.h1, states.scores, torch.from_numpy(ends))  # (phrases, word_features)
     phrases = layer_pass(model.phrase_layer, q, pack(offsets))
     with torch.enable_grad(), _parameters_fixed(model):
         h2 = phrases.h.detach().requires_grad_()  # (phrases, phrase_size)
         p = model.phrase_features(h2, q)
         scores = model.phrase_attention.scores(p)
         s, _ = attend(p, scores, torch.from_numpy(offsets))
-        log_p = log_likelihood(model.classify(batch, s, states.detach().d)[0], batch_labels(batch))
+        log_p = log_likelihood(model.classify(batch, s, states.d)[0], batch_labels(batch))
         g, d_h2 = torch.autograd.grad(log_p.sum(), (s, h2))
     sentence = np.repeat(np.arange(batch.n_sentences), np.diff(offsets))
     values = row_dots(p.detach(), torch.arange(len(p)), g, torch.from_numpy(sentence))

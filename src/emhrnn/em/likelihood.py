@@ -1,8 +1,9 @@
 """log p(y | Z, w) of every configuration of every block, at once.
 
-The word layer does not depend on Z and is given. The rest follows the integer plan: distinct phrases, trie of phrase
-states, distinct sentence vectors, chains of the sentence BiLSTM, sentence attention of every distinct document; a
-handful of large matrix products, with no Python loop over documents, blocks or configurations. Differentiable.
+The word layer does not depend on Z and is given, or of a model that restarts, its input. The rest follows the integer
+plan: distinct phrases, trie of phrase states, distinct sentence vectors, chains of the sentence BiLSTM, sentence
+attention of every distinct document; a handful of large matrix products, with no Python loop over documents, blocks or
+configurations. Differentiable.
 """
 
 from collections.abc import Callable
@@ -17,8 +18,8 @@ from torch.utils.checkpoint import checkpoint
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.document_plan import DocumentPlan
-from emhrnn.em.keys import ranges
-from emhrnn.em.plan import Chunk, chunks, make_plan
+from emhrnn.em.phrases import phrase_vectors
+from emhrnn.em.plan import WORDS_PER_PHRASE, Chunk, chunks, make_plan
 from emhrnn.em.sentence_plan import Forest, SentencePlan
 from emhrnn.errors import DataError
 from emhrnn.layers.forest import attend_paths, forest_h
@@ -54,54 +55,44 @@ def configuration_likelihood(
     return torch.cat(
         [
             evaluate(
-                model, chunk, states.h1[chunk.word_range], states.scores[chunk.word_range], z[chunk.word_range],
-                labels[chunk.document_range], None if states.d is None else states.d[chunk.document_range],
+                model,
+                chunk,
+                states.part(chunk.word_range, chunk.document_range),
+                z[chunk.word_range],
+                labels[chunk.document_range],
             )
             for chunk in cut
         ]
-    )  # fmt: skip
+    )
 
 
 def _chunk_likelihood(
     model: EMHRNN,
     chunk: Chunk,
-    h1: Float[Tensor, "words word_features"],
-    scores: Float[Tensor, " words"],
+    states: WordStates,
     z: Bool[np.ndarray, " words"],
     labels: Tensor,
-    d: Float[Tensor, "documents classes"] | None,
 ) -> Float[Tensor, "blocks configurations"]:
     plan = make_plan(chunk.batch, z, chunk.blocks)
-    s = sentence_vectors(model, h1, scores, plan.sentences)
+    s = sentence_vectors(model, states, plan.sentences)
     logits = document_logits(model, s, plan.documents)  # (variants, classes)
     document = torch.from_numpy(plan.documents.documents)  # of each variant
     y = labels[document]
-    if d is not None:
-        logits = logits + d[document]
+    if states.d is not None:
+        logits = logits + states.d[document]
     return _spread(log_likelihood(logits, y), plan.documents)
 
 
 def sentence_vectors(
-    model: EMHRNN,
-    h1: Float[Tensor, "words word_features"],
-    scores: Float[Tensor, " words"],
-    plan: SentencePlan,
+    model: EMHRNN, states: WordStates, plan: SentencePlan
 ) -> Float[Tensor, "variants phrase_features"]:
     """s of every distinct sentence."""
-    q = phrase_vectors(h1, scores, plan)
+    q = phrase_vectors(model, states, plan.segment_begin, plan.segment_end)  # (segments, word_features)
     h2 = _forest(model.phrase_layer, q, plan.phrases)  # (nodes, phrase_size)
     path = torch.from_numpy(plan.path_offsets), torch.from_numpy(plan.path_nodes)
     if model.skip:
         return attend_path_pairs(model.phrase_attention, h2, q, torch.from_numpy(plan.phrases.inputs), *path)
     return attend_paths(h2, model.phrase_attention.scores(h2), *path)
-
-
-def phrase_vectors(
-    h1: Float[Tensor, "words word_features"], scores: Float[Tensor, " words"], plan: SentencePlan
-) -> Float[Tensor, "segments word_features"]:
-    """q of every distinct phrase."""
-    offsets, _, words = ranges(plan.segment_begin, plan.segment_end - plan.segment_begin)
-    return attend_paths(h1, scores, torch.from_numpy(offsets), torch.from_numpy(words))
 
 
 def document_logits(
@@ -145,8 +136,11 @@ def _spread(log_p: Float[Tensor, " variants"], plan: DocumentPlan) -> Float[Tens
 
 
 def bytes_per_phrase(model: EMHRNN) -> int:
-    """A node of the phrase layer: h and c, its row of scores twice, and its indices."""
-    return 4 * 2 * (model.phrase_layer.hidden_size + len(model.phrase_attention.context)) + 64
+    """A node of the phrase layer: h and c, its row of scores twice, and its indices; and its words, where they are read
+    for it alone: their states twice, and their row of scores."""
+    words = WORDS_PER_PHRASE * (2 * model.word_attention.weight.shape[1] + len(model.word_attention.context))
+    node = 2 * (model.phrase_layer.hidden_size + len(model.phrase_attention.context))
+    return 4 * (node + words * model.restart) + 64
 
 
 def bytes_per_state(model: EMHRNN) -> int:

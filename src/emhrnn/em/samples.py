@@ -26,14 +26,8 @@ def sample_likelihood(
     """log p(y | Z^k, w) of every document: one pass over as many copies of the batch as there are samples, which
     share the word states."""
     copies = len(z)
-    states, batches = states.detach(), batch.repeated(copies)
-    repeated = WordStates(
-        states.h1.repeat(copies, 1),
-        states.scores.repeat(copies),
-        states.a.repeat(copies),
-        None if states.d is None else states.d.repeat(copies, 1),
-    )
-    logits = model.encode(batches, repeated, z.reshape(-1)).logits
+    batches = batch.repeated(copies)
+    logits = model.encode(batches, states.detach().repeated(copies), z.reshape(-1)).logits
     return log_likelihood(logits, batch_labels(batches)).view(copies, batch.n_documents)
 
 

@@ -49,6 +49,7 @@ class Expansion:
 
 def expand(model: EMHRNN, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"]) -> Expansion:
     """One forward and one backward pass over the layers above the words."""
+    assert states.inputs is None  # a phrase that grows by a word is read anew by a model that restarts
     phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])
     sentence_phrases = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]
     with torch.enable_grad():

@@ -22,8 +22,6 @@ from emhrnn.explain.faithfulness import Subject
 from emhrnn.explain.removal import CHUNK_WORDS
 from emhrnn.explain.thorough import thorough_effects
 from emhrnn.explain.units import LEVELS, units_of
-from emhrnn.layers.bidirectional import Bidirectional
-from emhrnn.layers.packing import pack
 from emhrnn.models.em_hrnn import EMHRNN
 
 Scores = Mapping[str, Float64[np.ndarray, " units"]]  # by level
@@ -127,12 +125,9 @@ class _FromVectors:
     ) -> Float[Tensor, " copies"]:
         model, run, copies = self.model, self.subject.run, len(x)
         batch, z = self.subject.batch.repeated(copies), np.tile(self.subject.z, copies)
-        flat = x.flatten(0, 1)
-        if isinstance(model.word_layer, Bidirectional):
-            h1 = model.word_layer(flat, batch.sentence_offsets)
-        else:
-            h1 = model.word_layer(flat, pack(batch.sentence_offsets))
-        states = model.word_states(batch, h1, None if said is None else said.sum(dim=1))
+        inputs = model.inputs(x.flatten(0, 1))
+        h1 = model.read(inputs, batch.sentence_offsets)
+        states = model.word_states(batch, h1, None if said is None else said.sum(dim=1), inputs)
         chosen = torch.from_numpy(np.tile(self.subject.chosen, copies))
         return log_odds(
             model.encode(batch, states, z).logits, chosen, multi_label=run.multi_label, temperature=run.temperature

@@ -37,6 +37,7 @@ class Sizes:
     skip: bool = False  # em-hrnn
     ngrams: bool = False  # em-hrnn
     pauses: bool = False  # em-hrnn
+    restart: bool = False  # em-hrnn
     tune_embedding: bool = False
     dropout: float = 0.0
     segmentation: str = "learned"
@@ -134,6 +135,7 @@ def build_em_hrnn(
         skip=sizes.skip and sizes.levels == 1,  # older runs say true and mean false where there are several
         ngrams=sizes.buckets if sizes.ngrams and sizes.levels == 1 else 0,
         pauses=vocabulary if sizes.pauses and sizes.levels == 1 else (),
+        restart=sizes.restart,
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),
     )
@@ -243,6 +245,7 @@ MODELS: dict[str, Row] = {
             "skip",
             "ngrams",
             "pauses",
+            "restart",
             "buckets",
             "segmentation",
             "levels",

@@ -55,6 +55,9 @@ class ModelConfig(Section):
     skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
     ngrams: bool = Field(True, description="em-hrnn: words and pairs of neighbours also speak for the classes directly")
     pauses: bool = Field(True, description="em-hrnn: phrases tend to end where readers pause, as punctuation tells")
+    restart: bool = Field(
+        False, description="em-hrnn: word states begin anew at each phrase, whose vector is of its own words alone"
+    )
     dropout: float = Field(0.3, ge=0, lt=1)
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
@@ -195,7 +198,7 @@ PAPER: dict[str, dict[str, Any]] = {
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
 
 
-ONE_LEVEL = ("skip", "ngrams", "pauses")  # parts of the model that it has not, with several latent levels
+ONE_LEVEL = ("skip", "ngrams", "pauses", "restart")  # parts of the model that it has not, with several latent levels
 
 
 def make_config(

@@ -40,7 +40,11 @@ class Program(nn.Module):
             a = a + model.pauses.odds[0, words] + model.pauses.odds[1, nn.functional.pad(words, (-1, 1))]
         final = torch.zeros_like(words, dtype=torch.bool).index_fill(0, sentence_lengths.cumsum(0) - 1, True)
         z = (a > model.threshold) | final
-        q, alpha = _pool(h1, z.cumsum(0) - z.long(), n, model.word_attention)  # a row for every word
+        phrase = z.cumsum(0) - z.long()  # of each word
+        if model.restart:
+            phrase_lengths = torch.zeros_like(words).index_add(0, phrase, torch.ones_like(words))
+            h1 = _states(x, phrase_lengths, model.word_directions())
+        q, alpha = _pool(h1, phrase, n, model.word_attention)  # a row for every word
         in_sentence = _segment_of(sentence_lengths, n)
         phrase_counts = torch.zeros_like(sentence_lengths).index_add(0, in_sentence, z.long())
         h2 = _states(q, phrase_counts, [model.phrase_layer])
