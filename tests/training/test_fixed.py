@@ -23,7 +23,7 @@ def test_what_may_change_or_is_not_read_is_not_fixed() -> None:
     [
         ({}, None),
         ({"model.cell": "gru"}, "model.cell = 'gru', which is 'lstm' now"),
-        ({"model.cell": GONE}, None),
+        ({"model.cell": GONE, "model.restart": GONE}, None),
         ({"em.pace": GONE}, "no setting em.pace, which came later, and is 1.0 now"),
         ({"model.odd": 3}, None),  # of a version that had it, or of another model
     ],

@@ -20,6 +20,7 @@ LATER: dict[str, Any] = {
     "em.windows": 0,
     "model.pauses": False,
     "model.id_count": 1,
+    "model.restart": False,
 }
 
 
