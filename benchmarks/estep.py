@@ -8,6 +8,7 @@ The batch is 64 documents of about 150 words in 9 sentences, all layers 50. Rati
     naive_packed_over_torch    the same without the native kernels
     estep_over_train           E-step, given the word states of the step / a training step with fixed z
     first_order_over_train     first-order E-step of the same configurations / a training step
+    restart_estep, _train      a model whose word states begin anew at each phrase / one whose do not
     em_over_public_han         (training step + E-step) / a training step of the usual public HAN
     exact_naive_over_ours      2 x 5 words: 256 packed passes / exact E-step, word layer included
     exact_epoch_over_ours      the same with one training step on either side: what an epoch of exact EM saves
@@ -35,10 +36,10 @@ BLOCKS, LENGTH = 10, 5
 PASSES = BLOCKS << LENGTH
 
 
-def make_model(embedding_size: int = 100) -> EMHRNN:
+def make_model(embedding_size: int = 100, *, restart: bool = False) -> EMHRNN:
     generator = torch.Generator().manual_seed(0)
     table = torch.randn(VOCABULARY, embedding_size, generator=generator) * 0.4
-    return EMHRNN(table=table, classes=CLASSES, generator=generator)
+    return EMHRNN(table=table, classes=CLASSES, generator=generator, restart=restart)
 
 
 def training_step(model: EMHRNN, batch: Batch, z: np.ndarray) -> Callable[[], None]:
@@ -81,8 +82,8 @@ def local_times(rounds: int) -> Times:
     batch = make_batch(rng, review_lengths(rng))
     model, z = make_model(), random_z(rng, batch)
     blocks = local_blocks(batch, BLOCKS, LENGTH, generator=rng)
-    packed = PackedEMHRNN(model)
-    states = model.words(batch).detach()
+    packed, restarting = PackedEMHRNN(model), make_model(restart=True)
+    states, kept = model.words(batch).detach(), restarting.words(batch).detach()
 
     @torch.inference_mode()
     def estep_and_words() -> None:
@@ -97,6 +98,8 @@ def local_times(rounds: int) -> Times:
             "plan": lambda: make_plan(batch, z, blocks),
             "first-order E-step": lambda: first_order_likelihood(model, batch, states, z, blocks),
             "training step": training_step(model, batch, z),
+            "E-step, restart": lambda: e_step(restarting, batch, kept, z, blocks),
+            "training step, restart": training_step(restarting, batch, z),
             "public HAN step": han_step(batch),
         },
         rounds=rounds,
@@ -148,6 +151,8 @@ def figures(rounds: int) -> dict[str, float]:
         "estep_over_train": estep,
         "plan_over_estep": local.ratio("plan", "E-step"),
         "first_order_over_train": local.ratio("first-order E-step", train),
+        "restart_estep": local.ratio("E-step, restart", "E-step"),
+        "restart_train": local.ratio("training step, restart", train),
         "em_over_public_han": (1 + estep) * local.ratio(train, "public HAN step"),
         "exact_naive_over_ours": 256 * passes,
         "exact_epoch_over_ours": (256 * passes + step) / (1 + step),
