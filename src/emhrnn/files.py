@@ -38,7 +38,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     partial = _partial_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with partial.open("xb") as file:
+        with _named(partial), partial.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -80,7 +80,8 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     partial = _partial_name(path)
     try:
         partial.mkdir()  # in here: a signal may come as soon as it is there
-        yield partial
+        with _named(partial):
+            yield partial
         for file in sorted(partial.iterdir()):
             _sync_file(file)
         _sync_folder(partial)
@@ -91,6 +92,16 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             shutil.rmtree(old)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """A disk that is full does not tell which file it has no room for."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 def check_free(path: Path, *, overwrite: bool = False) -> None:

@@ -64,6 +64,13 @@ def test_a_full_disk_and_one_that_is_read_only(cli: Cli, disk: Path, tmp_path: P
         assert (run / name).read_bytes() == before[name]
     assert "No space left on device" in cli.error("train", data, "--out", disk / "new", *ONE)
     assert not (disk / "new").exists()
+    for name, command in {
+        "why.html": ("explain", run, "A good soup.", "--html"),
+        "corpus": ("prepare", data, "--quiet", "--out"),
+    }.items():
+        told = cli.error(*command, disk / name)
+        assert f"cannot write {disk / name}: " in told
+        assert "No space left on device" in told
     filler.unlink()
     cli.ok(*resume)
     check_equal(tmp_path / "whole", run)

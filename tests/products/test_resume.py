@@ -331,6 +331,22 @@ def test_a_full_disk_or_a_read_only_folder(
     check_equal(whole / "run", stopped)
 
 
+def test_a_full_disk_before_there_is_a_checkpoint(
+    cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def fail(descriptor: int) -> None:
+        if "step-" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail)
+    told = cli.error("train", data, "--out", tmp_path / "new", *TINY, "--quiet")
+    assert "No space left on device; make it possible to write there, then train anew" in told
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_loss_that_is_not_a_number_leaves_batch_and_checkpoint(
     cli: Cli, stopped: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,10 +119,10 @@ class Checkpoints:
             for old in files(self.folder)[KEPT:]:
                 old.unlink()
         except OSError as error:
-            raise CheckpointError(
-                f"cannot save a checkpoint to {self.folder}: {error.strerror}; the last good one is intact: make it "
-                "possible to write there, then go on with --resume"
-            ) from None
+            remedy = "make it possible to write there, then train anew"
+            if files(self.folder):
+                remedy = "the last good one is intact: make it possible to write there, then go on with --resume"
+            raise CheckpointError(f"cannot save a checkpoint to {self.folder}: {error.strerror}; {remedy}") from None
         self._saved = time.monotonic()
         self._took = self._saved - began
 
