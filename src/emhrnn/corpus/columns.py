@@ -93,7 +93,7 @@ def _find(role: str, given: str | None, present: Sequence[str], file: str) -> st
         if present.count(given) > 1:
             raise DataError(f"the {role} column {given!r} is there {present.count(given)} times: {there}; rename one")
         if given not in present:
-            raise DataError(f"no {role} column {given!r}: {there}; give one of them as the {role} column")
+            raise DataError(f"no {role} column {given!r}: {there}; give one of them with --{role}-column")
         return given
     usual = USUAL_NAMES[role]
     by_usual = {usual_name: [name for name in present if name.strip().lower() == usual_name] for usual_name in usual}
@@ -107,12 +107,12 @@ def _find(role: str, given: str | None, present: Sequence[str], file: str) -> st
         raise DataError(f"the {role} column {candidates[0]!r} is there {times} times: {there}; rename one")
     if candidates:
         which = " or ".join(map(repr, candidates))
-        advice = f"give the name of the {role} column" if role in REQUIRED else f"name the one meant {usual[0]!r}"
+        advice = f"name it with --{role}-column" if role in REQUIRED else f"name the one meant {usual[0]!r}"
         raise DataError(f"the {role} column could be {which} in {file}; {advice}")
     header = ""
     if any(len(name.split()) >= SENTENCE_WORDS for name in present):
         header = ", or add a header line such as text,label: it seems to be missing"
-    raise DataError(f"no {role} column found: {there}; give one of them as the {role} column{header}")
+    raise DataError(f"no {role} column found: {there}; give one of them with --{role}-column{header}")
 
 
 def _list(names: Sequence[str], most: int = 30, longest: int = 40) -> str:

@@ -68,14 +68,14 @@ def test_damaged_parquet(tmp_path: Path) -> None:
 def test_missing_text_or_label_column(tmp_path: Path) -> None:
     message = error_of(tmp_path / "a.csv", b"words,label\nx,1\n")
     assert "no text column found" in message
-    assert "has the columns 'words', 'label'; give one of them as the text column" in message
+    assert "has the columns 'words', 'label'; give one of them with --text-column" in message
     assert "no label column found" in error_of(tmp_path / "a.jsonl", b'{"text": "x"}\n')
 
 
 def test_ambiguous_columns(tmp_path: Path) -> None:
     message = error_of(tmp_path / "a.csv", b"text,stars,sentiment\nx,1,2\n")
     assert "the label column could be 'stars' or 'sentiment'" in message
-    assert "give the name of the label column" in message
+    assert "name it with --label-column" in message
     assert "could be 'text' or 'Text'" in error_of(tmp_path / "a.csv", b"text,Text,label\nx,y,1\n")
     assert "the text column 'text' is there 2 times" in error_of(tmp_path / "a.csv", b"text,text,label\nx,y,1\n")
 

@@ -24,7 +24,7 @@ def train(
     data: OptionalData = None,
     model: Annotated[
         str | None,
-        typer.Option(help="The system to train; a wrong name lists them all.", show_default="em-hrnn", metavar="NAME"),
+        typer.Option(help="The system to train; `emhrnn models` lists them.", show_default="em-hrnn", metavar="NAME"),
     ] = None,
     estep: Annotated[
         str | None,
