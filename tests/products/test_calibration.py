@@ -39,9 +39,13 @@ TEXTS = [GOOD, BAD, "Neither this nor that."]
 @pytest.fixture(scope="module")
 def noisy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Reviews whose labels are half wrong: a model that believes them is too sure."""
+    return half_wrong(tmp_path_factory.mktemp("noisy") / "reviews.csv", seed=1)
+
+
+def half_wrong(path: Path, seed: int) -> Path:
     rng = np.random.default_rng(0)
-    reviews = [(review.text, rng.choice(["1", review.label])) for review in generate_reviews(150, seed=1)]
-    return write_rows(tmp_path_factory.mktemp("noisy") / "reviews.csv", [(text, str(label)) for text, label in reviews])
+    reviews = [(review.text, rng.choice(["1", review.label])) for review in generate_reviews(150, seed=seed)]
+    return write_rows(path, [(text, str(label)) for text, label in reviews])
 
 
 def test_training_fits_what_the_grid_finds(cli: Cli, noisy: Path, tmp_path: Path) -> None:
@@ -181,15 +185,16 @@ def test_one_process_fits_the_shares_for_all(too_sure: Path, monkeypatch: pytest
     assert validate_epoch(run, valid, Other(first.told)) == scores
 
 
-def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, noisy: Path, tmp_path: Path) -> None:
+def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(too_sure, tmp_path / "run"))
+    new = half_wrong(tmp_path / "reviews.csv", seed=2)
     before = load(run).predict_proba(TEXTS)
-    first = cli.ok("calibrate", run, noisy, "--json", "--quiet").json
+    first = cli.ok("calibrate", run, new, "--json", "--quiet").json
     after = load(run).predict_proba(TEXTS)
     assert first["documents"] == 150
     assert first["loss_after"] < first["loss_before"]
     assert np.abs(after - before).max() > 1e-4
-    scored = cli.ok("evaluate", run, noisy, "--json", "--quiet").json
+    scored = cli.ok("evaluate", run, new, "--json", "--quiet").json
     assert scored["loss"] == pytest.approx(first["loss_after"], abs=1e-5)
     metrics = json.loads((run / "metrics.json").read_text())
     assert (metrics["calibration"]["source"], metrics["calibration"]["documents"]) == ("reviews.csv", 150)
@@ -199,7 +204,7 @@ def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, noisy: Path, tmp_pat
     assert "on 150 documents of reviews.csv" in info
     assert "fitted on 150 documents of reviews.csv" in card
     assert "This was at the end of training. It has been calibrated anew since" in card
-    again = cli.ok("calibrate", run, noisy, "--quiet").out
+    again = cli.ok("calibrate", run, new, "--quiet").out
     assert f"temperature {first['temperature']:.3f}" in again
     assert np.array_equal(load(run).predict_proba(TEXTS), after)
 

@@ -14,7 +14,7 @@ from emhrnn.products.labelled import labelled_corpus
 from emhrnn.training.calibrating import calibrate
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpoint import load_tensors
-from emhrnn.training.data import Named
+from emhrnn.training.data import Named, learned_from
 from emhrnn.training.lock import locked
 from emhrnn.training.run import CARD, METRICS, WEIGHTS, load_run, read_description, save_weights
 
@@ -33,6 +33,11 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:
             _check_classes(folder, data, corpus)
+            if learned_from(folder, data):
+                raise DataError(
+                    f"cannot calibrate {folder} to {data.path}: it holds documents that the run has learned from, and "
+                    "is surer of than of new ones; give others. The run is left as it was"
+                )
             _, calibration = calibrate(run, corpus, None, note.get("epoch", 0))
             if calibration.undecided:
                 raise DataError(

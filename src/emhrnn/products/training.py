@@ -12,7 +12,7 @@ from emhrnn.evaluation.phrases import LOW_RATE, collapse
 from emhrnn.products.model import Model
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, EMConfig, make_config, validated
-from emhrnn.training.data import Named
+from emhrnn.training.data import Named, learned_from
 from emhrnn.training.fit import Result
 from emhrnn.training.folder import begun_by_this_job
 from emhrnn.training.history import Epoch
@@ -140,6 +140,8 @@ def train(
     if job.first:
         for wrong in filter(None, (_never_learned(trained), _collapsed(trained))):
             say(wrong)
+        if valid_data is not None and learned_from(Path(out), valid_data):
+            say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")
     told, held_out = trained.train.report, trained.valid.report
     given = trained.valid.path != trained.train.path  # else it is a part of the data, which tells of both
     return Trained(

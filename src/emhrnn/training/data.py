@@ -19,7 +19,7 @@ from emhrnn.files import encoded, sha256
 from emhrnn.models.table import IDS, MODELS
 from emhrnn.text import Limits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
-from emhrnn.training.run import is_run
+from emhrnn.training.run import is_run, read_description
 from emhrnn.training.state import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
@@ -51,6 +51,14 @@ def checksum(path: Path) -> str:
     for file in sorted(file for file in path.rglob("*") if file.is_file()):
         digest.update(encoded(f"{file.relative_to(path).as_posix()}\n{sha256(file)}\n"))
     return digest.hexdigest()
+
+
+def learned_from(run: Path, data: Named) -> bool:
+    """Whether the run was trained on rows of this data, as far as the whole of it tells: the same content, and no other
+    split."""
+    trained = read_description(run).get("data", {}).get("train", {})
+    splits = {trained.get("read_as", {}).get("split"), data.split}
+    return (None in splits or len(splits) == 1) and trained.get("sha256") == checksum(data.path)
 
 
 def text_settings(config: DataConfig) -> TextSettings:

@@ -45,11 +45,11 @@ def evaluate(
     """
     from emhrnn.corpus import Columns
     from emhrnn.errors import ConfigError
-    from emhrnn.products.cli.printing import print_json, say, tell_of_rows
+    from emhrnn.products.cli.printing import complain, print_json, say, tell_of_rows
     from emhrnn.products.cli.tables import cut_tables, score_tables
     from emhrnn.products.cutting import compare_cuts
     from emhrnn.products.evaluating import evaluate_run
-    from emhrnn.training.data import Named
+    from emhrnn.training.data import Named, learned_from
 
     columns = Columns(text=text_column, label=label_column)
     named = Named(path=data, format=format, columns=columns, split=split)
@@ -64,6 +64,8 @@ def evaluate(
         facts = {**evaluated.scores.to_dict(), "skipped": skipped, "repaired": repaired}
         told = score_tables(evaluated.scores, confusion=confusion)
     tell_of_rows(str(data), skipped, repaired)
+    if learned_from(run, named):
+        complain(f"{data} holds documents that {run} was trained on: scores on them say little about new ones")
     if json:
         print_json(facts)
     else:
