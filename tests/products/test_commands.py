@@ -128,6 +128,10 @@ def test_evaluate_hears_one_expert(cli: Cli, made: Path, run: Path, tmp_path: Pa
     save_tensors(deaf / "model.safetensors", tensors, note)
     silent = cli.ok("evaluate", deaf, made / "test.jsonl", "--json").json
     assert silent["loss"] == scores["recurrent"]["loss"]
+    shares = {"recurrent": 0.0, "common": 1.0, "rare": 1.0, "pairs": 1.0}
+    save_tensors(deaf / "model.safetensors", tensors, {**note, "shares": shares})
+    heard = cli.ok("evaluate", deaf, made / "test.jsonl", "--json", "--expert", "recurrent").json
+    assert heard["loss"] == scores["recurrent"]["loss"]
     refused = cli.error("evaluate", run, made / "test.jsonl", "--expert", "oracle")
     assert "unknown expert 'oracle'; use recurrent or ngrams" in refused
     plain = tmp_path / "plain"

@@ -27,7 +27,7 @@ def evaluate_run(
     folder: Path, data: Named, *, segmentation: str = "learned", expert: str | None = None, progress: bool = True
 ) -> Evaluated:
     """Another `segmentation` than the run's own shows what its phrases do for it, one `expert` what it knows alone."""
-    run = load_run(folder)
+    run = load_run(folder, weigh=expert != "recurrent")  # alone, they have no share; one of 0 would silence them
     if expert is not None:
         _silence_others(run, expert)
     if segmentation != "learned":
