@@ -40,7 +40,7 @@ def test_a_frozen_encoder_is_run_once_and_its_record_names_no_place(tmp_path: Pa
     (row,) = table["rows"]  # type: ignore[misc]
     assert (row["model"], row["seeds"], row["comparable"], table["missing"]) == (ROW, 1, False, [])
     assert row["accuracy"] == 1.0
-    assert row["settings"] == ["model.pretrained=mini", "model.frozen=true", "model.head=64", "model.tail=192"]
+    assert row["settings"] == ["model.pretrained=mini", "model.frozen=true", "model.head=32", "model.tail=96"]
     assert "Nothing is drawn by chance in mini, frozen" in str(table["method"])
     (record,) = (out / "runs").glob("*.json")
     told = json.loads(record.read_text())["arguments"]

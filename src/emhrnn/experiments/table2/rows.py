@@ -8,7 +8,7 @@ from emhrnn.experiments.table2.numbers import OTHER_ROWS, PAPER_ROWS
 from emhrnn.models.pretrained import check_source, read_config
 
 BERT_BASE = {"model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768}
-FROZEN = ("model.frozen=true", "model.head=64", "model.tail=192")  # as many as sentence encoders are made for
+FROZEN = ("model.frozen=true", "model.head=32", "model.tail=96")  # as many as MiniLM was trained on
 
 
 def table2_rows(pretrained: Path | None = None, *, frozen: bool = False) -> list[Row]:

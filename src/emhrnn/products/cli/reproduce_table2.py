@@ -57,7 +57,7 @@ def table2(
         bool,
         typer.Option(
             "--frozen",
-            help="Only fit a linear head on what the encoder of --pretrained says of 256 word pieces: for CPUs. The "
+            help="Only fit a linear head on what the encoder of --pretrained says of 128 word pieces: for CPUs. The "
             "row's name ends in ', frozen', and it is no row of the paper.",
         ),
     ] = False,
