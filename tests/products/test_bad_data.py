@@ -284,6 +284,19 @@ def test_a_column_in_which_every_label_is_another(cli: Cli, tmp_path: Path) -> N
     assert "each of the 20 documents has a label of its own; is it the right label column?" in cli.train_error(data)
 
 
+def test_info_looks_at_the_columns_that_are_named(cli: Cli, run: Path, tmp_path: Path) -> None:
+    data = tmp_path / "a.csv"
+    data.write_text("letter,kind\nThe soup was cold.,complaint\n")
+    assert "give one of them with --text-column" in cli.error("info", data)
+    guessed = cli.ok("info", data, "--text-column", "letter").out
+    assert "text = letter" in guessed
+    assert "give one of them with --label-column" in guessed
+    assert "complaint" in cli.ok("info", data, "--text-column", "letter", "--label-column", "kind").out
+    wrong = cli.ok("info", data, "--text-column", "letter", "--label-column", "sort").out
+    assert "no label column 'sort'" in wrong
+    assert "no data with columns to choose" in cli.error("info", run, "--text-column", "letter")
+
+
 def test_a_column_of_quantities(cli: Cli, tmp_path: Path) -> None:
     def labelled(names: Iterable[str]) -> Path:
         return write_rows(tmp_path / "a.csv", [(f"soup {name}", name) for name in names] * 3)

@@ -1,6 +1,7 @@
 """What a run folder or a data file holds: facts as data, then as a few aligned lines. Needs no torch for data files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,12 @@ def _run_lines(facts: dict[str, Any]) -> str:
     return _aligned(lines)
 
 
-def file_facts(path: Path) -> dict[str, Any]:
-    """Format, columns and first row. A label column that cannot be guessed is told, not refused."""
+def file_facts(path: Path, columns: Columns) -> dict[str, Any]:
+    """Format, columns and first row. A label column that is not there is told, not refused."""
     try:
-        source, first, trouble = *_first(path, Columns()), None
+        source, first, trouble = *_first(path, columns), None
     except DataError as error:
-        source, first, trouble = *_first(path, Columns(labelled=False)), str(error)
+        source, first, trouble = *_first(path, replace(columns, label=None, labelled=False)), str(error)
     return {
         "format": source.formats[0],
         "bytes": source.meter.total,

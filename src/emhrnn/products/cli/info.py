@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from emhrnn.products.cli.options import Json
+from emhrnn.products.cli.options import Json, LabelColumn, TextColumn
 
 
 def info(
@@ -14,6 +14,8 @@ def info(
         typer.Argument(help="A run folder, a prepared corpus, or data.", metavar="PATH", show_default=False),
     ],
     card: Annotated[bool, typer.Option("--card", help="Print the model card of a run, as Markdown.")] = False,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
     json: Json = False,
 ) -> None:
     """Describe a run, a prepared corpus, or data: its format, its columns and its first text.
@@ -23,8 +25,9 @@ def info(
       emhrnn info run
       emhrnn info run --card > card.md
       emhrnn info reviews.csv
+      emhrnn info letters.csv --text-column body      # what would `train` read?
     """
-    from emhrnn.corpus import is_corpus
+    from emhrnn.corpus import Columns, is_corpus
     from emhrnn.errors import DataError
     from emhrnn.products.cli.printing import print_json, say
     from emhrnn.products.describing import check_whole, file_facts, file_text, run_facts, run_text
@@ -32,6 +35,9 @@ def info(
     facts: dict[str, Any]
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder, a prepared corpus or data")
+    is_data = not is_corpus(path) and not (path / "config.json").is_file()
+    if not is_data and (text_column or label_column):
+        raise DataError(f"{path} is no data with columns to choose; leave --text-column and --label-column out")
     if card and (not path.is_dir() or is_corpus(path)):
         raise DataError(f"{path} is data, and only a run has a model card; leave --card out, or give a run folder")
     if card:
@@ -45,12 +51,12 @@ def info(
 
         report = Corpus.open(path).report
         facts, text = {"kind": "corpus", **report.to_dict()}, str(report)
-    elif (path / "config.json").is_file():
+    elif not is_data:
         described = run_facts(path)
         check_whole(path)
         facts, text = {"kind": "run", **described}, run_text(path, described)
     else:
-        described = file_facts(path)
+        described = file_facts(path, Columns(text=text_column, label=label_column))
         facts, text = {"kind": "data", **described}, file_text(described)
     if json:
         print_json(facts)
