@@ -5,13 +5,12 @@ em-hrnn[em.estep=blocks,em.block_length=5]      with settings of its own
 window 5=em-hrnn[em.estep=blocks]               under a name of its own
 """
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.table import MODELS
+from emhrnn.models.table import check_model
 
 _ROW = re.compile(r"(?:(?P<name>[^=\[\]]+)=)?(?P<model>[^=\[\]]+)(?:\[(?P<settings>[^\[\]]*)\])?")
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside brackets
@@ -47,10 +46,7 @@ def _parse(text: str) -> Row:
     if match is None:
         raise ConfigError(f"cannot read the row {text!r}; write model, model[section.key=value,...] or name=model[...]")
     model = match["model"].strip()
-    if model not in MODELS:
-        near = difflib.get_close_matches(model, MODELS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ConfigError(f"unknown model {model!r}; {hint}`emhrnn models` lists them all")
+    check_model(model)
     settings = tuple(part.strip() for part in (match["settings"] or "").split(",") if part.strip())
     for setting in settings:
         if setting.startswith(("data.", "training.seed=", "model.name=")):
