@@ -152,7 +152,10 @@ def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
     told = cli.ok("prepare", data, "--out", tmp_path / "a corpus", "--like", other).out
     assert f"emhrnn evaluate '{other}' '{tmp_path / 'a corpus'}'" in told
     assert "\r" not in result.err  # no bar where stderr is no terminal
-    assert result.err.startswith("epoch   1/1")
+    material, epoch = result.err.splitlines()
+    assert material.startswith("reviews.jsonl: 22 documents of ")
+    assert "text from 'text', label from 'label'" in material
+    assert epoch.startswith("epoch   1/1")
 
 
 def test_predictions_in_three_formats_agree(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from emhrnn.training.folder import run_folder
 from emhrnn.training.history import Epoch
 from emhrnn.training.job import ALONE, Job, name_of_job
 from emhrnn.training.loop import Step
+from emhrnn.training.material import material_line
 from emhrnn.training.run import CARD, METRICS, Run, describe, identity, new_run
 from emhrnn.training.state import Purpose, numpy_generator
 
@@ -99,6 +100,8 @@ def train(
             job=name_of_job(),
         )  # fmt: skip
         job.tell()
+        if progress:
+            sys.stderr.write(material_line(data.path.name, training, validation) + "\n")
         fitted = fit_into(
             out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step, job=job
         )  # fmt: skip

@@ -1,0 +1,19 @@
+"""The line that says what is learned from."""
+
+from pathlib import Path
+
+import numpy as np
+
+from emhrnn.corpus import Columns, prepare
+from emhrnn.training.material import SHOWN, material_line
+
+
+def test_it_names_the_columns_that_were_taken_and_the_classes(tmp_path: Path) -> None:
+    rows = ["body,stars", *(f"word {'more ' * 4}{n},{n}" for n in range(SHOWN + 2))]
+    (tmp_path / "a.csv").write_text("\n".join(rows), encoding="utf-8")
+    corpus = prepare(tmp_path / "a.csv", tmp_path / "corpus", columns=Columns(text="body", label="stars"))
+    first = ", ".join(repr(str(n)) for n in range(SHOWN))
+    assert material_line("a.csv", corpus, corpus.select(np.arange(2))) == (
+        f"a.csv: {SHOWN + 2} documents of 6 words to learn from, 2 to validate; text from 'body', label from 'stars'; "
+        f"{SHOWN + 2} classes: {first}, ..."
+    )
