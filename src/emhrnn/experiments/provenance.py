@@ -16,7 +16,7 @@ def commit() -> str:
     try:
         head = _git(here, "rev-parse", "--short", "HEAD")
         return head + ("+" if _git(here, "status", "--porcelain", "--untracked-files=no", ".") else "")
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.SubprocessError):  # a busy machine may be slow to answer: no reason to lose a run
         return f"version {__version__}"
 
 
