@@ -40,7 +40,6 @@ RUNS = {
     "local, 10 x 5, focused": ("local", EMSettings(focus=True)),
     "first-order, 10 x 5": ("first-order", EMSettings()),
     "first-order, 40 x 5": ("first-order", EMSettings(blocks=40)),
-    "semi-markov": ("semi-markov", EMSettings()),
     "importance, 8 samples": ("importance", EMSettings()),
     "importance, 32 samples": ("importance", EMSettings(samples=32)),
     "reinforce, 8 samples": ("reinforce", EMSettings()),

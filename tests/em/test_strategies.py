@@ -1,6 +1,5 @@
 """Every E-step by its name: the same contract, and agreement with the exact posterior where theory says so."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +13,6 @@ from emhrnn.em.importance import importance_gamma
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.reinforce import advantages, reinforce_gamma
 from emhrnn.em.samples import draw, sample_likelihood
-from emhrnn.em.segment_chain import SegmentChain, prior_potentials
-from emhrnn.em.semi_markov import expand, segment_scores
 from emhrnn.em.steps import m_step_pi
 from emhrnn.em.strategies import STRATEGIES, EMSettings
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
@@ -29,8 +26,7 @@ SETTINGS = EMSettings(blocks=4, block_length=3, samples=6)
 @given(shapes(3, 3, 4), seeds)
 @settings(max_examples=4, deadline=None)
 def test_all_keep_the_contract(name, lengths, seed):
-    restart = False if name == "semi-markov" else None
-    model, batch = small_model(seed, votes=10, restart=restart), make_batch(lengths, seed)
+    model, batch = small_model(seed, votes=10), make_batch(lengths, seed)
     states, z = model.words(batch), random_z(batch, seed)
     before = [p.clone() for p in model.parameters()]
     result = STRATEGIES[name](model, batch, states, z, SETTINGS, np.random.default_rng(seed))
@@ -231,97 +227,10 @@ def test_advantages_leave_one_out():
     torch.testing.assert_close(advantages(reward), torch.tensor([[1 - 4.0], [2 - 3.5], [6 - 1.5]]))
 
 
-# ------------------------------------------------------------------ semi-Markov
+# ------------------------------------------------------------------ evidence
 
 
-def cuts(length, longest):
-    """All ways to cut `length` words into phrases of at most `longest`."""
-    for bits in itertools.product([False, True], repeat=length - 1):
-        ends = [t for t, bit in enumerate([*bits, True]) if bit]
-        phrases = list(zip([0, *(e + 1 for e in ends[:-1])], ends, strict=True))
-        if all(b - a < longest for a, b in phrases):
-            yield [*bits, True], phrases
-
-
-@given(shapes(2, 3, 5), seeds)
-@settings(max_examples=10, deadline=None)
-def test_chain_equals_enumeration(lengths, seed):
-    batch = make_batch(lengths, seed)
-    longest = 3
-    potentials = torch.from_numpy(np.random.default_rng(seed).normal(size=(batch.n_words, longest)))
-    left = batch.sentence_offsets[1:][batch.sentence_of_word] - np.arange(batch.n_words)
-    potentials[torch.from_numpy(np.arange(longest) >= left[:, None])] = -torch.inf
-    chain = SegmentChain.from_flat(batch, potentials)
-    gamma = chain.boundaries().numpy()
-    for i in range(batch.n_sentences):
-        start, T = batch.sentence_offsets[i], batch.sentence_lengths[i]
-        weights, zs = [], []
-        for z, phrases in cuts(T, longest):
-            weights.append(np.exp(sum(potentials[start + a, b - a].item() for a, b in phrases)))
-            zs.append(z)
-        assert chain.log_partition[i].item() == pytest.approx(np.log(sum(weights)))
-        expected = np.average(np.array(zs, dtype=float), axis=0, weights=weights)
-        np.testing.assert_allclose(gamma[start : start + T], expected, atol=1e-9)
-
-
-def test_chain_samples_have_the_chains_marginals():
-    batch = make_batch([[6, 1], [4]])
-    a = torch.linspace(-2, 2, batch.n_words, dtype=torch.float64)
-    log_pi, log_not = torch.nn.functional.logsigmoid(a), torch.nn.functional.logsigmoid(-a)
-    chain = SegmentChain.from_flat(batch, prior_potentials(log_pi, log_not, batch, 4))
-    generator = np.random.default_rng(0)
-    mean = np.mean([chain.sample(generator) for _ in range(3000)], axis=0)
-    np.testing.assert_allclose(mean, chain.boundaries().numpy(), atol=0.04)
-
-
-def test_the_prior_as_a_chain_is_the_prior():
-    batch = make_batch([[6, 1], [4]])
-    a = torch.linspace(-2, 2, batch.n_words, dtype=torch.float64)
-    log_pi, log_not = torch.nn.functional.logsigmoid(a), torch.nn.functional.logsigmoid(-a)
-    chain = SegmentChain.from_flat(batch, prior_potentials(log_pi, log_not, batch, longest=6))
-    free = ~batch.sentence_final
-    torch.testing.assert_close(chain.boundaries()[free], torch.sigmoid(a)[free])
-    torch.testing.assert_close(chain.log_partition, torch.zeros(3, dtype=torch.float64))
-
-
-@given(shapes(3, 3, 5), seeds)
-@settings(max_examples=10, deadline=None)
-def test_the_surrogate_is_exact_at_z(lengths, seed):
-    model, batch = small_model(seed, restart=False), make_batch(lengths, seed)
-    states, z = model.words(batch), random_z(batch, seed)
-    expansion = expand(model, batch, states, z)
-    phi = segment_scores(model, batch, states, z, expansion, longest=5)
-    ends = np.flatnonzero(z)
-    begins = np.concatenate([[0], ends[:-1] + 1])
-    in_z = phi[begins, ends - begins].numpy()
-    by_sentence = np.add.reduceat(in_z, np.searchsorted(ends, batch.sentence_offsets[:-1]))
-    np.testing.assert_allclose(by_sentence, 0, atol=1e-9)
-    with torch.no_grad():
-        expected = [em_hrnn.log_p(model, batch, z, d).item() for d in range(batch.n_documents)]
-    np.testing.assert_allclose(expansion.log_p.numpy(), expected, atol=1e-9)
-
-
-def test_a_cap_on_phrase_lengths_alone_is_no_news():
-    """Without votes the label says nothing, and gamma is pi although the chain knows no long phrase."""
-    model, batch = small_model(votes=0.0), make_batch([[9, 6], [7]])
-    states = model.words(batch)
-    short = EMSettings(longest_phrase=2)
-    result = STRATEGIES["semi-markov"](model, batch, states, random_z(batch), short, np.random.default_rng(0))
-    torch.testing.assert_close(result.gamma[result.mask], torch.sigmoid(states.a.detach())[result.mask])
-
-
-def test_the_surrogate_follows_the_exact_posterior():
-    model = small_model(votes=10)
-    batch = make_batch([[5, 4, 3], [6, 2], [4, 4], [3, 5, 1]] * 4, seed=2)
-    states, z = model.words(batch), random_z(batch)
-    pi = torch.sigmoid(states.a.detach())
-    exact = STRATEGIES["exact"](model, batch, states, z, SETTINGS, np.random.default_rng(0))
-    chain = STRATEGIES["semi-markov"](model, batch, states, z, SETTINGS, np.random.default_rng(0))
-    shift = [(result.gamma - pi)[exact.mask].numpy() for result in (exact, chain)]
-    assert np.corrcoef(*shift)[0, 1] > 0.75
-
-
-@pytest.mark.parametrize("name", ["exact", "blocks", "semi-markov"])
+@pytest.mark.parametrize("name", ["exact", "blocks"])
 def test_the_evidence_is_that_of_the_model_at_any_temperature(name):
     model, batch = small_model(votes=20.0), make_batch([[3, 2], [4]])
     states, z = model.words(batch), random_z(batch)

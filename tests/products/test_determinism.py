@@ -9,7 +9,7 @@ from emhrnn.products.training import train
 from emhrnn.training.config import make_config
 from tests.products.commands import TINY
 
-ESTEPS = ["none", "local", "blocks", "first-order", "importance", "reinforce", "semi-markov"]
+ESTEPS = ["none", "local", "blocks", "first-order", "importance", "reinforce"]
 
 
 def weights(data: Path, out: Path, estep: str, seed: int = 3) -> bytes:

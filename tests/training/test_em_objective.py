@@ -108,7 +108,7 @@ def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     assert last["valid_mean_phrase"] == pytest.approx(1 / 0.3, rel=0.25)
 
 
-@pytest.mark.parametrize("estep", ["blocks", "importance", "semi-markov"])
+@pytest.mark.parametrize("estep", ["blocks", "importance"])
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 def test_theta_learns_on_as_many_phrases_at_any_temperature(
     corpus: Corpus, estep: str, temperature: float, monkeypatch: pytest.MonkeyPatch
@@ -283,15 +283,10 @@ def test_the_best_epoch_is_sought_once_phrases_are_learned(
     assert [objective.settled(epoch) for epoch in range(3)] == settled
 
 
-@pytest.mark.parametrize("estep", ["importance", "reinforce", "semi-markov"])
+@pytest.mark.parametrize("estep", ["importance", "reinforce"])
 def test_an_e_step_without_weights_of_all_is_refused_by_name(estep: str) -> None:
     with pytest.raises(ConfigError, match=f"em.theta = all weighs every segmentation, but em.estep = {estep} has no"):
         check_settings(make_config(assignments=["em.theta=all", f"em.estep={estep}"]))
-
-
-def test_an_e_step_of_growing_phrases_is_refused_where_each_is_read_anew() -> None:
-    with pytest.raises(ConfigError, match=r"model\.restart = true reads every phrase anew.*leave one of them out"):
-        check_settings(make_config(assignments=["model.restart=true", "em.estep=semi-markov"]))
 
 
 def test_what_only_one_level_has_is_off_with_several() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emhrnn.training.config import make_config
+from emhrnn.training.config import make_config, validated
 from emhrnn.training.fixed import FREE, checksum, difference, fixed_settings, with_later
 
 CONFIG = make_config("paper", assignments=["model.id_count=1"])  # as before all later settings
@@ -46,3 +46,19 @@ def test_runs_are_what_they_were_before_a_setting_existed() -> None:
     }  # fmt: skip
     for broken in (None, [], {"model": 3}):
         assert with_later(broken) == broken
+
+
+def test_a_retired_value_still_loads_but_is_not_resumed() -> None:
+    written = CONFIG.model_dump()
+    written["em"]["estep"] = "semi-markov"
+    assert validated(with_later(written)).em.estep == "local"
+    assert written["em"]["estep"] == "semi-markov"  # not changed in place
+    told = difference({**fixed_settings(CONFIG), "em.estep": "semi-markov"}, CONFIG)
+    assert told is not None
+    assert "semi-markov" in told
+
+
+def test_an_odd_value_is_left_to_validation() -> None:
+    written = CONFIG.model_dump()
+    written["em"]["estep"] = ["local"]  # not even hashable
+    assert with_later(written)["em"]["estep"] == ["local"]

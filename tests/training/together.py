@@ -29,7 +29,7 @@ SYSTEMS = {
     "local": EM,
     "gibbs": [*EM, "em.impute=gibbs", "em.theta=sample", "training.class_weight=balanced"],
     "all": [*EM, "em.theta=all", "em.newton=true", "model.tune_embedding=false", "training.optimizer=sgd"],
-    "indicator": [*EM, "em.frozen_epochs=1", "em.estep=semi-markov"],
+    "indicator": [*EM, "em.frozen_epochs=1", "em.estep=first-order"],
     "restart": [*EM, "model.restart=true"],
     "importance": ["em.estep=importance", "em.samples=3"],
     "reinforce": ["em.estep=reinforce", "em.samples=3", "em.theta=sample", "training.label_smoothing=0.1"],

@@ -8,7 +8,6 @@
     first-order   as local, but from one backward pass
     importance    `samples` whole-document samples of the prior, weighted by the likelihood
     reinforce     `samples` samples, leave-one-out REINFORCE
-    semi-markov   additive surrogate, forward-backward: every word, no blocks
 
 `z` holds the boundaries outside the blocks (see imputation), `states` the word layer's output, with or without
 gradients: no E-step makes any.
@@ -21,16 +20,14 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em import importance, reinforce, semi_markov
+from emhrnn.em import importance, reinforce
 from emhrnn.em.blocks import EXACT_LIMIT, Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.first_order import first_order_likelihood
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior
 from emhrnn.em.samples import draw, pick, sample_likelihood
-from emhrnn.em.segment_chain import SegmentChain, prior_potentials
 from emhrnn.em.steps import weigh
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 
@@ -45,7 +42,6 @@ class EMSettings:
     temperature: float = 1.0  # r^(1 / T); reinforce has no r
     printed_q: bool = False  # block E-steps: the paper's misprinted denominator
     exact_limit: int = EXACT_LIMIT  # exact: most free positions
-    longest_phrase: int = semi_markov.LONGEST  # semi-markov
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,29 +120,6 @@ def leave_one_out(
     )
 
 
-@torch.no_grad()
-def semi_markov_chain(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
-) -> EStep:
-    longest, T = settings.longest_phrase, settings.temperature
-    expansion = semi_markov.expand(model, batch, states, z)
-    phi = semi_markov.segment_scores(model, batch, states, z, expansion, longest)
-    a = states.a.detach()
-    log_prior = prior_potentials(logsigmoid(a), logsigmoid(-a), batch, longest)
-    prior, chain = plain = [SegmentChain.from_flat(batch, p / T) for p in (log_prior, phi + log_prior)]
-    if T != 1:  # which the evidence does not know
-        plain = [SegmentChain.from_flat(batch, p) for p in (log_prior, phi + log_prior)]
-    gain = plain[1].log_partition - plain[0].log_partition  # of the sentences
-    return EStep(
-        # The chains know no phrase over `longest` words. What that alone does to gamma is in both, and cancels.
-        gamma=torch.sigmoid(a / T + chain.boundary_logits() - prior.boundary_logits()),
-        mask=torch.from_numpy(~batch.sentence_final),
-        z_sample=chain.sample(generator),
-        log_evidence=expansion.log_p
-        + torch.segment_reduce(gain, "sum", offsets=torch.from_numpy(batch.document_offsets)),
-    )
-
-
 STRATEGIES: dict[str, Strategy] = {
     "exact": exact,
     "blocks": blocks,
@@ -154,9 +127,8 @@ STRATEGIES: dict[str, Strategy] = {
     "first-order": first_order,
     "importance": importance_weighted,
     "reinforce": leave_one_out,
-    "semi-markov": semi_markov_chain,
 }
-WITHOUT_POSTERIOR = frozenset({"importance", "reinforce", "semi-markov"})  # of blocks: they weigh whole z, or none
+WITHOUT_POSTERIOR = frozenset({"importance", "reinforce"})  # of blocks: they weigh whole z, or none
 
 
 @torch.no_grad()

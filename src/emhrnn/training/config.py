@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from emhrnn.errors import ConfigError
 
 MOST_SAYINGS = 50_000_000  # of pairs of words about classes: 200 MB
-EStepName = Literal["none", "exact", "blocks", "local", "first-order", "importance", "reinforce", "semi-markov"]
+EStepName = Literal["none", "exact", "blocks", "local", "first-order", "importance", "reinforce"]
 
 
 class Section(BaseModel):

@@ -23,10 +23,13 @@ LATER: dict[str, Any] = {
     "model.restart": False,
 }
 
+# Values that were retired, and what stands in for them: none of them matters once a model is trained.
+RETIRED: dict[str, dict[Any, Any]] = {"em.estep": {"semi-markov": "local"}}
+
 
 def with_later(config: Any) -> Any:
-    """Settings of a run as it was written, with those that came later. What does not look like settings stays as it is:
-    whoever needs them says so."""
+    """Settings of a run as it was written, with those that came later and without values that were retired. What does
+    not look like settings stays as it is: whoever needs them says so."""
     if not (isinstance(config, dict) and all(isinstance(values, dict) for values in config.values())):
         return config
     filled = {section: dict(values) for section, values in config.items()}
@@ -34,6 +37,10 @@ def with_later(config: Any) -> Any:
         section, _, name = place.partition(".")
         if section in filled:
             filled[section].setdefault(name, value)
+    for place, instead in RETIRED.items():
+        section, _, name = place.partition(".")
+        if section in filled and (value := filled[section].get(name)) in list(instead):  # it may be anything
+            filled[section][name] = instead[value]
     return filled
 
 

@@ -209,11 +209,6 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
             f"em.pace = {config.em.pace:g} multiplies a learning rate, and em.newton = true has none for the "
             "indicator; leave one of them out"
         )
-    if config.model.restart and config.em.estep == "semi-markov":
-        raise ConfigError(
-            "model.restart = true reads every phrase anew, and em.estep = semi-markov lets phrases grow word by word; "
-            "leave one of them out"
-        )
     if config.em.windows and config.em.estep != "blocks":
         raise ConfigError(
             f"em.windows = {config.em.windows} is for em.estep = blocks, not {config.em.estep}; leave it out, or set "
