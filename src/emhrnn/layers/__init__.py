@@ -1,4 +1,5 @@
-"""What every model is made of: ragged LSTM and GRU, attention over segments, the forest of the E-step.
+"""What every model is made of: ragged LSTM and GRU, attention over segments, the forest of the E-step, and exact
+sums over segmentations.
 
 All layers work on flat rows plus offsets and never pad. They are pure torch; `layers/native` is a second, faster
 implementation of the same functions that is used where a C++ compiler is at hand.
@@ -17,6 +18,7 @@ from emhrnn.layers.pairs import pair_attention
 from emhrnn.layers.path_sums import Probe, path_sums
 from emhrnn.layers.recurrent import Recurrent, recurrent_layer
 from emhrnn.layers.row_dots import row_dots
+from emhrnn.layers.semi_markov import best_cut, log_partition
 from emhrnn.layers.state_slopes import Pass, layer_pass
 
 __all__ = [
@@ -31,11 +33,13 @@ __all__ = [
     "Recurrent",
     "attend",
     "attend_paths",
+    "best_cut",
     "dropout",
     "forest_h",
     "forest_states",
     "layer_pass",
     "linear",
+    "log_partition",
     "pack",
     "pair_attention",
     "path_sums",

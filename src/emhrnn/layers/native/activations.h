@@ -1,4 +1,4 @@
-// exp, sigmoid and tanh of vectors.
+// exp, log, sigmoid and tanh of vectors.
 
 #pragma once
 
@@ -27,6 +27,23 @@ INLINE vec exp(vec x) {
   return e.fraction * e.scale + e.scale;
 }
 inline float exp(float x) { return exp(vec{} + x)[0]; }
+// log x for normal x > 0; a NaN stays one. x = 2^n (1 + f) with f from sqrt(1/2) - 1 to sqrt(2) - 1, and log(1 + f) is a
+// polynomial (Cephes) with a relative error of 1e-7.
+INLINE vec log(vec x) {
+  constexpr int32_t half_root = 0x3f3504f3, mantissa = 0x7fffff;  // half_root: the bits of sqrt(1/2)
+  const ivec bits = (ivec)x - half_root;
+  const vec n = __builtin_convertvector(bits >> 23, vec), f = (vec)((bits & mantissa) + half_root) - 1.f;
+  vec p = f * 7.0376836292e-2f - 1.1514610310e-1f;
+  p = p * f + 1.1676998740e-1f;
+  p = p * f - 1.2420140846e-1f;
+  p = p * f + 1.4249322787e-1f;
+  p = p * f - 1.6668057665e-1f;
+  p = p * f + 2.0000714765e-1f;
+  p = p * f - 2.4999993993e-1f;
+  p = p * f + 3.3333331174e-1f;
+  const vec square = f * f;
+  return (p * f * square - 0.5f * square + n * -2.12194440e-4f + f) + n * 0.693359375f + (x - x);
+}
 INLINE vec sigmoid(vec x) { return 1.f / (1.f + exp(-x)); }
 INLINE vec exp_less_one(vec x) {  // e^2x - 1, without cancellation near 0; tanh x = it / (it + 2)
   const Power e = power(clamp(x, 10.f) * 2.f);

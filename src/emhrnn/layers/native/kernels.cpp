@@ -6,10 +6,10 @@
 //
 // Rows are flat: sequence s is rows offsets[s] .. offsets[s + 1] - 1, and nothing is ever padded in memory.
 //
-//   attention.h   forest.h          what Python calls, in extern "C"; linear.h and multiscale.h too
+//   attention.h   forest.h          what Python calls, in extern "C"; linear.h, multiscale.h, semi_markov.h too
 //       |         recurrent.h
 //       |         cells.h           one step of one row: LSTM, GRU
-//   activations.h, gradients.h      exp, sigmoid, tanh; gradients of weights
+//   activations.h, gradients.h      exp, log, sigmoid, tanh; gradients of weights
 //   products.h, threads.h           matrix products in register tiles
 //   vectors.h                       rows, vector by vector
 
@@ -18,3 +18,4 @@
 #include "linear.h"
 #include "multiscale.h"
 #include "recurrent.h"
+#include "semi_markov.h"
