@@ -1,11 +1,13 @@
 """EM over phrase boundaries: blocks -> configurations -> log p(y | Z) of all of them -> Posterior -> M-steps.
 
 docs/em.md explains it. Training uses `STRATEGIES`, the E-steps by name; the parts are for those who build their own.
+`SegmentPosterior` is the exact posterior, without blocks, of models in which every phrase has a score of its own.
 """
 
 from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior
+from emhrnn.em.semi_markov import SegmentPosterior
 from emhrnn.em.steps import e_step, m_step_pi, m_step_theta, marginal_loss, newton_indicator
 from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
 
@@ -15,6 +17,7 @@ __all__ = [
     "EMSettings",
     "EStep",
     "Posterior",
+    "SegmentPosterior",
     "configuration_likelihood",
     "e_step",
     "exact_blocks",
