@@ -6,16 +6,18 @@
 //
 // Rows are flat: sequence s is rows offsets[s] .. offsets[s + 1] - 1, and nothing is ever padded in memory.
 //
-//   attention.h   forest.h          what Python calls, in extern "C"; linear.h, multiscale.h, semi_markov.h too
-//       |         recurrent.h
+//   attention.h   forest.h          what Python calls, in extern "C"; so do linear.h, multiscale.h,
+//       |         recurrent.h       semi_markov.h, phrases.h and evidence.h
 //       |         cells.h           one step of one row: LSTM, GRU
 //   activations.h, gradients.h      exp, log, sigmoid, tanh; gradients of weights
 //   products.h, threads.h           matrix products in register tiles
 //   vectors.h                       rows, vector by vector
 
 #include "attention.h"
+#include "evidence.h"
 #include "forest.h"
 #include "linear.h"
 #include "multiscale.h"
+#include "phrases.h"
 #include "recurrent.h"
 #include "semi_markov.h"

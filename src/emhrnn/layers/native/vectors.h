@@ -78,12 +78,18 @@ struct Last : Whole {  // moved back to end with the row: its first entries have
 };
 struct Short {  // a row shorter than a vector; the lanes beyond are zeros
   isize size;
+#if defined(__AVX512F__)
+  __mmask16 lanes() const { return __mmask16((1u << size) - 1); }
+  vec in(const float* p) const { return _mm512_maskz_loadu_ps(lanes(), p); }
+  void out(float* p, vec v) const { _mm512_mask_storeu_ps(p, lanes(), v); }
+#else
   vec in(const float* p) const {
     vec v = {};
     std::memcpy(&v, p, size * sizeof(float));
     return v;
   }
   void out(float* p, vec v) const { std::memcpy(p, &v, size * sizeof(float)); }
+#endif
   static vec once(vec v) { return v; }
 };
 

@@ -1,0 +1,273 @@
+r"""What each candidate phrase (layers/phrases.py) says for each class.
+
+Seen phrases, by counts and by a table, of a phrase with row i and k words in a document that holds it n times:
+
+    weight * (scale[k, bucket] * r_y + table[i, y])       weight = n^-presence, times dropout
+
+    r_y = log((c_y + m p_y) / p_y) - mean over classes    c_y: documents of class y that have the phrase
+    r_y = log((c_y + m p_y) / (rest_y + m (1 - p_y))) - logit p_y       with several labels a document: against the rest
+
+In training a document's own contribution is taken off the counts (`own`): a phrase must not vote for a label because
+this very document taught it so. `bucket` is the power of two below the number of documents with the phrase.
+
+All phrases, by a small network on the vectors of their words, so that unseen ones speak, too:
+
+    h(t, k) = tanh(b_k + sum over j < k of P_j x_(t-j))       U^T h
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int32, Int64
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from emhrnn.layers.native import kernels_for
+from emhrnn.layers.native.library import Kernels, check_index, check_offsets
+from emhrnn.layers.phrases import NONE, Candidates
+
+Scores = Float[Tensor, "words K classes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How many documents have each seen phrase; those of weight 2 count twice."""
+
+    by_class: Float[Tensor, "rows classes"]
+    documents: Float[Tensor, " rows"]
+    prior: Float[Tensor, " classes"]  # m p_y: pseudo-counts
+    shift: Float[Tensor, " classes"]  # -log p_y, or -logit p_y
+    several: bool  # labels of a document
+
+    @property
+    def complement_prior(self) -> Float[Tensor, " classes"]:
+        """m (1 - p_y), with several labels: then p_y do not sum to 1, and m is not the sum of the prior."""
+        return self.prior * self.shift.exp()
+
+    def ratios(
+        self, rows: Int64[Tensor, " n"], own: Float[Tensor, "n classes"] | None, own_weight: Float[Tensor, " n"] | None
+    ) -> tuple[Float[Tensor, "n classes"], Float[Tensor, " n"]]:
+        """r of these rows, and the documents that have them, both without their own document."""
+        count, documents = self.by_class[rows], self.documents[rows]
+        if own is not None and own_weight is not None:
+            count, documents = count - own, documents - own_weight
+        r = torch.log(count.clamp_min(0) + self.prior) + self.shift  # (n, classes)
+        if self.several:
+            rest = documents[:, None] - count
+            return r - torch.log(rest.clamp_min(0) + self.complement_prior), documents
+        return r - r.mean(dim=1, keepdim=True), documents
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What each document of a training batch has added to the counts of the phrases in it."""
+
+    labels: Float[Tensor, "documents classes"]  # its weight, at its classes
+    weights: Float[Tensor, " documents"]
+
+
+def buckets_of(documents: Float[Tensor, "..."], buckets: int) -> Int64[Tensor, "..."]:
+    """floor(log2) of the number of documents, from 0 to buckets - 1."""
+    exponent = torch.frexp(documents.clamp_min(1)).exponent - 1
+    return exponent.clamp(max=buckets - 1).long()
+
+
+def seen_evidence(
+    table: Float[Tensor, "rows classes"],
+    scale: Float[Tensor, "K buckets"],
+    counts: Counts,
+    *,
+    rows: Candidates,
+    weights: Float[Tensor, "words K"],
+    word_offsets: Int64[Tensor, " documents_plus_1"],
+    own: Own | None,
+) -> Scores:
+    """The first formula above; 0 for candidates without a row. The gradient of the table is sparse; weights and counts
+    have none. Raises an IndexError for offsets, row numbers and shapes that do not match."""
+    check_offsets(word_offsets, len(rows))
+    _check_rows(rows, weights, len(table))
+    _check_shape("scale", scale, (rows.shape[1], max(scale.shape[1], 1)))
+    _check_counts(counts, own, table.shape, len(word_offsets) - 1)
+    of_own = () if own is None else (own.labels, own.weights)
+    if native := kernels_for(
+        table, scale, weights, counts.by_class, counts.documents, counts.prior, counts.shift, *of_own
+    ):
+        result: Tensor = _Seen.apply(  # type: ignore[no-untyped-call]
+            table, scale, native, counts, rows.contiguous(), weights.contiguous(), word_offsets.contiguous(), own
+        )
+        return result
+    K, B = scale.shape
+    seen = (rows.reshape(-1) != NONE).nonzero().squeeze(1)  # (n), of all words * K
+    found = rows.reshape(-1)[seen]
+    if own is None:
+        ratios, documents = counts.ratios(found, None, None)
+    else:
+        document = torch.repeat_interleave(word_offsets.diff())[seen // K]
+        ratios, documents = counts.ratios(found, own.labels[document], own.weights[document])
+    factor = scale[seen % K, buckets_of(documents, B)]  # (n)
+    said = factor[:, None] * ratios + torch.nn.functional.embedding(found, table, sparse=True)
+    said = weights.detach().reshape(-1)[seen, None] * said  # (n, classes)
+    return said.new_zeros(rows.numel(), table.shape[1]).index_copy(0, seen, said).view(*rows.shape, table.shape[1])
+
+
+def _check_rows(rows: Tensor, weights: Tensor, size: int) -> None:
+    _check_shape("weights", weights, rows.shape)
+    if rows.numel():
+        low, high = (int(bound) for bound in torch.aminmax(rows))
+        if low < NONE or high >= size:
+            raise IndexError(f"row numbers from {low} to {high} for {size} rows; {NONE} is for candidates without one")
+
+
+def _check_counts(counts: Counts, own: Own | None, size: torch.Size, documents: int) -> None:
+    rows, classes = size
+    _check_shape("counts by class", counts.by_class, (rows, classes))
+    _check_shape("counts of documents", counts.documents, (rows,))
+    _check_shape("prior", counts.prior, (classes,))
+    _check_shape("shift", counts.shift, (classes,))
+    if own is not None:
+        _check_shape("own labels", own.labels, (documents, classes))
+        _check_shape("own weights", own.weights, (documents,))
+
+
+def _check_shape(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    if tensor.shape != shape:
+        raise IndexError(f"{name} of shape {tuple(tensor.shape)}; it must be {tuple(shape)}")
+
+
+class _Seen(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        table: Tensor,
+        scale: Tensor,
+        native: Kernels,
+        counts: Counts,
+        rows: Tensor,
+        weights: Tensor,
+        word_offsets: Tensor,
+        own: Own | None,
+    ) -> Tensor:
+        (n, K), C, B = rows.shape, table.shape[1], scale.shape[1]
+        scores, ratios = table.new_empty(n, K, C), table.new_empty(n, K, C)
+        buckets: Int32[Tensor, "words K"] = torch.empty(n, K, dtype=torch.int32)
+        labels, own_weights = (None, None) if own is None else (own.labels.contiguous(), own.weights.contiguous())
+        complement = counts.complement_prior if counts.several else None
+        native.call(
+            "seen_forward", len(word_offsets) - 1, word_offsets, K, C, B, rows, weights, counts.by_class,
+            counts.documents, table.detach(), counts.prior, counts.shift, complement, labels, own_weights,
+            scale.detach().contiguous(), ratios, buckets, scores, torch.get_num_threads(),
+        )  # fmt: skip
+        ctx.native, ctx.sizes = native, (table.shape, scale.shape)
+        ctx.save_for_backward(rows, weights, ratios, buckets)
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor | None, ...]:
+        rows, weights, ratios, buckets = ctx.saved_tensors
+        size, (K, B) = ctx.sizes
+        d_scores, C = d_scores.contiguous(), size[1]
+        d_table = d_scale = None
+        if ctx.needs_input_grad[0]:
+            d_table = sum_rows(ctx.native, rows, weights, d_scores, size)
+        if ctx.needs_input_grad[1]:
+            d_scale = d_scores.new_empty(K, B)
+            ctx.native.call("seen_backward", rows.numel(), K, C, B, weights, ratios, buckets, d_scores, d_scale)
+        return d_table, d_scale, None, None, None, None, None, None
+
+
+def sum_rows(native: Kernels, rows: Candidates, weights: Tensor, values: Scores, size: torch.Size) -> Tensor:
+    """A sparse matrix: at each row that occurs, the sum of weight times values."""
+    distinct = torch.empty(rows.numel(), dtype=torch.int64)
+    sums = values.new_empty(rows.numel(), size[1])
+    count = torch.empty(1, dtype=torch.int64)
+    native.call("sum_rows", rows.numel(), size[1], rows, weights, values, distinct, sums, count)
+    order = distinct[: int(count)].argsort()  # a matrix that calls itself coalesced has sorted rows
+    return torch.sparse_coo_tensor(
+        distinct[: int(count)][order][None], sums[: int(count)][order], size, is_coalesced=True, check_invariants=False
+    )
+
+
+def gathered(table: Float[Tensor, "rows classes"], rows: Candidates, weights: Float[Tensor, "words K"]) -> Scores:
+    """weight * table[row] of every candidate, 0 where it has no row; without a gradient. Raises an IndexError for row
+    numbers and shapes that do not match."""
+    _check_rows(rows, weights, len(table))
+    if native := kernels_for(table, weights):
+        scores = table.new_zeros(*rows.shape, table.shape[1])
+        native.call(
+            "gather_rows", rows.numel(), table.shape[1], rows.contiguous(), weights.contiguous(), table, scores,
+            torch.get_num_threads(),
+        )  # fmt: skip
+        return scores
+    if not len(table):
+        return table.new_zeros(*rows.shape, table.shape[1])
+    return (table[rows.clamp_min(0)] * (weights * (rows != NONE))[:, :, None]).detach()
+
+
+def encoded(
+    projection: Float[Tensor, "distinct K hidden"],
+    bias: Float[Tensor, "K hidden"],
+    output: Float[Tensor, "hidden classes"],
+    places: Int64[Tensor, " words"],
+    sentence_offsets: Int64[Tensor, " sentences_plus_1"],
+) -> Scores:
+    """The second formula above, with P_j x of each distinct word given; 0 for candidates that would begin before their
+    sentence. `places` are the rows of the words in `projection`. Raises an IndexError for offsets, places and shapes
+    that do not match."""
+    check_offsets(sentence_offsets, len(places))
+    check_index(places, len(projection))
+    _check_shape("bias", bias, projection.shape[1:])
+    _check_shape("output", output, (projection.shape[2], output.shape[1]))
+    if native := kernels_for(projection, bias, output):
+        weights = projection.contiguous(), bias.contiguous(), output.contiguous()
+        keep = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
+        result: Tensor = _Encoded.apply(  # type: ignore[no-untyped-call]
+            *weights, native, places.contiguous(), sentence_offsets.contiguous(), keep
+        )
+        return result
+    lengths = sentence_offsets.diff()
+    position = torch.arange(len(places)) - torch.repeat_interleave(sentence_offsets[:-1], lengths)  # in its sentence
+    states, total = [], torch.zeros(())
+    for k in range(projection.shape[1]):
+        total = total + projection[places.roll(k), k]  # (words, hidden)
+        states.append(torch.tanh(total + bias[k]))
+    inside = position[:, None] >= torch.arange(len(states))  # (words, K)
+    return torch.stack(states, dim=1) @ output * inside[:, :, None]
+
+
+class _Encoded(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        projection: Tensor,
+        bias: Tensor,
+        output: Tensor,
+        native: Kernels,
+        places: Tensor,
+        offsets: Tensor,
+        keep: bool,
+    ) -> Tensor:
+        (_, K, H), C, n = projection.shape, output.shape[1], len(places)
+        h = projection.new_empty(n, K, H) if keep else None
+        scores = projection.new_zeros(n, K, C)
+        native.call(
+            "encoder_forward", len(offsets) - 1, offsets, K, H, C, places, projection, bias, output, h, scores,
+            torch.get_num_threads(),
+        )  # fmt: skip
+        if keep:
+            ctx.native, ctx.distinct = native, len(projection)
+            ctx.save_for_backward(h, output, places, offsets)
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor | None, ...]:
+        h, output, places, offsets = ctx.saved_tensors
+        (_, K, H), C = h.shape, output.shape[1]
+        d_projection, d_bias, d_output = h.new_empty(ctx.distinct, K, H), h.new_empty(K, H), h.new_empty(C, H)
+        ctx.native.call(
+            "encoder_backward", len(offsets) - 1, offsets, K, H, C, places, ctx.distinct, output.T.contiguous(), h,
+            d_scores.contiguous(), d_projection, d_bias, d_output, torch.get_num_threads(),
+        )  # fmt: skip
+        return d_projection, d_bias, d_output.T, None, None, None, None

@@ -1,0 +1,142 @@
+"""Candidate phrases of ragged sentences, and which of them are in a table of seen phrases.
+
+    candidate (t, k - 1)   the phrase of k words that ends at word t; arrays of candidates are (words, K)
+    key                    60 bits from the word ids of a phrase, last word first, and 3 bits: how many words, less one;
+                           two phrases with one key are taken for one, which happens to one pair in 10^18
+    row                    place of a phrase's key in the sorted keys of the seen phrases
+    repeats                how often the candidate's phrase is in its document
+
+A candidate that would begin before its sentence, or that holds an unknown word, has no key: NONE. A phrase is found
+only if every phrase that it ends with is found, too; whoever chooses the seen phrases by how many documents have them
+keeps that rule, because a part is in no fewer documents than the whole.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Int32, Int64
+from torch import Tensor
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.native import kernels
+
+NONE = -1
+MOST_WORDS = 8  # of a phrase: the last three bits of its key are their number, less one
+UNKNOWN_WORD = 0
+MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+MOST_BITS = 24  # of a key that find its place: 128 MB of places
+
+Candidates = Int64[Tensor, "words K"]
+
+
+def phrase_keys(batch: Batch, longest: int) -> Candidates:
+    """The key of every candidate, NONE where it has none. Raises a ValueError unless 1 <= longest <= MOST_WORDS."""
+    _check_longest(longest)
+    if native := kernels():
+        keys = torch.empty(batch.n_words, longest, dtype=torch.int64)
+        native.call("phrase_keys", *_sentences(batch), longest, keys, torch.get_num_threads())
+        return keys
+    words = batch.words.astype(np.uint64)
+    position = np.arange(batch.n_words) - batch.sentence_offsets[batch.sentence_of_word]
+    result = np.full((batch.n_words, longest), NONE, dtype=np.int64)
+    state, possible = np.zeros(batch.n_words, dtype=np.uint64), np.ones(batch.n_words, dtype=bool)
+    for k in range(longest):
+        word = np.roll(words, k)
+        possible &= (position >= k) & (word != UNKNOWN_WORD)
+        state = (state ^ word) * MIX[0]
+        state = (state ^ (state >> np.uint64(32))) * MIX[1]
+        state ^= state >> np.uint64(32)
+        result[possible, k] = (state[possible] >> np.uint64(1)).astype(np.int64) & ~(MOST_WORDS - 1) | k
+    return torch.from_numpy(result)
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseIndex:
+    """Finds phrases in keys, which must rise strictly from 0 or more: a ValueError, when they are first used."""
+
+    keys: Int64[Tensor, " rows"]
+
+    @cached_property
+    def _checked_keys(self) -> Int64[Tensor, " rows"]:
+        if len(self.keys) and (int(self.keys[0]) < 0 or bool((self.keys[1:] <= self.keys[:-1]).any())):
+            raise ValueError(
+                "keys of seen phrases must be sorted, each once, without NONE: give torch.unique of keys >= 0"
+            )
+        return self.keys.contiguous()
+
+    @cached_property
+    def _bits(self) -> int:
+        return min(max(len(self.keys), 2).bit_length() - 1, MOST_BITS)
+
+    @cached_property
+    def _starts(self) -> Int64[Tensor, " places_plus_1"]:
+        """Keys whose first bits are b are at starts[b] .. starts[b + 1] - 1."""
+        counts = torch.bincount(self._checked_keys >> (63 - self._bits), minlength=1 << self._bits)
+        return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+
+    def rows(self, batch: Batch, longest: int) -> Candidates:
+        """The row of every candidate, NONE where it is not there. Raises a ValueError as `phrase_keys` does."""
+        _check_longest(longest)
+        if native := kernels():
+            rows = torch.empty(batch.n_words, longest, dtype=torch.int64)
+            native.call(
+                "phrase_rows", *_sentences(batch), longest, self._checked_keys, self._starts, self._bits, rows,
+                torch.get_num_threads(),
+            )  # fmt: skip
+            return rows
+        keys, seen = phrase_keys(batch, longest), self._checked_keys
+        if not len(seen):
+            return torch.full_like(keys, NONE)
+        rows = torch.searchsorted(seen, keys).clamp_(max=len(seen) - 1)
+        found = (seen[rows] == keys).cumprod(dim=1).bool()
+        return torch.where(found, rows, NONE)
+
+
+def repeats(batch: Batch, values: Candidates) -> Int32[Tensor, "words K"]:
+    """How often each candidate's value, a key or a row, is in its document; 0 where it has none. Raises an IndexError
+    for values of another number of words."""
+    return _repeats(batch, values, first=False)[0]
+
+
+def first_in_document(batch: Batch, values: Candidates) -> Bool[Tensor, "words K"]:
+    """True where a candidate has a value, and no earlier one of its document has the same. Raises an IndexError for
+    values of another number of words."""
+    first = _repeats(batch, values, first=True)[1]
+    assert first is not None
+    return first
+
+
+def _repeats(
+    batch: Batch, values: Candidates, *, first: bool
+) -> tuple[Int32[Tensor, "words K"], Bool[Tensor, "words K"] | None]:
+    if len(values) != batch.n_words:
+        raise IndexError(f"values of {len(values)} words for a batch of {batch.n_words}")
+    if native := kernels():
+        counts = torch.empty(values.shape, dtype=torch.int32)
+        flags = torch.empty(values.shape, dtype=torch.bool) if first else None
+        native.call(
+            "phrase_repeats", batch.n_documents, torch.from_numpy(batch.word_offsets), values.shape[1],
+            values.contiguous(), counts, flags, torch.get_num_threads(),
+        )  # fmt: skip
+        return counts, flags
+    flat = values.numpy().reshape(-1)
+    document = np.repeat(np.arange(batch.n_documents), batch.document_lengths * values.shape[1])
+    order = np.lexsort((np.arange(len(flat)), flat, document))
+    new = np.ones(len(flat), dtype=bool)  # of runs of one value in one document
+    new[1:] = (np.diff(flat[order]) != 0) | (np.diff(document[order]) != 0)
+    run = np.cumsum(new) - 1
+    times, earliest = np.zeros(len(flat), dtype=np.int32), np.zeros(len(flat), dtype=bool)
+    times[order], earliest[order] = np.bincount(run)[run], new
+    times[flat == NONE], earliest[flat == NONE] = 0, False
+    return torch.from_numpy(times).view(values.shape), torch.from_numpy(earliest).view(values.shape)
+
+
+def _check_longest(longest: int) -> None:
+    if not 1 <= longest <= MOST_WORDS:
+        raise ValueError(f"phrases of at most {longest} words; keys have room for 1 to {MOST_WORDS}")
+
+
+def _sentences(batch: Batch) -> tuple[int, Tensor, Tensor]:
+    return batch.n_sentences, torch.from_numpy(batch.sentence_offsets), torch.from_numpy(batch.words)

@@ -1,0 +1,136 @@
+"""The phrases that training has seen, how many documents of each class have them, and what else they have learned."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import DataError
+from emhrnn.layers.evidence import Counts, Own
+from emhrnn.layers.phrases import PhraseIndex, first_in_document, phrase_keys
+from emhrnn.models.fitting import labels_of
+
+HELD = 40_000_000  # different phrases to count at a time: 640 MB
+
+
+class SeenPhrases(nn.Module):
+    """Rows for the phrases of at most `longest` words that are in `least` documents or more. Where there are more than
+    `most`, those of fewest documents are left out, all of them with the same number."""
+
+    keys: Int64[Tensor, " rows"]  # sorted
+    counts: Float[Tensor, "rows classes"]
+    documents: Float[Tensor, " rows"]
+    class_documents: Float[Tensor, " classes"]
+    total: Float[Tensor, ""]  # weight of all documents
+
+    def __init__(self, classes: int, *, longest: int, least: int, most: int, smoothing: float, several: bool) -> None:
+        """`smoothing` is m / classes: with balanced classes, the documents that are added to each count."""
+        super().__init__()
+        self.classes, self.longest, self.least, self.most = classes, longest, least, most
+        self.smoothing, self.several = smoothing, several
+        self.register_buffer("class_documents", torch.zeros(classes))
+        self.register_buffer("total", torch.zeros(()))
+        self.table: Float[Tensor, "rows classes"]
+        self._resize(0)
+
+    @property
+    def empty(self) -> bool:
+        return not bool(self.total)
+
+    def take_sizes(self, rows: int) -> None:
+        """Make room for so many rows, which are about to be loaded."""
+        self._resize(rows)
+
+    def add(self, batches: Iterable[Batch]) -> None:
+        """Choose the phrases, if there are none yet, and count the documents of each class that have them. Later calls
+        add documents to the counts of the phrases that are there.
+
+        Raises:
+            DataError: no phrase is in enough documents.
+        """
+        if self.empty:
+            self.keys = torch.from_numpy(self._chosen(batches))
+            self._resize(len(self.keys), keep_keys=True)
+        index = PhraseIndex(self.keys)
+        for batch in batches:
+            rows = index.rows(batch, self.longest)
+            once = first_in_document(batch, rows)
+            own = own_labels(batch, self.classes)
+            document = torch.from_numpy(np.repeat(np.arange(batch.n_documents), batch.document_lengths))
+            of = document[:, None].expand(rows.shape)[once]
+            self.counts.index_add_(0, rows[once], own.labels[of])
+            self.documents.index_add_(0, rows[once], own.weights[of])
+            self.class_documents += own.labels.sum(dim=0)
+            self.total += own.weights.sum()
+
+    def statistics(self) -> Counts:
+        """As layers/evidence.py takes them."""
+        m = self.smoothing * self.classes
+        share = ((self.class_documents + 1e-3) / (self.total + 2e-3)).clamp(1e-6, 1 - 1e-6)
+        shift = -torch.logit(share) if self.several else -torch.log(share)
+        return Counts(self.counts, self.documents, m * share, shift, self.several)
+
+    def _chosen(self, batches: Iterable[Batch]) -> Int64[np.ndarray, " rows"]:
+        """Sorted keys. Where a corpus has more than HELD different phrases, those that were seen once so far are
+        forgotten now and then, so that a phrase of few documents may be missed."""
+        keys, counts, fresh, held = np.zeros(0, np.int64), np.zeros(0, np.int64), [], 0
+        for batch in batches:
+            candidates = phrase_keys(batch, self.longest)
+            fresh.append(candidates[first_in_document(batch, candidates)].numpy())
+            held += len(fresh[-1])
+            if held > HELD:
+                keys, counts = _merged(keys, counts, fresh)
+                if len(keys) > HELD // 2:
+                    keys, counts = keys[counts > 1], counts[counts > 1]
+                fresh, held = [], 0
+        keys, counts = _merged(keys, counts, fresh)
+        least = max(self.least, _least_documents(counts, self.most))
+        if not (counts >= least).any():
+            raise DataError(
+                f"no phrase is in {self.least} training documents or more, so there is nothing to learn from; "
+                "give more documents, or lower data.min_count"
+            )
+        return keys[counts >= least]
+
+    def _resize(self, rows: int, *, keep_keys: bool = False) -> None:
+        if not keep_keys:
+            self.register_buffer("keys", torch.zeros(rows, dtype=torch.int64))
+        self.register_buffer("counts", torch.zeros(rows, self.classes))
+        self.register_buffer("documents", torch.zeros(rows))
+        self.table = nn.Parameter(torch.zeros(rows, self.classes))
+
+
+def own_labels(batch: Batch, classes: int) -> Own:
+    """The weight of each document, and where its classes are."""
+    labels = torch.from_numpy(labels_of([batch]))
+    weights = torch.ones(batch.n_documents) if batch.weights is None else torch.from_numpy(batch.weights)
+    at = labels if labels.ndim == 2 else torch.nn.functional.one_hot(labels, classes)
+    return Own(at * weights[:, None], weights)
+
+
+def _merged(
+    keys: Int64[np.ndarray, " n"], counts: Int64[np.ndarray, " n"], fresh: list[np.ndarray]
+) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
+    """Sorted keys and their counts, with fresh ones that count 1 each."""
+    new, times = np.unique(np.concatenate([np.zeros(0, np.int64), *fresh]), return_counts=True)
+    together, inverse = np.unique(np.concatenate([keys, new]), return_inverse=True)
+    return together, np.bincount(inverse, np.concatenate([counts, times]), len(together)).astype(np.int64)
+
+
+def _least_documents(counts: Int64[np.ndarray, " n"], most: int) -> int:
+    """The smallest number of documents that at most `most` phrases have."""
+    if len(counts) <= most:
+        return 1
+    return int(np.partition(counts, len(counts) - most - 1)[len(counts) - most - 1]) + 1
+
+
+def rows_that_fit(megabytes: float, classes: int, besides: int) -> int:
+    """Phrases that a model file of this size has room for, with `besides` other numbers of 4 bytes."""
+    return max(int((megabytes * 1_000_000 - 4 * besides) // (8 + 4 + 8 * classes)), 0)
+
+
+def saved_rows(tensors: Mapping[str, Tensor], name: str) -> int:
+    return tensors[name].shape[0] if name in tensors else 0
