@@ -22,7 +22,7 @@ lint: install
 	$(BIN)/lint-imports --no-cache
 
 bench: install
-	for name in text lstm train_step estep multiscale scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done
+	for name in text lstm train_step estep evidence multiscale scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done
 
 clean:
 	rm -rf .venv demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
