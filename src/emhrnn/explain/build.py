@@ -9,6 +9,8 @@ from jaxtyping import Bool, Float, Float64, Int64
 from emhrnn.errors import DataError
 from emhrnn.explain.columns import Columns, check_classes
 from emhrnn.explain.effects import BatchEffects
+from emhrnn.explain.evidence import PhraseEvidence
+from emhrnn.explain.exact_effects import BatchEvidence
 from emhrnn.explain.explanation import Effects, Explanation, Labels
 from emhrnn.text import Document, Located
 
@@ -28,6 +30,7 @@ def explain_documents(
     pi: Float[np.ndarray, " words"] | None = None,
     direct: Float[np.ndarray, " words"] | None = None,
     effects: BatchEffects | None = None,
+    evidence: BatchEvidence | None = None,
     model: str = "EM-HRNN",
     labels: Sequence[Labels | None] | None = None,
     multi_label: bool = False,
@@ -70,7 +73,7 @@ def explain_documents(
     on = [None] * len(documents) if effects is None else [names[c] for c in effects.classes.tolist()]
     return [
         _document(
-            columns, d, on[d], classes=names, probabilities=shown[d].copy(), model=model,
+            columns, d, on[d], evidence, classes=names, probabilities=shown[d].copy(), model=model,
             predicted=predict(probabilities[d], names, multi_label), label=None if labels is None else labels[d],
         )
         for d in range(len(documents))
@@ -86,7 +89,15 @@ def _sentence_ends(
     return offsets_of(lengths), offsets_of(np.array(sentences, dtype=np.int64))
 
 
-def _document(columns: Columns, d: int, effects_on: str | None, **facts: Any) -> Explanation:
+def _document(
+    columns: Columns,
+    d: int,
+    effects_on: str | None,
+    evidence: BatchEvidence | None,
+    *,
+    classes: tuple[str, ...],
+    **facts: Any,
+) -> Explanation:
     """One of the batch. Its arrays are copies: who keeps it does not keep the batch."""
     first, last = columns.document_offsets[d : d + 2]
     sentences, phrases = slice(first, last), slice(*columns.sentence_offsets[[first, last]])
@@ -99,14 +110,17 @@ def _document(columns: Columns, d: int, effects_on: str | None, **facts: Any) ->
     if effects_on is not None:
         of_words, of_phrases, of_sentences = columns.effects
         effects = Effects(
-            effects_on, of_words[words].copy(), of_phrases[phrases].copy(), of_sentences[sentences].copy()
-        )
+            effects_on, of_words[words].copy(), of_phrases[phrases].copy(), of_sentences[sentences].copy(),
+            None if evidence is None else float(evidence.priors[d]),
+        )  # fmt: skip
+    sentence_offsets = columns.sentence_offsets[first : last + 1] - phrases.start
     return Explanation(
         text=columns.texts[d],
+        classes=classes,
         starts=columns.starts[words].copy(),
         ends=columns.ends[words].copy(),
         phrase_offsets=columns.phrase_offsets[phrases.start : phrases.stop + 1] - words.start,
-        sentence_offsets=columns.sentence_offsets[first : last + 1] - phrases.start,
+        sentence_offsets=sentence_offsets,
         alpha=columns.alpha[words].copy(),
         beta=columns.beta[phrases].copy(),
         gamma=columns.gamma[sentences].copy(),
@@ -114,6 +128,9 @@ def _document(columns: Columns, d: int, effects_on: str | None, **facts: Any) ->
         pi=part(columns.pi),
         direct=part(columns.direct),
         effects=effects,
+        evidence=None
+        if evidence is None
+        else PhraseEvidence(classes, evidence.phrases[phrases].copy(), evidence.bias, sentence_offsets),
         checked=True,
         **facts,
     )

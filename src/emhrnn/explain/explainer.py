@@ -1,10 +1,12 @@
 """Explain raw texts with a trained run."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Int32, Int64
+from jaxtyping import Float, Int32, Int64
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.names import NameTable
@@ -13,8 +15,9 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.effects import BatchEffects, encode_with_effects
+from emhrnn.explain.exact_effects import AddsEvidence, BatchEvidence, exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
-from emhrnn.explain.levels import levels_of
+from emhrnn.explain.levels import Levels, levels_of
 from emhrnn.explain.thorough import thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
@@ -35,21 +38,36 @@ def explain_texts(
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
     the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one). `users` and
     `products` are for models that read them; a name that is not given is read as the average one. `thorough` effects
-    look twice (thorough.py): truer, for the cost of about five predictions.
+    look twice (thorough.py): truer, for the cost of about five predictions. The evidence model takes neither: its
+    effects are exact.
 
     Raises:
         DataError: a text has no words.
-        ConfigError: the run's model has no weights to show, or no effects.
+        ConfigError: the run's model has no weights to show, or takes no threshold, or has no effects to refine.
     """
+    return list(
+        explanations_of(run, texts, labels, threshold=threshold, users=users, products=products, thorough=thorough)
+    )
+
+
+def explanations_of(
+    run: Run,
+    texts: Sequence[str],
+    labels: Sequence[Labels | None] | None = None,
+    *,
+    threshold: float | None = None,
+    users: Sequence[str | None] | None = None,
+    products: Sequence[str | None] | None = None,
+    thorough: bool = False,
+) -> Iterator[Explanation]:
+    """`explain_texts`, of which only one batch is in memory at a time."""
     documents = read(run, texts)
-    explanations: list[Explanation] = []
     for start, stop in groups([len(document) for document in documents]):
         told = None if labels is None else labels[start:stop]
         written, about = (None if names is None else names[start:stop] for names in (users, products))
-        explanations += explain_read(
+        yield from explain_read(
             run, documents[start:stop], told, threshold, users=written, products=about, thorough=thorough
         )
-    return explanations
 
 
 def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -76,23 +94,24 @@ def explain_read(
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
     batch = batch_of(run, documents, users=users, products=products)
-    output, effects = _explained(run, batch, threshold, thorough)
-    levels = levels_of(output, batch)
+    found = findings(run, batch, threshold=threshold, thorough=thorough)
+    levels = found.levels
     if levels is None:
         raise ConfigError(
             f"the model {run.config.model.name!r} has no weights of words and sentences to explain with; use em-hrnn"
         )
     return explain_documents(
         documents,
-        probabilities=run.probabilities(output.logits).numpy(),
+        probabilities=run.probabilities(found.logits).numpy(),
         classes=run.classes,
         z=levels.z,
         alpha=levels.alpha,
         beta=levels.beta,
         gamma=levels.gamma,
         direct=levels.direct,
-        pi=None if output.pi is None else output.pi.numpy(),
-        effects=effects,
+        pi=None if found.pi is None else found.pi.numpy(),
+        effects=found.effects,
+        evidence=found.evidence,
         known=batch.words > 0,
         model=run.config.model.name,
         labels=labels,
@@ -100,16 +119,43 @@ def explain_read(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What a model says of a batch, and why, as far as it can say."""
+
+    logits: Float[Tensor, "documents classes"]
+    levels: Levels | None  # None for a model that does not weigh words and sentences
+    pi: Float[Tensor, " words"] | None = None
+    effects: BatchEffects | None = None
+    evidence: BatchEvidence | None = None
+
+
 @torch.no_grad()
-def _explained(run: Run, batch: Batch, threshold: float | None, thorough: bool) -> tuple[Output, BatchEffects | None]:
+def findings(run: Run, batch: Batch, *, threshold: float | None = None, thorough: bool = False) -> Findings:
+    """The prediction of a batch and what explains it.
+
+    Raises:
+        ConfigError: the model has no threshold for the ends of phrases, or no estimated effects to refine.
+    """
     model = run.model
-    if not isinstance(model, EMHRNN):
-        if thorough:
+    if isinstance(model, EMHRNN):
+        return _with_estimated_effects(run, model, batch, threshold, thorough)
+    if isinstance(model, AddsEvidence):
+        if threshold is not None or thorough:
             raise ConfigError(
-                f"{run.told_model} has no effects to look at twice; thorough needs em-hrnn with one level"
+                f"{run.told_model} gives exact evidence of the best segmentation: there is nothing to refine and no "
+                "threshold on the ends of phrases; leave thorough and threshold out"
             )
-        output: Output = model(batch)
-        return output, None
+        reading = model.read(batch)
+        told = exact_effects(reading, batch, multi_label=run.multi_label, temperature=run.temperature)
+        return Findings(reading.logits, told.levels, effects=told.effects, evidence=told.evidence)
+    if thorough:
+        raise ConfigError(f"{run.told_model} has no effects to look at twice; thorough needs em-hrnn with one level")
+    output: Output = model(batch)
+    return Findings(output.logits, levels_of(output, batch), output.pi)
+
+
+def _with_estimated_effects(run: Run, model: EMHRNN, batch: Batch, threshold: float | None, thorough: bool) -> Findings:
     states = model.words(batch)
     if threshold is None or model.rule is not None:
         z = model.segment(batch, states)
@@ -120,7 +166,7 @@ def _explained(run: Run, batch: Batch, threshold: float | None, thorough: bool) 
     )
     if thorough:
         effects = thorough_effects(model, batch, z, multi_label=run.multi_label, temperature=run.temperature)
-    return output, effects
+    return Findings(output.logits, levels_of(output, batch), output.pi, effects)
 
 
 def read(run: Run, texts: Sequence[str]) -> list[Located]:

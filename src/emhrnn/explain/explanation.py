@@ -9,6 +9,9 @@ shares of all words (or of all phrases, or of all sentences) sum to 1 over the d
 chance (1 / number of siblings): weights of softmaxes over 4 and over 20 items can only be compared after that. Its
 `effect` is signed: about how far the log-odds of the predicted class would fall without it (explain/effects.py).
 
+A model of phrase evidence has no attention: there effects are exact and add up (explain/exact_effects.py), weights are
+shares of absolute effects, and `evidence` has what every phrase says for every class.
+
 `Explanation` keeps flat arrays plus offsets, which cost nothing to make; the tree of `Sentence`, `Phrase` and `Word` is
 built when somebody asks for it.
 """
@@ -16,13 +19,14 @@ built when somebody asks for it.
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import DataError
 from emhrnn.explain.columns import Columns, check_classes
+from emhrnn.explain.evidence import PhraseEvidence
 
 PRINTED_WIDTH = 100
 
@@ -37,6 +41,12 @@ class Effects:
     words: Float64[np.ndarray, " words"]
     phrases: Float64[np.ndarray, " phrases"]
     sentences: Float64[np.ndarray, " sentences"]
+    prior: float | None = None  # of the class without any text; known where effects add up
+
+    @property
+    def total(self) -> float:
+        """The prior and all sentences."""
+        return (self.prior or 0.0) + float(self.sentences.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,8 @@ class Sentence:
 
 class DecisivePath(NamedTuple):
     """The paper's descent: the heaviest sentence, its heaviest phrase, that phrase's heaviest word. Where words and
-    phrases share one softmax (MHS-RNN), the heaviest sentence and at once its heaviest word."""
+    phrases share one softmax (MHS-RNN), the heaviest sentence and at once its heaviest word. Where phrases add up
+    (evidence), the phrase of the document that speaks most for the prediction, its sentence, and its word that does."""
 
     sentence: Sentence
     phrase: Phrase
@@ -111,6 +122,7 @@ class Explanation:
     pi: Float64[np.ndarray, " words"] | None = None
     direct: Float64[np.ndarray, " words"] | None = None  # among the words and phrases of the sentence (MHS-RNN)
     effects: Effects | None = None  # None where the model's are not known
+    evidence: PhraseEvidence | None = None  # for every class, of models whose phrases add up to the logits
     checked: InitVar[bool] = False  # the arrays are known to be right: they are part of a batch that is
 
     def __post_init__(self, checked: bool) -> None:
@@ -132,6 +144,10 @@ class Explanation:
             effects=() if (known := self.effects) is None else (known.words, known.phrases, known.sentences),
         )
         check_classes(self.classes, self.probabilities)
+        if self.evidence is not None:
+            self.evidence.check(len(self.beta))
+            if self.effects is None:
+                raise DataError("evidence without effects; give the effects on the predicted class, too")
         unknown = [name for name in as_tuple(self.predicted) if name not in self.classes]
         if unknown:
             raise DataError(f"predicted label {unknown[0]!r} is none of the classes {list(self.classes)}")
@@ -206,6 +222,16 @@ class Explanation:
         """Whether the prediction is the true label; None where the true label is not known."""
         return None if self.label is None else set(as_tuple(self.predicted)) == set(as_tuple(self.label))
 
+    @property
+    def decided_by(self) -> Literal["evidence", "attention"]:
+        """What `decisive_path` and the renderings go by."""
+        return "attention" if self.evidence is None else "evidence"
+
+    @property
+    def supported(self) -> bool:
+        """False where effects are exact and no phrase speaks for the prediction: then the prior decided."""
+        return self.evidence is None or self.effects is None or bool((self.effects.phrases > 0).any())
+
     def ranking(self) -> list[tuple[str, float]]:
         """Classes with their probabilities, the most probable first."""
         order = np.argsort(-self.probabilities, kind="stable")
@@ -240,6 +266,12 @@ class Explanation:
         return [self.phrases[k] for k in largest(sign * self.effects.phrases, n) if sign * self.effects.phrases[k] > 0]
 
     def decisive_path(self) -> DecisivePath:
+        """What decided most. Where nothing is `supported`, the phrase that speaks least against the prediction."""
+        if self.evidence is not None and self.effects is not None:
+            k = int(np.argmax(self.effects.phrases))
+            i = int(np.searchsorted(self.sentence_offsets, k, side="right")) - 1
+            phrase = self.phrases[k]
+            return DecisivePath(self.sentences[i], phrase, max(phrase.words, key=lambda node: node.effect or 0.0))
         i = int(np.argmax(self.gamma))
         sentence = self.sentences[i]
         if self.direct is not None:

@@ -3,15 +3,19 @@
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int64
 
 from emhrnn.errors import DataError
-from emhrnn.explain.explanation import Effects, Explanation, Labels, Phrase, Sentence, Word
+from emhrnn.explain.evidence import PhraseEvidence
+from emhrnn.explain.explanation import Effects, Explanation, Labels, Phrase, Sentence, Word, as_tuple
 
 FORMAT = "emhrnn.explanation/1"
+MOST_CLASSES, LIKELIEST = 20, 5  # with more classes than the first, evidence for so many of them is kept
 
 
 def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
-    """With `direct`, a number for each word, only where the model has such weights."""
+    """With `direct`, a number for each word, only where the model has such weights; with `evidence`, a number for each
+    class, only where phrases add up."""
     direct = {} if explanation.direct is None else {"direct": explanation.direct.tolist()}
     return {
         "format": FORMAT,
@@ -19,11 +23,47 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "predicted": labels_to_json(explanation.predicted),
         "label": None if explanation.label is None else labels_to_json(explanation.label),
         "probabilities": dict(zip(explanation.classes, explanation.probabilities.tolist(), strict=True)),
+        "decided_by": explanation.decided_by,
         "effects_on": None if explanation.effects is None else explanation.effects.label,
         "text": explanation.text,
-        "sentences": [sentence_to_dict(sentence) for sentence in explanation.sentences],
+        **evidence_to_dict(explanation),
+        "sentences": sentences_to_dict(explanation),
         **direct,
     }
+
+
+def evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
+    evidence = kept_evidence(explanation)
+    if evidence is None or explanation.effects is None:
+        return {}
+    return {
+        "prior": explanation.effects.prior,
+        "evidence": {
+            name: dict(zip(evidence.classes, values.tolist(), strict=True))
+            for name, values in (("bias", evidence.bias), ("logits", evidence.logits()))
+        },
+    }
+
+
+def kept_evidence(explanation: Explanation) -> PhraseEvidence | None:
+    """For all classes; of many, for the likeliest, the predicted and the one that effects are on."""
+    evidence = explanation.evidence
+    if evidence is None or explanation.effects is None or len(evidence.classes) <= MOST_CLASSES:
+        return evidence
+    kept = {name for name, _ in explanation.ranking()[:LIKELIEST]} | {explanation.effects.label}
+    kept |= set(as_tuple(explanation.predicted))
+    return evidence.only([name for name in evidence.classes if name in kept])
+
+
+def sentences_to_dict(explanation: Explanation) -> list[dict[str, Any]]:
+    sentences = [sentence_to_dict(sentence) for sentence in explanation.sentences]
+    evidence = kept_evidence(explanation)
+    if evidence is not None:
+        phrases = [phrase for sentence in sentences for phrase in sentence["phrases"]]
+        for nodes, table in ((sentences, evidence.sentences()), (phrases, evidence.phrases)):
+            for node, values in zip(nodes, table.tolist(), strict=True):
+                node["evidence"] = dict(zip(evidence.classes, values, strict=True))
+    return sentences
 
 
 def sentence_to_dict(sentence: Sentence) -> dict[str, Any]:
@@ -67,6 +107,7 @@ def read_columns(data: dict[str, Any]) -> Explanation:
     phrases = [phrase for sentence in sentences for phrase in sentence["phrases"]]
     words = [word for phrase in phrases for word in phrase["words"]]
     pi = [word["boundary"] for word in words]
+    sentence_offsets = np.cumsum([0, *(len(sentence["phrases"]) for sentence in sentences)], dtype=np.int64)
     return Explanation(
         text=data["text"],
         classes=tuple(data["probabilities"]),
@@ -77,21 +118,40 @@ def read_columns(data: dict[str, Any]) -> Explanation:
         starts=np.array([word["start"] for word in words], dtype=np.int64),
         ends=np.array([word["end"] for word in words], dtype=np.int64),
         phrase_offsets=np.cumsum([0, *(len(phrase["words"]) for phrase in phrases)], dtype=np.int64),
-        sentence_offsets=np.cumsum([0, *(len(sentence["phrases"]) for sentence in sentences)], dtype=np.int64),
+        sentence_offsets=sentence_offsets,
         alpha=np.array([word["weight"] for word in words], dtype=np.float64),
         beta=np.array([phrase["weight"] for phrase in phrases], dtype=np.float64),
         gamma=np.array([sentence["weight"] for sentence in sentences], dtype=np.float64),
         known=np.array([word["known"] for word in words], dtype=bool),
         pi=None if None in pi else np.array(pi, dtype=np.float64),
         direct=None if data.get("direct") is None else np.array(data["direct"], dtype=np.float64),
-        effects=read_effects(data.get("effects_on"), words, phrases, sentences),  # files from before have none
+        effects=read_effects(data, words, phrases, sentences),
+        evidence=read_evidence(data, phrases, sentence_offsets),
     )
 
 
-def read_effects(label: str | None, *levels: list[dict[str, Any]]) -> Effects | None:
+def read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effects | None:
+    """Files from before effects were known have none."""
+    label = data.get("effects_on")
     if label is None:
         return None
-    return Effects(label, *(np.array([node["effect"] for node in level], dtype=np.float64) for level in levels))
+    words, phrases, sentences = (np.array([node["effect"] for node in level], dtype=np.float64) for level in levels)
+    return Effects(label, words, phrases, sentences, data.get("prior"))
+
+
+def read_evidence(
+    data: dict[str, Any], phrases: list[dict[str, Any]], sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
+) -> PhraseEvidence | None:
+    if data.get("evidence") is None:
+        return None
+    bias = data["evidence"]["bias"]
+    rows = [[phrase["evidence"][name] for name in bias] for phrase in phrases]
+    return PhraseEvidence(
+        classes=tuple(bias),
+        phrases=np.array(rows, dtype=np.float64).reshape(len(phrases), len(bias)),
+        bias=np.array(list(bias.values()), dtype=np.float64),
+        sentence_offsets=sentence_offsets,
+    )
 
 
 def labels_to_json(labels: Labels) -> str | list[str]:

@@ -4,12 +4,13 @@ EM-HRNN             three softmaxes, one for each level: taken as they are
 MHS-RNN             one softmax over the words *and* the phrases of a sentence: a phrase weighs what it and its words
                     weigh together, a word its part of what the words of its phrase weigh
 HN-ATT, CMA, ...    words in sentences, sentences in the document: every sentence is one phrase
+evidence            shares of absolute evidence (exact_effects.py)
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64
+from jaxtyping import Bool, Float, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import Output
@@ -20,10 +21,10 @@ class Levels:
     """Weights that sum to 1 over the words of a phrase, the phrases of a sentence, the sentences of a document."""
 
     z: Bool[np.ndarray, " words"]
-    alpha: Float32[np.ndarray, " words"]
-    beta: Float32[np.ndarray, " phrases"]
-    gamma: Float32[np.ndarray, " sentences"]
-    direct: Float32[np.ndarray, " words"] | None = None  # of words among the words and phrases of their sentence
+    alpha: Float[np.ndarray, " words"]
+    beta: Float[np.ndarray, " phrases"]
+    gamma: Float[np.ndarray, " sentences"]
+    direct: Float[np.ndarray, " words"] | None = None  # of words among the words and phrases of their sentence
 
 
 def levels_of(output: Output, batch: Batch) -> Levels | None:
@@ -34,7 +35,7 @@ def levels_of(output: Output, batch: Batch) -> Levels | None:
     if output.z is None or output.beta is None:
         return Levels(
             z=batch.sentence_final,
-            alpha=_shares(alpha, batch.sentence_offsets),
+            alpha=shares(alpha, batch.sentence_offsets),
             beta=np.ones(batch.n_sentences, dtype=np.float32),
             gamma=gamma,
         )
@@ -43,16 +44,14 @@ def levels_of(output: Output, batch: Batch) -> Levels | None:
         return Levels(output.z, alpha, beta, gamma)
     offsets = np.concatenate([[0], np.flatnonzero(output.z) + 1])  # (phrases + 1,)
     together = np.add.reduceat(alpha, offsets[:-1]) + beta
-    return Levels(output.z, _shares(alpha, offsets), together, gamma, direct=alpha)
+    return Levels(output.z, shares(alpha, offsets), together, gamma, direct=alpha)
 
 
-def _shares(
-    weights: Float32[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]
-) -> Float32[np.ndarray, " n"]:
+def shares(weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]) -> Float[np.ndarray, " n"]:
     """Weights as shares of their segment. Where a segment has no weight at all, its parts are equal."""
     lengths = np.diff(offsets)
     sums = np.repeat(np.add.reduceat(weights, offsets[:-1]), lengths)
-    equal = (1 / np.repeat(lengths, lengths)).astype(np.float32)
+    equal = (1 / np.repeat(lengths, lengths)).astype(weights.dtype)
     nothing = sums < np.finfo(np.float32).tiny
-    shares: Float32[np.ndarray, " n"] = np.where(nothing, equal, weights / np.where(nothing, 1, sums))
-    return shares
+    parts: Float[np.ndarray, " n"] = np.where(nothing, equal, weights / np.where(nothing, 1, sums))
+    return parts

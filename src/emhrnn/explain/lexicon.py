@@ -15,14 +15,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float64
 
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.removal import encode, without
-from emhrnn.models.output import Output
+from emhrnn.explain.removal import encode, segmented, without
 from emhrnn.training.run import Run
 
 CHOSEN = 40  # phrases per class that are measured
@@ -120,15 +118,14 @@ def _effects(
     """p(class) with the phrase minus p(class) without it."""
     documents = read(run, [gathered.texts[place.text] for place in places])
     batch = batch_of(run, documents)
-    with torch.inference_mode():
-        output: Output = run.model(batch)
-    if output.z is None:
+    logits, z = segmented(run, batch)
+    if z is None:
         raise ConfigError(f"the model {run.config.model.name!r} has no phrases to take out; use em-hrnn")
-    phrase_of_word = np.cumsum(output.z) - output.z
+    phrase_of_word = np.cumsum(z) - z
     first = phrase_of_word[batch.word_offsets[:-1]]  # of each document
     taken_out = np.repeat(first + [place.phrase for place in places], batch.document_lengths)
-    smaller, left = without(batch, output.z, phrase_of_word != taken_out)
-    before, after = (run.probabilities(o.logits).numpy()[:, label] for o in (output, encode(run, smaller, left)))
+    smaller, left = without(batch, z, phrase_of_word != taken_out)
+    before, after = (run.probabilities(l).numpy()[:, label] for l in (logits, encode(run, smaller, left).logits))
     effects: np.ndarray = before.astype(np.float64) - after
     return effects
 

@@ -5,6 +5,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from emhrnn.explain.explanation import Explanation, largest
+from emhrnn.explain.headline import ways
 
 WORDS = 20_000
 
@@ -21,7 +22,8 @@ def opening(explanation: Explanation, words: int = WORDS) -> Bool[np.ndarray, " 
 
 
 def _quoted(explanation: Explanation) -> list[int]:
-    spoken = [*explanation.supporting(), *explanation.opposing()]
+    spoken = [phrase for _, phrases in ways(explanation) for phrase in phrases]
     starts = explanation.starts[explanation.phrase_offsets[explanation.sentence_offsets[:-1]]]
     held = np.searchsorted(starts, [phrase.start for phrase in spoken], side="right") - 1
-    return [explanation.decisive_path().sentence.index, *held.tolist()]
+    decisive = [explanation.decisive_path().sentence.index] if explanation.supported else []
+    return [*decisive, *held.tolist()]

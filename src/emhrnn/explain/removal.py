@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.explain.exact_effects import AddsEvidence
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.training.run import Run
@@ -63,8 +64,19 @@ def logits_without(
 
 
 @torch.inference_mode()
+def segmented(run: Run, batch: Batch) -> tuple[Float[Tensor, "documents classes"], Bool[np.ndarray, " words"] | None]:
+    """Logits and phrase ends as explanations show them; None for a model without phrases."""
+    if isinstance(run.model, AddsEvidence):
+        reading = run.model.read(batch)
+        return reading.logits, reading.z
+    output: Output = run.model(batch)
+    return output.logits, output.z
+
+
+@torch.inference_mode()
 def encode(run: Run, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
-    """The model on given phrases. A model without latent phrases has no use for them."""
+    """The model on given phrases. A model without latent phrases has no use for them, and one that sums over all
+    segmentations neither."""
     if isinstance(run.model, EMHRNN):
         return run.model.encode(batch, run.model.words(batch), z)
     output: Output = run.model(batch)

@@ -271,6 +271,7 @@ class Reading:
     scores: Scores  # e of every candidate phrase, times the document's lambda
     phrases: Float[Tensor, "phrases classes"]  # of the phrases of z
     cut_logits: Float[Tensor, "documents classes"]  # of z alone
+    bias: Float[Tensor, " classes"]
 
     @classmethod
     def of(cls, model: Evidence, batch: Batch) -> "Reading":
@@ -285,7 +286,7 @@ class Reading:
         ends, widths = phrases_of(z)
         phrases = scores[torch.from_numpy(ends), torch.from_numpy(widths - 1)]  # (phrases, classes)
         cut = model.bias + _sums(phrases, document[ends], batch.n_documents)
-        return cls(logits, chosen, z, scores, phrases, cut)
+        return cls(logits, chosen, z, scores, phrases, cut, model.bias.detach())
 
 
 def phrases_of(z: Bool[np.ndarray, " words"]) -> tuple[Int64[np.ndarray, " phrases"], Int64[np.ndarray, " phrases"]]:
