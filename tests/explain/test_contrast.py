@@ -30,7 +30,8 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_letters_can_be_read_on_every_ground(scheme: str) -> None:
     colour = colours(scheme)
-    grounds = ["page", "card", *(f"tint-{n}" for n in range(1, 6)), *(f"heat-{n}" for n in range(1, 5))]
+    grounds = ["page", "card", *(f"heat-{n}" for n in range(1, 5))]
+    grounds += [f"{ramp}-{n}" for ramp in ("tint", "for", "against") for n in range(1, 6)]
     pairs = [("ink", ground) for ground in grounds]
     pairs += [(text, ground) for text in ("muted", "good", "bad", "chance") for ground in ("page", "card")]
     pairs += [("on-chance", "chance")]
@@ -48,10 +49,10 @@ def test_marks_can_be_seen_on_their_ground(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("ramp", ["tint", "heat"])
+@pytest.mark.parametrize("ramp", ["tint", "heat", "for", "against"])
 def test_ramps_keep_their_order_in_grey(scheme: str, ramp: str) -> None:
     colour = colours(scheme)
-    steps = [colour["card"], *(colour[f"{ramp}-{n}"] for n in range(1, 6 if ramp == "tint" else 5))]
+    steps = [colour["card"], *(colour[f"{ramp}-{n}"] for n in range(1, 5 if ramp == "heat" else 6))]
     distances = [contrast(step, colour["card"]) for step in steps]
     assert distances == sorted(distances)
     assert all(later > earlier + 0.02 for earlier, later in pairwise(distances))

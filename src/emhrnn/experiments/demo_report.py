@@ -10,7 +10,8 @@ from typing import Any
 
 from emhrnn.evaluation.phrases import BoundaryAgreement, PhraseLengths
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import LEGEND, attribute, html_section
+from emhrnn.explain.html import html_section, legend
+from emhrnn.explain.html_text import attribute
 from emhrnn.explain.inert import escape
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import Line, bar, column_chart, figure, heat_map, line_chart
@@ -211,7 +212,7 @@ def explanations(report: DemoReport) -> str:
     if not report.explanations:
         return ""
     articles = "\n".join(html_section(explanation) for explanation in report.explanations)
-    return f"<section>\n<h2>Why: test reviews, explained</h2>\n{LEGEND}\n{articles}\n</section>"
+    return f"<section>\n<h2>Why: test reviews, explained</h2>\n{legend(report.explanations)}\n{articles}\n</section>"
 
 
 def next_steps(report: DemoReport) -> str:

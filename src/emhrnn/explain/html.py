@@ -5,21 +5,20 @@ ends. A sentence opens into its phrases, a phrase into its words, each with its 
 
 A long document has hundreds of thousands of words, so what stands once for each word or phrase is written short: bars
 are drawn by the stylesheet, and end tags that HTML implies are left out.
+
+Where phrases add up (evidence), tints and bars are signed: blue speaks for the prediction, orange against it.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from emhrnn.explain.counterfactual import Counterfactual
-from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
+from emhrnn.explain.explanation import Explanation, Labels, as_tuple
+from emhrnn.explain.headline import Piece, balance, headline, ways
+from emhrnn.explain.html_text import CLASSES_SHOWN, Painter, attribute
 from emhrnn.explain.inert import escape, without_breaks
 from emhrnn.explain.opening import opening
 from emhrnn.explain.page import page, percent, signed, stylesheet
-from emhrnn.explain.svg import bar, drawn, level
-
-TINTS, UNDERLINES = 5, 4
-CLASSES_SHOWN = 6  # more classes than this fold away
-NUMBERED = 0.02  # phrases with less than 2 % of the document carry no number: it would say nothing
+from emhrnn.explain.svg import bar
 
 
 def html_page(
@@ -32,37 +31,53 @@ def html_page(
     many = [explanations] if isinstance(explanations, Explanation) else list(explanations)
     others = [counterfactual, *[None] * (len(many) - 1)]
     sections = "\n".join(html_section(*pair) for pair in zip(many, others, strict=True))
-    return page(title, f"<h1>{escape(title)}</h1>\n{LEGEND}\n{sections}")
+    return page(title, f"<h1>{escape(title)}</h1>\n{legend(many)}\n{sections}")
 
 
 def html_fragment(explanation: Explanation) -> str:
     """For a notebook: the stylesheet only touches what is inside."""
-    return f'<div class="emhrnn"><style>{stylesheet()}</style>\n{LEGEND}\n{html_section(explanation)}</div>'
+    return (
+        f'<div class="emhrnn"><style>{stylesheet()}</style>\n{legend([explanation])}\n{html_section(explanation)}</div>'
+    )
 
 
-LEGEND = """<p class="muted">Bar: weight of the sentence, or of the phrase in it. Tint: share of the phrase.
+def legend(explanations: Sequence[Explanation]) -> str:
+    """What the signs mean, for the kinds of explanations that are there."""
+    kinds = dict.fromkeys(explanation.decided_by for explanation in explanations)
+    return "\n".join([*(LEGENDS[kind] for kind in kinds), OPTIONS])
+
+
+LEGENDS = {
+    "attention": """<p class="muted">Bar: weight of the sentence, or of the phrase in it. Tint: share of the phrase.
 Underline: share of the word. <span class="break">//</span> ends a phrase. Italic: a word that the model does not know.
 Open a sentence for its phrases, a phrase for its words.
-+ speaks for the prediction, \u2212 against it: about how far its log-odds would fall without this part.</p>
-<p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
++ speaks for the prediction, \u2212 against it: about how far its log-odds would fall without this part.</p>""",
+    "evidence": """<p class="muted">+ (blue) is evidence for the label, \u2212 (orange) against it, in log-odds; with
+more than two labels, against the mean of the others. Words add up to phrases, phrases to sentences, and sentences with
+the prior to the prediction. Underline: the strongest words. <span class="break">//</span> ends a phrase. Italic: a word
+that the model does not know. Open a sentence for its phrases, a phrase for its words.</p>""",
+}
+OPTIONS = """<p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
 <label><input type="checkbox" class="plain"> without colour</label></p>"""
 
 
 def html_section(explanation: Explanation, counterfactual: Counterfactual | None = None) -> str:
     """One explanation, for a page that carries the stylesheet."""
-    heaviest = explanation.decisive_path().sentence.index
+    heaviest = explanation.decisive_path().sentence.index if explanation.supported else None
+    kind = "card evidence" if explanation.evidence is not None else "card"
     painter, opens = Painter(explanation), opening(explanation)
     rows = "\n".join(
         painter.sentence(sentence, sentence.index == heaviest, opened)
         for sentence, opened in zip(explanation.sentences, opens.tolist(), strict=True)
     )
-    return f"""<article class="card">
+    return f"""<article class="{kind}">
 <header>
 <p class="model">{escape(explanation.model)}</p>
 {prediction(explanation)}
 {class_tables(explanation)}
 {decisive_path(explanation)}
 {speaking(explanation)}
+{"" if explanation.evidence is None else paragraph(balance(explanation))}
 {"" if counterfactual is None else otherwise(counterfactual)}
 {"" if opens.all() else some_open(int(opens.sum()), len(opens), len(explanation.words))}
 </header>
@@ -103,6 +118,8 @@ def class_table(rows: Iterable[tuple[str, float]], chosen: tuple[str, ...]) -> s
 
 
 def decisive_path(explanation: Explanation) -> str:
+    if explanation.evidence is not None:
+        return paragraph(headline(explanation))
     sentence, phrase, word = explanation.decisive_path()
     through, whole = "", "the sentence"
     if len(sentence.phrases) > 1:  # else the phrase is the sentence, and models without phrases have no other
@@ -113,6 +130,15 @@ def decisive_path(explanation: Explanation) -> str:
     )
 
 
+def paragraph(pieces: Iterable[Piece]) -> str:
+    shown = {"plain": escape, "quote": quoted, "number": number}
+    return f'<p class="path">{"".join(shown[piece.kind](piece.text) for piece in pieces)}</p>'
+
+
+def number(text: str) -> str:
+    return f'<span class="number">{escape(text)}</span>'
+
+
 def quoted(text: str) -> str:
     return f'<q dir="auto">{escape(without_breaks(text))}</q>'
 
@@ -121,7 +147,7 @@ def speaking(explanation: Explanation) -> str:
     """The phrases that pushed most, each way."""
     lines = []
     it = escape(explanation.spoken_of)
-    for way, phrases in (("For", explanation.supporting()), ("Against", explanation.opposing())):
+    for way, phrases in ways(explanation):
         quoted = ", ".join(
             f'<q dir="auto">{escape(without_breaks(phrase.text))}</q> '
             f'(<span class="number">{escape(signed(phrase.effect or 0))}</span>)'
@@ -145,91 +171,6 @@ def some_open(opened: int, sentences: int, words: int) -> str:
 
 def share_of(weight: float, whole: str) -> str:
     return f'<span class="number">{escape(percent(weight))}</span> of {whole}'
-
-
-class Painter:
-    """Tints and underlines of one document, relative to its heaviest phrase and word."""
-
-    def __init__(self, explanation: Explanation) -> None:
-        self.text = explanation.text
-        self.largest_phrase = float(explanation.phrase_shares.max()) or 1.0
-        self.largest_word = float(explanation.word_shares.max()) or 1.0
-
-    def sentence(self, sentence: Sentence, heaviest: bool, opens: bool) -> str:
-        kind, prose = attribute("heaviest" if heaviest else ""), self.prose(sentence.phrases)
-        if not opens:
-            return f'<li{kind}><div class="row">{row(sentence, prose)}</div>'
-        last = sentence.phrases[-1].words[-1]
-        phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
-        return (
-            f'<li{kind}><details><summary class="row">{row(sentence, prose)}</summary>'
-            f'<ol class="phrases inside">{phrases}</ol></details>'
-        )
-
-    def opened_phrase(self, phrase: Phrase, sentence_end: Word) -> str:
-        largest = max(word.weight for word in phrase.words)
-        words = "".join(word_row(word, word.weight == largest, word is sentence_end) for word in phrase.words)
-        return (
-            f'<li><details><summary class="row">{row(phrase, self.prose([phrase]))}</summary>'
-            f'<table class="words">{WORDS_HEAD}<tbody>{words}</table></details>'
-        )
-
-    def prose(self, phrases: Sequence[Phrase]) -> str:
-        """The original characters, from the first phrase to the last, with `//` between phrases."""
-        pieces = [self.phrase(phrases[0])]
-        for before, after in pairwise(phrases):
-            gap = escape(without_breaks(self.text[before.end : after.start]))
-            pieces.append(f'{gap}<span class="break" aria-hidden="true">//</span>{gap and " "}{self.phrase(after)}')
-        return f'<span class="prose" dir="auto">{"".join(pieces)}</span>'
-
-    def phrase(self, phrase: Phrase) -> str:
-        number = f' data-share="{escape(percent(phrase.share))}"' if phrase.share >= NUMBERED else ""
-        tint = level(phrase.share / self.largest_phrase, TINTS)
-        return f'<span class="phrase t{tint}"{number}>{self.phrase_words(phrase)}</span>'
-
-    def phrase_words(self, phrase: Phrase) -> str:
-        pieces, place = [], phrase.start
-        for word in phrase.words:
-            pieces.append(escape(without_breaks(self.text[place : word.start])))
-            pieces.append(self.word(word))
-            place = word.end
-        return "".join(pieces)
-
-    def word(self, word: Word) -> str:
-        shown = escape(word.text) if word.known else f"<i>{escape(word.text)}</i>"
-        line = level(word.share / self.largest_word, UNDERLINES)
-        return f"<u{attribute(f'u{line}' if line > 1 else '')}>{shown}</u>" if line else shown
-
-
-def row(node: Sentence | Phrase, prose: str) -> str:
-    return f'<span class="gauge {drawn(node.weight)}">{escape(percent(node.weight))}</span>{prose}{effect(node)}'
-
-
-def effect(node: Sentence | Phrase) -> str:
-    return "" if node.effect is None else f'<span class="effect">{escape(signed(node.effect))}</span>'
-
-
-WORDS_HEAD = (
-    "<thead><tr><th>word<th>of the phrase<th>of the document<th>against chance<th>for or against<th>ends a phrase"
-)
-
-
-def word_row(word: Word, heaviest: bool, sentence_end: bool) -> str:
-    unknown = "" if word.known else ' <span class="tag">unknown</span>'
-    pushed = "\u2013" if word.effect is None else signed(word.effect)
-    if sentence_end:
-        ends = "given"  # phrases end where sentences end, whatever the model says
-    else:
-        ends = "\u2013" if word.boundary is None else percent(word.boundary)
-    return (
-        f"<tr{attribute('heaviest' if heaviest else '')}><th>{escape(word.text)}{unknown}"
-        f'<td class="{drawn(word.weight)}">{escape(percent(word.weight))}<td>{escape(percent(word.share))}'
-        f"<td>\u00d7{word.lift:.1f}<td>{escape(pushed)}<td>{escape(ends)}"
-    )
-
-
-def attribute(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
 
 
 def joined(labels: Labels) -> str:

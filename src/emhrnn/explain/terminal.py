@@ -2,9 +2,12 @@
 
 With colour, a phrase is tinted by its share of the document and a heavy word is underlined. Without colour (a pipe, a
 file, NO_COLOR) the same is said in signs: `[the phrase]44%` and `*word*`.
+
+Where phrases add up (evidence), the colour says for (blue) or against (orange) the prediction, and numbers are signed:
+`[the phrase]+2.31`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,8 +19,10 @@ from rich.text import Text
 
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, as_tuple
+from emhrnn.explain.headline import Piece, balance, headline, ways
 from emhrnn.explain.inert import visible, without_breaks
 from emhrnn.explain.page import percent, signed
+from emhrnn.explain.shading import Shading
 from emhrnn.explain.svg import level
 
 # We cannot know whether the terminal is dark or light, and a ramp of backgrounds would run backwards on one of them. So
@@ -31,9 +36,25 @@ STYLES = (
     Style(color="#1a1a1a", bgcolor="#ffc861"),
     Style(color="#1a1a1a", bgcolor="#ff9f1c"),
 )
+BLUE, ORANGE = "#3584d6", "#cc6a14"
+FOR = (
+    *STYLES[:2],
+    Style(color=BLUE),
+    Style(color=BLUE, bold=True),
+    Style(color="#1a1a1a", bgcolor="#a9d1fb"),
+    Style(color="#1a1a1a", bgcolor="#6fb3f7"),
+)
+AGAINST = (
+    *STYLES[:2],
+    Style(color=ORANGE),
+    Style(color=ORANGE, bold=True),
+    Style(color="#1a1a1a", bgcolor="#ffc694"),
+    Style(color="#1a1a1a", bgcolor="#ff9d4d"),
+)
 HEAVY_PHRASE, HEAVY_WORD = 0.4, 0.5  # of the document's heaviest phrase and word
 CLASSES_SHOWN = 6
 NARROW = 60  # columns; below it the bars give way to the text
+SIGNS = "+ is for the label, - against it; words add up to phrases, phrases to sentences, all to the sum."
 
 
 def print_explanation(explanation: Explanation, console: Console | None = None) -> None:
@@ -67,6 +88,9 @@ class TerminalView:
         yield decisive_path(self.explanation, ink)
         if (told := speaking(self.explanation, ink)) is not None:
             yield told
+        if self.explanation.evidence is not None:
+            yield written(balance(self.explanation), ink)
+            yield Text(SIGNS, "dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(min(20, options.max_width), options.max_width)
@@ -85,7 +109,10 @@ class Ink:
         return shown.encode("ascii", "backslashreplace").decode() if self.ascii_only else shown
 
     def signed(self, effect: float) -> str:
-        return signed(effect).replace("\u2212", "-") if self.ascii_only else signed(effect)
+        return self.sign(signed(effect))
+
+    def sign(self, number: str) -> str:
+        return number.replace("\u2212", "-") if self.ascii_only else number
 
     def bar(self, fraction: float, width: int) -> str:
         """Filled to an eighth of a column, where the console has the signs for it."""
@@ -128,24 +155,29 @@ def class_bars(explanation: Explanation, ink: Ink) -> Table:
 
 def sentences(explanation: Explanation, ink: Ink) -> Table:
     """The document, one sentence a row, its weight in the margin."""
+    painter = Painter(explanation, ink)
+    shading = painter.shading
     table = Table.grid(padding=(0, 1), expand=True)
     if ink.wide:
         table.add_column(width=8, no_wrap=True)
-    table.add_column(width=4, justify="right", no_wrap=True)
+    table.add_column(width=6 if shading.signed else 4, justify="right", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
-    if pushed := ink.wide and explanation.effects is not None:
+    if pushed := ink.wide and explanation.effects is not None and not shading.signed:
         table.add_column(width=6, justify="right", no_wrap=True)
-    painter = Painter(explanation, ink)
-    heaviest = explanation.decisive_path().sentence.index
+    heaviest = explanation.decisive_path().sentence.index if explanation.supported else None
     for sentence in explanation.sentences:
-        bar = [Text(ink.bar(sentence.weight, 8), AMBER)] if ink.wide else []
-        number = Text(percent(sentence.weight), "bold" if sentence.index == heaviest else "")
+        long = shading.bar(sentence)
+        colour = AMBER if not shading.signed else BLUE if long > 0 else ORANGE
+        bar = [Text(ink.bar(abs(long), 8), colour)] if ink.wide else []
+        number = Text(ink.sign(shading.number(sentence)), "bold" if sentence.index == heaviest else "")
         effect = [Text(ink.signed(sentence.effect or 0), "dim")] if pushed else []
         table.add_row(*bar, number, painter.sentence(sentence), *effect)
     return table
 
 
 def decisive_path(explanation: Explanation, ink: Ink) -> Text:
+    if explanation.evidence is not None:
+        return written(headline(explanation), ink)
     sentence, phrase, word = explanation.decisive_path()
     line = Text("Decided most by ")
     line.append(f"sentence {sentence.index + 1} ({percent(sentence.weight)}), in it ")
@@ -156,10 +188,20 @@ def decisive_path(explanation: Explanation, ink: Ink) -> Text:
     return line.append(f" ({percent(word.weight)}).")
 
 
+def written(pieces: Sequence[Piece], ink: Ink) -> Text:
+    line = Text()
+    for text, kind in pieces:
+        if kind == "quote":
+            line.append(f'"{ink.safe(without_breaks(text))}"', "bold")
+        else:
+            line.append(ink.sign(text) if kind == "number" else ink.safe(text))
+    return line
+
+
 def speaking(explanation: Explanation, ink: Ink) -> Text | None:
     """The phrases that pushed most, each way."""
     line, it = Text(), ink.safe(explanation.spoken_of)
-    for way, phrases in (("For", explanation.supporting()), ("Against", explanation.opposing())):
+    for way, phrases in ways(explanation):
         if phrases:
             line.append("\n" if line else "").append(f"{way} {it}: ")
         for number, phrase in enumerate(phrases):
@@ -173,9 +215,7 @@ class Painter:
     """Words and phrases of one document, marked relative to its heaviest ones."""
 
     def __init__(self, explanation: Explanation, ink: Ink) -> None:
-        self.text, self.ink = explanation.text, ink
-        self.largest_phrase = float(explanation.phrase_shares.max()) or 1.0
-        self.largest_word = float(explanation.word_shares.max()) or 1.0
+        self.text, self.ink, self.shading = explanation.text, ink, Shading(explanation)
 
     def sentence(self, sentence: Sentence) -> Text:
         line = self.phrase(sentence.phrases[0])
@@ -185,18 +225,22 @@ class Painter:
         return line
 
     def phrase(self, phrase: Phrase) -> Text:
-        relative = phrase.share / self.largest_phrase
+        relative = self.shading.phrase(phrase)
         if self.ink.colour:
-            return self.words(phrase, STYLES[level(relative, len(STYLES) - 1)])
+            styles = STYLES if not self.shading.signed else FOR if relative > 0 else AGAINST
+            return self.words(phrase, styles[level(abs(relative), len(styles) - 1)])
         line = self.words(phrase, Style())
-        return Text.assemble("[", line, f"]{percent(phrase.share)}") if relative >= HEAVY_PHRASE else line
+        if abs(relative) < HEAVY_PHRASE:
+            return line
+        number = self.ink.signed(phrase.effect or 0.0) if self.shading.signed else percent(phrase.share)
+        return Text.assemble("[", line, f"]{number}")
 
     def words(self, phrase: Phrase, style: Style) -> Text:
         line, place = Text(), phrase.start
         heavy = style + Style(bold=True, underline=True)
         for word in phrase.words:
             line.append(self.ink.safe(without_breaks(self.text[place : word.start])), style)
-            marked = word.share / self.largest_word >= HEAVY_WORD
+            marked = abs(self.shading.word(word, phrase)) >= HEAVY_WORD
             shown = self.ink.safe(word.text)
             line.append(f"*{shown}*" if marked and not self.ink.colour else shown, heavy if marked else style)
             place = word.end

@@ -17,7 +17,7 @@ from emhrnn.experiments.analysis.pair import check_models
 from emhrnn.experiments.provenance import commit, machine
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import LEGEND, html_section
+from emhrnn.explain.html import html_section, legend
 from emhrnn.explain.inert import escape
 from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
@@ -68,4 +68,6 @@ def write_figures(figures: Figures, out: Path) -> None:
 def _page(figures: Figures, told: str) -> str:
     title = "Figures 4 and 5: one document under two models"
     sections = "\n".join(html_section(explanation) for explanation in (figures.mhs, figures.em))
-    return page(title, f"<h1>{title}</h1>\n{LEGEND}\n{sections}\n<footer>{escape(told)}</footer>")
+    return page(
+        title, f"<h1>{title}</h1>\n{legend([figures.mhs, figures.em])}\n{sections}\n<footer>{escape(told)}</footer>"
+    )

@@ -8,7 +8,7 @@ from emhrnn.experiments.analysis.charts import Group, lift_chart
 from emhrnn.experiments.analysis.judging import PAGE
 from emhrnn.experiments.analysis.tally import Attention
 from emhrnn.explain.explanation import as_tuple
-from emhrnn.explain.html import LEGEND, html_section
+from emhrnn.explain.html import html_section, legend
 from emhrnn.explain.inert import escape
 from emhrnn.explain.lexicon import Entry
 from emhrnn.explain.page import page
@@ -165,7 +165,7 @@ def _disagreement(example: Example) -> str:
 def shown(analysis: Analysis) -> str:
     """The paper's Figures 4 and 5: one document under each model."""
     articles = "\n".join(html_section(explanation) for explanation in analysis.shown.explanations)
-    return f"<section><h2>One document, read by each</h2>\n{LEGEND}\n{articles}</section>"
+    return f"<section><h2>One document, read by each</h2>\n{legend(analysis.shown.explanations)}\n{articles}</section>"
 
 
 def lexicon(model: ModelFacts) -> str:
