@@ -1,0 +1,199 @@
+"""Keys, rows and repeats of candidate phrases: the native kernels and the NumPy twin against dictionaries of words."""
+
+import shutil
+from collections.abc import Iterator
+from itertools import chain, pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.native import native_kernels
+from emhrnn.layers.phrases import MOST_WORDS, NONE, PhraseIndex, first_in_document, phrase_keys, repeats
+from tests.layers.candidates import K_OF_TESTS, few_words, ragged
+from tests.layers.shapes import seeds
+from tests.oracles import phrase_evidence as oracle
+
+BACK_ENDS = [True, False] if any(map(shutil.which, ("c++", "g++", "clang++"))) else [False]
+
+
+@pytest.fixture(scope="module", params=BACK_ENDS, ids=lambda native: "native" if native else "numpy")
+def back_end(request: pytest.FixtureRequest) -> Iterator[bool]:
+    with native_kernels(request.param):
+        yield request.param
+
+
+def phrases_of(batch: Batch, K: int) -> list[list[oracle.Phrase | None]]:
+    return oracle.candidates(batch.words.tolist(), batch.sentence_offsets.tolist(), K)
+
+
+def keys_by_phrase(batch: Batch, K: int) -> dict[oracle.Phrase, int]:
+    pairs = zip(chain(*phrases_of(batch, K)), phrase_keys(batch, K).flatten().tolist(), strict=True)
+    return {phrase: key for phrase, key in pairs if phrase is not None}
+
+
+def index_of(keys: dict[oracle.Phrase, int], seen: list[oracle.Phrase]) -> PhraseIndex:
+    return PhraseIndex(torch.tensor(sorted(keys[phrase] for phrase in seen), dtype=torch.int64))
+
+
+@given(ragged, K_OF_TESTS, seeds)
+@example([[1], [1, 2]], 4, 0)
+@example([[3] * 300], 2, 1)  # more than one task
+@settings(max_examples=40)
+def test_a_phrase_has_one_key_and_a_key_has_one_phrase(back_end, lengths, K, seed):
+    batch = few_words(lengths, seed)
+    keys = phrase_keys(batch, K)
+    assert keys.shape == (batch.n_words, K)
+    phrase_of: dict[int, oracle.Phrase] = {}
+    for phrase, key in zip(chain(*phrases_of(batch, K)), keys.flatten().tolist(), strict=True):
+        assert (key == NONE) == (phrase is None)
+        if phrase is not None:
+            assert key >= 0
+            assert key % MOST_WORDS == len(phrase) - 1
+            assert phrase_of.setdefault(key, phrase) == phrase
+    assert len(set(phrase_of.values())) == len(phrase_of)
+
+
+@given(ragged, K_OF_TESTS, seeds)
+@settings(max_examples=40)
+def test_rows_are_those_of_phrases_whose_ends_are_all_seen(back_end, lengths, K, seed):
+    """Also where the seen phrases lack ends of others: no row then, though the key is there."""
+    batch = few_words(lengths, seed)
+    keys, rng = keys_by_phrase(batch, K), np.random.default_rng(seed)
+    seen = [phrase for phrase in sorted(keys) if rng.random() < 0.6]
+    index = index_of(keys, seen)
+    for word, rows in zip(phrases_of(batch, K), index.rows(batch, K).tolist(), strict=True):
+        for phrase, row in zip(word, rows, strict=True):
+            assert (row != NONE) == oracle.found(phrase, seen)
+            assert row == NONE or int(index.keys[row]) == keys[phrase]
+
+
+def test_a_phrase_is_not_found_without_the_phrases_that_it_ends_with(back_end):
+    batch = Batch.from_lists([[[1, 2, 3]]])
+    keys = keys_by_phrase(batch, 3)
+    assert (index_of(keys, list(keys)).rows(batch, 3) >= 0).tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    without = [phrase for phrase in keys if phrase != (2, 3)]
+    assert (index_of(keys, without).rows(batch, 3) >= 0).tolist() == [[1, 0, 0], [1, 1, 0], [1, 0, 0]]
+    assert (index_of(keys, [(2,), (1, 2)]).rows(batch, 3) >= 0).tolist() == [[0, 0, 0], [1, 1, 0], [0, 0, 0]]
+
+
+def test_unknown_words_and_short_sentences_have_no_phrases(back_end):
+    batch = Batch.from_lists([[[1, 0, 2, 3]], [[4], [0]]])
+    keys = phrase_keys(batch, 3)
+    assert (keys != NONE).tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 0]]
+    rows = PhraseIndex(torch.unique(keys[keys != NONE])).rows(batch, 3)
+    assert torch.equal(rows != NONE, keys != NONE)
+    assert repeats(batch, keys)[keys == NONE].tolist() == [0] * int((keys == NONE).sum())
+
+
+@pytest.mark.parametrize("K", [1, 4])
+def test_an_empty_table_finds_nothing(back_end, K):
+    batch = few_words([[5, 1], [2]], 0)
+    index = PhraseIndex(torch.zeros(0, dtype=torch.int64))
+    assert torch.equal(index.rows(batch, K), torch.full((batch.n_words, K), NONE))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_tables_of_many_and_of_few_keys(back_end, size):
+    """The largest and the smallest key, too, wherever their first bits put them."""
+    batch = Batch.from_lists([[list(range(1, size + 1))]])
+    keys = phrase_keys(batch, 1)
+    ordered = keys[:, 0].sort().values
+    for table in (ordered, torch.cat([torch.tensor([0]), ordered, torch.tensor([2**63 - 1])])):
+        index = PhraseIndex(table)
+        assert torch.equal(table[index.rows(batch, 1)[:, 0]], keys[:, 0])
+
+
+@given(ragged, K_OF_TESTS, seeds, st.booleans())
+@example([[1]] * 40, 3, 5, True)  # more than one task
+@settings(max_examples=40)
+def test_repeats_and_first_equal_counting(back_end, lengths, K, seed, of_rows):
+    batch = few_words(lengths, seed)
+    values = phrase_keys(batch, K)
+    if of_rows:
+        values = PhraseIndex(torch.unique(values[values != NONE])[::2].contiguous()).rows(batch, K)
+    times, first = oracle.repeats(values.tolist(), batch.word_offsets.tolist(), none=NONE)
+    assert repeats(batch, values).tolist() == times
+    assert first_in_document(batch, values).tolist() == first
+    assert repeats(batch, values).dtype == torch.int32
+
+
+def test_repeats_of_words(back_end):
+    batch = Batch.from_lists([[[1, 2, 1], [1]], [[2, 2]], [[0, 1]]])
+    keys = phrase_keys(batch, 2)
+    assert repeats(batch, keys).tolist() == [[3, 0], [1, 1], [3, 1], [3, 0], [2, 0], [2, 1], [0, 0], [1, 0]]
+    first = first_in_document(batch, keys).int()
+    assert first.tolist() == [[1, 0], [1, 1], [0, 1], [0, 0], [1, 0], [0, 1], [0, 0], [1, 0]]
+
+
+def test_values_need_not_be_contiguous(back_end):
+    batch = few_words([[5, 2], [3]], 1)
+    keys = phrase_keys(batch, 3)
+    turned = keys.T.contiguous().T
+    assert torch.equal(repeats(batch, turned), repeats(batch, keys))
+    assert torch.equal(first_in_document(batch, turned), first_in_document(batch, keys))
+
+
+def everything(batch: Batch, K: int) -> tuple[Tensor, ...]:
+    keys = phrase_keys(batch, K)
+    rows = PhraseIndex(torch.unique(keys[keys != NONE])[::2].contiguous()).rows(batch, K)
+    return keys, rows, repeats(batch, keys), repeats(batch, rows), first_in_document(batch, keys)
+
+
+@pytest.mark.skipif(True not in BACK_ENDS, reason="no C++ compiler, so there is no native back end")
+@given(ragged, K_OF_TESTS, seeds)
+@settings(max_examples=40)
+def test_both_back_ends_give_the_same(lengths, K, seed):
+    """Keys too: they are in model files, which must not depend on a compiler."""
+    batch, results = few_words(lengths, seed, words=2**40), []
+    for native in (True, False):
+        with native_kernels(native):
+            results.append(everything(batch, K))
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_keys_do_not_change_between_versions(back_end):
+    """A model file of today is to be read tomorrow."""
+    keys = phrase_keys(Batch.from_lists([[[7, 123456]]]), 2)
+    assert keys.tolist() == [[2055531289090137432, NONE], [7093358530772144312, 8445111369486052521]]
+
+
+@native_kernels(True)
+def test_the_number_of_threads_does_not_change_anything():
+    batch, before, results = few_words([[3, 1, 4]] * 400, 0), torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            results.append(everything(batch, 4))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+
+def test_a_document_does_not_depend_on_the_others(back_end):
+    batch = few_words([[4, 2], [7], [1, 1, 5]], 3)
+    keys, times = phrase_keys(batch, 3), repeats(batch, phrase_keys(batch, 3))
+    for d, (begin, end) in enumerate(pairwise(batch.word_offsets)):
+        part = batch.part(d, d + 1)
+        assert torch.equal(phrase_keys(part, 3), keys[begin:end])
+        assert torch.equal(repeats(part, phrase_keys(part, 3)), times[begin:end])
+
+
+def test_wrong_arguments_are_errors_and_not_crashes(back_end):
+    batch = few_words([[4, 2]], 0)
+    index = PhraseIndex(torch.tensor([3, 5]))
+    for longest in (0, -1, MOST_WORDS + 1):
+        for function in (phrase_keys, index.rows):
+            with pytest.raises(ValueError, match="1 to 8"):
+                function(batch, longest)
+    for words in (5, 7):
+        for count in (repeats, first_in_document):
+            with pytest.raises(IndexError, match=f"{words} words for a batch of 6"):
+                count(batch, torch.zeros(words, 2, dtype=torch.int64))
+    for wrong in ([NONE, 4], [4, 3], [4, 4]):
+        with pytest.raises(ValueError, match="sorted"):
+            PhraseIndex(torch.tensor(wrong)).rows(batch, 2)
