@@ -55,7 +55,7 @@ def test_classifier_takes_sample_weight() -> None:
     assert (make.fit(texts, labels, sample_weight=weights).predict_proba(texts) != plain).any()
 
 
-@pytest.mark.parametrize("model", ["tfidf-lr", "tfidf-svm", "sswe-svm"])
+@pytest.mark.parametrize("model", ["tfidf-lr", "tfidf-svm", "nb-lr", "sswe-svm"])
 def test_balanced_classes_are_weights_of_documents(model: str, cli: Cli, tmp_path: Path) -> None:
     """Also for the models that are fitted in one go."""
     some = [(text, label) for i, (text, label) in enumerate(rows(40)) if label == "good" or i % 4 == 0]

@@ -1,7 +1,7 @@
 """Models that are fitted in one go instead of by steps of gradient descent, and the linear classifiers inside them.
 
-They are modules like the others, `model(batch) -> Output`; `fit` fills their buffers, whose shapes are known before, so
-that they are saved and loaded like any weights.
+They are modules like the others, `model(batch) -> Output`; `fit` fills their buffers, which are saved and loaded like
+any weights. A model whose buffers have no fixed shape also has `take_sizes` (training/checkpoint.py).
 """
 
 from collections.abc import Iterable

@@ -55,7 +55,7 @@ class Sizes:
     bases: int = 4  # basis-cust
     customize: str = "linear"  # basis-cust
     means: int = 5000  # bag-of-means
-    max_features: int = 200_000  # tfidf-*: most n-grams
+    max_features: int = 200_000  # tfidf-*, nb-lr: most n-grams
     buckets: int = 200_000  # fasttext, em-hrnn with ngrams: of word pairs
     fit_epochs: int | None = None  # sswe-svm, fasttext: passes over the data; none = the model's own
     C: float | None = None  # linear classifiers: inverse strength of the regularisation; none = the model's own
@@ -197,6 +197,12 @@ def _tfidf(kind: Literal["logistic", "svm"]) -> Builder:
     return build
 
 
+def build_nb_lr(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    from emhrnn.models.nb_lr import NBLR
+
+    return NBLR(vocabulary=len(vocabulary), classes=sizes.classes, max_features=sizes.max_features, **_given(C=sizes.C))
+
+
 def build_fasttext(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
     from emhrnn.models.fasttext import FastText
 
@@ -305,6 +311,13 @@ MODELS: dict[str, Row] = {
     ),
     "tfidf-lr": Row(build=_tfidf("logistic"), learns="fit", reference="scikit-learn", reads=("max_features", "C")),
     "tfidf-svm": Row(build=_tfidf("svm"), learns="fit", reference="scikit-learn", reads=("max_features", "C")),
+    "nb-lr": Row(
+        build=build_nb_lr,
+        learns="fit",
+        reference="Wang and Manning, ACL 2012",
+        reads=("max_features", "C"),
+        settings={"model": {"max_features": 2_000_000}},  # it keeps no more than there are
+    ),
     "fasttext": Row(
         build=build_fasttext,
         learns="fit",

@@ -6,28 +6,25 @@ logistic regression, `tfidf-svm` in a linear support vector machine, both fitted
 
     idf = 1 + ln((1 + documents) / (1 + documents that have it))
 
-An n-gram is one integer: a word is its id w, a pair is (w1 + 1) V + w2. `keys` holds those that are features, in order,
-so that a batch finds its features by binary search and no dictionary has to be saved.
+`keys` holds the n-grams that are features (models/ngram_features.py).
 """
 
 from collections.abc import Iterable
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 from scipy import sparse
 from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import DataError
-from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import Classifier, fit_linear, labels_of, weights_of
+from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
 
 NO_KEY = np.iinfo(np.int64).max  # behind all keys: a feature that is not used
 BEST_C = {"logistic": 10.0, "svm": 1.0}  # on the validation part of 8,000 Yelp reviews, of 0.05 to 10
-MERGE = 20_000_000  # counted n-grams to hold before equal ones are merged
+LONGEST = 2  # words of an n-gram
 
 
 class TfIdf(nn.Module):
@@ -74,58 +71,18 @@ class TfIdf(nn.Module):
 
     def features(self, batch: Batch) -> sparse.csr_matrix:
         """(documents, features), float32, rows of length 1; a document without any feature is a row of zeros."""
-        document, key = _ngrams(batch, self.vocabulary)
-        keys = self.keys.numpy()
-        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
-        known = keys[place] == key
-        rows, columns = document[known], place[known]
-        counts = sparse.csr_matrix(
-            (np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(batch.n_documents, len(keys))
-        )
-        counts.sum_duplicates()
+        counts = ngram_counts(batch, self.keys.numpy(), vocabulary=self.vocabulary, longest=LONGEST)
         counts.data = (1 + np.log(counts.data)) * self.idf.numpy()[counts.indices]
         return normalize(counts)
 
     def _choose_features(self, batches: Iterable[Batch]) -> None:
-        seen_keys, seen_documents, documents, held = [], [], 0, 0
-        for batch in batches:
-            document, key = _ngrams(batch, self.vocabulary)
-            once = np.unique(key * batch.n_documents + document)  # each n-gram once per document
-            keys, counts = np.unique(once // batch.n_documents, return_counts=True)
-            seen_keys.append(keys)
-            seen_documents.append(counts)
-            documents += batch.n_documents
-            held += len(keys)
-            if held > MERGE:
-                seen_keys, seen_documents = _merged(seen_keys, seen_documents)
-                held = len(seen_keys[0])
-        if not seen_keys:
-            raise DataError("no documents to fit; give at least one of each class")
-        (keys,), (counts,) = _merged(seen_keys, seen_documents)
-        frequent = np.flatnonzero(counts >= self.min_documents)
-        if not len(frequent):
-            raise DataError(
-                f"no word or pair of words is in {self.min_documents} of the {documents} documents or more, so there "
-                "is nothing to tell classes by; give more documents, or lower data.min_count"
-            )
-        frequent = frequent[np.argsort(-counts[frequent], kind="stable")][: len(self.keys)]
-        chosen = np.sort(frequent)
-        self.keys.fill_(NO_KEY)[: len(chosen)] = torch.from_numpy(keys[chosen])
-        idf = 1 + np.log((1 + documents) / (1 + counts[chosen]))
-        self.idf.zero_()[: len(chosen)] = torch.from_numpy(idf).float()
-
-
-def _ngrams(batch: Batch, vocabulary: int) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
-    """The document and the key of every n-gram occurrence."""
-    words = batch.words
-    document = batch.document_of_sentence[batch.sentence_of_word]
-    known = words != UNKNOWN
-    pair = known[:-1] & known[1:] & ~batch.sentence_final[:-1]
-    pairs = (words[:-1][pair] + 1) * vocabulary + words[1:][pair]
-    return np.concatenate([document[known], document[:-1][pair]]), np.concatenate([words[known], pairs])
-
-
-def _merged(keys: list[np.ndarray], counts: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Equal keys added up, as lists of one array."""
-    distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    return [distinct], [np.bincount(inverse, np.concatenate(counts), len(distinct)).astype(np.int64)]
+        keys, counts, documents = frequent_ngrams(
+            batches,
+            vocabulary=self.vocabulary,
+            longest=LONGEST,
+            min_documents=self.min_documents,
+            most=len(self.keys),
+        )
+        self.keys.fill_(NO_KEY)[: len(keys)] = torch.from_numpy(keys)
+        idf = 1 + np.log((1 + documents) / (1 + counts))
+        self.idf.zero_()[: len(keys)] = torch.from_numpy(idf).float()

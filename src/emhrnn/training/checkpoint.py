@@ -5,8 +5,9 @@ The note holds a checksum of itself and of the tensors: a flipped bit would chan
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -53,8 +54,18 @@ def _sha256(tensors: dict[str, Tensor], note: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
+@runtime_checkable
+class SizedByData(Protocol):
+    """A model with buffers whose sizes depend on the data that it was fitted to."""
+
+    def take_sizes(self, tensors: Mapping[str, Tensor]) -> None:
+        """Give the buffers the sizes of these saved tensors, as far as the data decide them."""
+
+
 def load_into(module: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
     """Put the tensors into the module; every name and shape must fit."""
+    if isinstance(module, SizedByData):
+        module.take_sizes(tensors)
     expected = module.state_dict()
     for name in expected.keys() - tensors.keys():
         raise CheckpointError(f"{path}: tensor {name} is missing; the file belongs to another model or version")

@@ -75,7 +75,7 @@ class ModelConfig(Section):
     bases: int = Field(4, ge=1, description="basis-cust")
     customize: str = Field("linear", description="basis-cust: linear, bias, attention, word or encoder")
     means: int = Field(5000, ge=2, description="bag-of-means: clusters of word vectors")
-    max_features: int = Field(200_000, ge=1, description="tfidf-lr, tfidf-svm: most n-grams")
+    max_features: int = Field(200_000, ge=1, description="tfidf-lr, tfidf-svm, nb-lr: most n-grams")
     buckets: int = Field(
         200_000, ge=1, description="fasttext, em-hrnn with ngrams: of word pairs; em-hrnn has fewer over 250 classes"
     )

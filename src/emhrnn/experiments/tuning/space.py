@@ -46,6 +46,7 @@ SPACES: dict[str, dict[str, str]] = {
     },
     "tfidf-lr": {"model.C": "0.05:100:log", "model.max_features": "20000,50000,100000,200000"},
     "tfidf-svm": {"model.C": "0.01:10:log", "model.max_features": "20000,50000,100000,200000"},
+    "nb-lr": {"model.C": "0.003:30:log", "model.max_features": "100000,300000,1000000,2000000"},
     "bag-of-means": {"model.C": "0.1:1000:log", "model.means": "500,1000,2000,5000"},
     "sswe-svm": {"model.C": "0.0001:1:log", "model.fit_epochs": "0:6"},
     "fasttext": {"model.fit_epochs": "3:30:log", "model.word_size": "10,50,100", "model.buckets": "50000,200000"},
