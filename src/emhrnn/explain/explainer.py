@@ -9,7 +9,7 @@ from jaxtyping import Float, Int32, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.names import NameTable
+from emhrnn.corpus.names import UNKNOWN, NameTable
 from emhrnn.corpus.record import clean_text
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
@@ -98,7 +98,8 @@ def explain_read(
     levels = found.levels
     if levels is None:
         raise ConfigError(
-            f"the model {run.config.model.name!r} has no weights of words and sentences to explain with; use em-hrnn"
+            f"the model {run.config.model.name!r} has no weights of words and sentences to explain with; use evidence "
+            "or em-hrnn"
         )
     return explain_documents(
         documents,
@@ -211,5 +212,7 @@ def _name_ids(
     """None for a model that knows no names."""
     if not known:
         return None
+    if given is None or all(name is None for name in given):  # a table of all names would cost more than the rest
+        return np.full(documents, UNKNOWN, dtype=np.int64)
     table = NameTable(known)
-    return np.array([table.id_of(name) for name in given or [None] * documents], dtype=np.int64)
+    return np.array([table.id_of(name) for name in given], dtype=np.int64)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from emhrnn.explain.explanation import Effects, Explanation, Phrase
+from emhrnn.explain.explanation import Effects, Explanation, Phrase, Word
 from emhrnn.explain.page import signed
 
 STRANGE = "No word of this text is known to the model"
@@ -26,7 +26,7 @@ def headline(explanation: Explanation) -> list[Piece]:
     pieces += [Piece("Decided most by " if it == "it" else f"Most for {it}: "), *_quoted(phrase.text, phrase.effect)]
     if len(explanation.sentences) > 1:
         pieces.append(Piece(f" in sentence {sentence.index + 1}"))
-    if len(phrase.words) > 1 and (word.effect or 0) > 0:
+    if sum(map(_spelled, phrase.words)) > 1 and _spelled(word) and (word.effect or 0) > 0:
         pieces += [Piece(", in it "), *_quoted(word.text, word.effect)]
     return [*pieces, Piece(".")]
 
@@ -44,8 +44,12 @@ def _unsupported(explanation: Explanation, effects: Effects) -> list[Piece]:
 
 
 def _strange(explanation: Explanation) -> bool:
-    """Whether no word is known; marks are no words here."""
-    return not any(word.known and any(map(str.isalnum, word.text)) for word in explanation.words)
+    return not any(word.known and _spelled(word) for word in explanation.words)
+
+
+def _spelled(word: Word) -> bool:
+    """Marks are no words here."""
+    return any(map(str.isalnum, word.text))
 
 
 def _quoted(text: str, effect: float | None) -> list[Piece]:

@@ -120,7 +120,7 @@ def _effects(
     batch = batch_of(run, documents)
     logits, z = segmented(run, batch)
     if z is None:
-        raise ConfigError(f"the model {run.config.model.name!r} has no phrases to take out; use em-hrnn")
+        raise ConfigError(f"the model {run.config.model.name!r} has no phrases to take out; use evidence or em-hrnn")
     phrase_of_word = np.cumsum(z) - z
     first = phrase_of_word[batch.word_offsets[:-1]]  # of each document
     taken_out = np.repeat(first + [place.phrase for place in places], batch.document_lengths)

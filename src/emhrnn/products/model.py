@@ -88,7 +88,8 @@ class Model:
     ) -> Explanation | list[Explanation]:
         """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several. `users` and
         `products` as in `predict_proba`, but where they are left out, the average ones are meant. `thorough` effects
-        look twice: truer, for the cost of about five predictions (docs/explanations.md)."""
+        look twice: truer, for the cost of about five predictions (docs/explanations.md). The evidence model takes none:
+        its effects are exact."""
         many = [texts] if isinstance(texts, str) else checked_texts(texts)
         for names in (users, products):
             if names is not None and len(names) != len(many):

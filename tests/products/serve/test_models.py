@@ -7,6 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from emhrnn.explain.page import percent
+from emhrnn.models.table import EXPLAINING
 from emhrnn.products.serve.server import application
 from emhrnn.products.training import train
 from emhrnn.training.config import make_config
@@ -39,7 +40,7 @@ def test_what_it_can(client: TestClient) -> None:
             for name, chance in told["probabilities"].items():
                 assert f'<th scope="row">{name}</th>' in answered.text
                 assert f'<td class="number">{percent(chance)}</td>' in answered.text
-            assert "These models can: em-hrnn, hn-att, mhs-rnn-att, cma, basis-cust." in answered.text
+            assert f"These models can: {', '.join(EXPLAINING)}." in answered.text
         assert "see its label" in page.text
         return
     (explanation,) = answer.json()["explanations"]

@@ -46,8 +46,9 @@ def explain(
       cat review.txt | emhrnn explain run - --json
       emhrnn explain run --file review.txt --thorough --counterfactual
 
-    Phrases are set apart by //; the darker a word, the more it weighed. + and - say which way a sentence or a phrase
-    pushed: about how far the log-odds of the label would fall without it.
+    Phrases are set apart by //. + and - say which way a sentence or a phrase pushed. A run of the evidence model shows
+    its exact evidence in log-odds: words add up to phrases, phrases to sentences, all to the prediction. Other models
+    show attention (the darker, the more it weighed), and + and - are about how far the log-odds would fall without it.
     """
     from emhrnn.errors import ConfigError, DataError
     from emhrnn.files import write_text

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float32
+from jaxtyping import Float32, Float64
 
 from emhrnn.evaluation.predict import predict_documents
-from emhrnn.explain.explainer import explain_texts
-from emhrnn.explain.explanation import DecisivePath, Explanation, Phrase, Sentence, Word
+from emhrnn.explain.explainer import explain_texts, explanations_of
+from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
 from emhrnn.files import encoded
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.products.model import labels_of
@@ -96,9 +96,9 @@ class Scorer:
         if isinstance(run.model, EMHRNN) and not self._all_words:
             run.model.forget_words()  # before there are new ones: memory for one table is enough
             run.model.precompute_words(np.flatnonzero(np.bincount(documents.words)))
-        explanations = self._explained(rows) if self.task.explain else []
-        if explanations and run.text.limits == Limits() and not any("sentences" in row for row in rows):
-            shares = np.stack([explanation.probabilities for explanation in explanations]).astype(np.float32)
+        explained = self._explained(rows) if self.task.explain else []
+        if explained and run.text.limits == Limits() and not any("sentences" in row for row in rows):
+            shares = np.stack([probabilities for probabilities, _ in explained]).astype(np.float32)
         else:
             shares = predict_documents(
                 run.model, documents, multi_label=run.multi_label, temperature=run.temperature
@@ -107,16 +107,25 @@ class Scorer:
             row["label"] = label if isinstance(label, str) else "|".join(label)
             row.update(zip(self._shares, values, strict=True))
         told = _nested if self.task.suffix == ".jsonl" else _flat
-        for row, explanation in zip(table, explanations, strict=False):
-            row.update(told(explanation.decisive_path()))
+        for row, (_, path) in zip(table, explained, strict=False):
+            if path is not None:
+                row.update(told(path))
 
-    def _explained(self, rows: list[dict[str, Any]]) -> list[Explanation]:
-        return explain_texts(
+    def _explained(
+        self, rows: list[dict[str, Any]]
+    ) -> list[tuple[Float64[np.ndarray, " classes"], DecisivePath | None]]:
+        """Probabilities and what decided, None for the prior. The rest of an explanation is large where there are many
+        classes, and goes."""
+        explanations = explanations_of(
             self.run,
             [row["text"] for row in rows],
             users=[row.get("user") for row in rows],
             products=[row.get("product") for row in rows],
         )
+        return [
+            (explanation.probabilities, explanation.decisive_path() if explanation.supported else None)
+            for explanation in explanations
+        ]
 
 
 def _nodes(path: DecisivePath) -> list[tuple[str, Sentence | Phrase | Word]]:

@@ -10,7 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from emhrnn.explain import svg
-from emhrnn.explain.html import decisive_path, speaking
+from emhrnn.explain.headline import balance
+from emhrnn.explain.html import decisive_path, paragraph, speaking
+from emhrnn.explain.html_text import tint
 from emhrnn.explain.inert import escape, without_breaks
 from emhrnn.explain.page import percent, signed
 from emhrnn.products.serve.limits import RefusedError
@@ -30,6 +32,9 @@ def templates() -> Environment:
         drawn=svg.drawn,
         decisive_path=lambda explanation: Markup(decisive_path(explanation)),
         speaking=lambda explanation: Markup(speaking(explanation)),
+        balance=lambda explanation: Markup(paragraph(balance(explanation))),
+        markup=Markup,
+        tint=tint,
         bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
         level=svg.level,
     )

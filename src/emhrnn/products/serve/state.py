@@ -60,7 +60,7 @@ class Served:
         name = self.model.run.told_model
         if not self.explains:
             raise RefusedError(
-                422, f"{name} has no weights of words and sentences to explain with; serve an em-hrnn run"
+                422, f"{name} has no weights of words and sentences to explain with; serve a run of evidence or em-hrnn"
             )
         if threshold is not None and not isinstance(self.model.run.model, EMHRNN):
             raise RefusedError(

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
 from emhrnn.explain.explainer import batch_of, explain_read, read
 from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.html_text import Classwise
 from emhrnn.explain.removal import encode, without
+from emhrnn.explain.shading import Shading
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.products.model import labels_of
 from emhrnn.products.serve.written import Written, columns_of
@@ -37,19 +40,28 @@ class View:
         """Where the slider stands."""
         return int(np.argmin(np.abs(np.array(self.thresholds) - self.threshold)))
 
-    @property
-    def largest_phrase(self) -> float:
-        return float(self.explanation.phrase_shares.max()) or 1.0
+    @cached_property
+    def shading(self) -> Shading:
+        return Shading(self.explanation)
 
     @property
-    def largest_word(self) -> float:
-        return float(self.explanation.word_shares.max()) or 1.0
+    def heaviest(self) -> int | None:
+        """The sentence that decided."""
+        explanation = self.explanation
+        return explanation.decisive_path().sentence.index if explanation.supported else None
+
+    @cached_property
+    def classwise(self) -> Classwise:
+        return Classwise(self.explanation)
 
 
 def view(run: Run, written: Written, threshold: float | None, dropped: frozenset[int]) -> View:
     asked = columns_of([written])
     document = read(run, asked.texts)[0]
-    explanation = explain_read(run, [document], threshold=threshold, users=asked.users, products=asked.products)[0]
+    learned = isinstance(run.model, EMHRNN) and run.model.rule is None
+    explanation = explain_read(
+        run, [document], threshold=threshold if learned else None, users=asked.users, products=asked.products
+    )[0]
     dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
     probabilities = instead = None
     if dropped:
@@ -68,7 +80,7 @@ def view(run: Run, written: Written, threshold: float | None, dropped: frozenset
         own if threshold is None else threshold,
         own,
         _thresholds(explanation, own),
-        isinstance(run.model, EMHRNN) and run.model.rule is None,
+        learned,
         tuple(_strangers(run, written)),
     )
 
