@@ -77,7 +77,9 @@ def exact_effects(
         ),
         BatchEffects(reading.chosen, *map(torch.from_numpy, (words, phrases, sentences))),
         BatchEvidence(
-            _centred(reading.phrases, against) / temperature, _centred(reading.bias, against) / temperature, priors
+            _centred(reading.phrases, against) / temperature,
+            _centred(reading.bias[None], against)[0] / temperature,
+            priors,
         ),
     )
 
@@ -119,12 +121,12 @@ def _support(
     return support
 
 
-def _centred(said: Float[Tensor, "*n classes"], against: bool) -> Float64[np.ndarray, "*n classes"]:
+def _centred(said: Float[Tensor, "n classes"], against: bool) -> Float64[np.ndarray, "n classes"]:
     values: np.ndarray = said.numpy().astype(np.float64)
-    return values - _sums(values)[..., None] / values.shape[-1] if against else values
+    return values - _sums(values)[:, None] / values.shape[1] if against else values
 
 
-def _sums(said: Float[np.ndarray, "*n classes"]) -> Float[np.ndarray, "*n"]:
+def _sums(said: Float[np.ndarray, "n classes"]) -> Float[np.ndarray, " n"]:
     """Over the classes. A product with ones: sums of many short rows are slow."""
-    sums: np.ndarray = said @ np.ones(said.shape[-1], dtype=said.dtype)
+    sums: np.ndarray = said @ np.ones(said.shape[1], dtype=said.dtype)
     return sums
