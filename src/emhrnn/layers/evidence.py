@@ -82,9 +82,10 @@ def seen_evidence(
     weights: Float[Tensor, "words K"],
     word_offsets: Int64[Tensor, " documents_plus_1"],
     own: Own | None,
+    least: float = 0.0,
 ) -> Scores:
-    """The first formula above; 0 for candidates without a row. The gradient of the table is sparse; weights and counts
-    have none. Raises an IndexError for offsets, row numbers and shapes that do not match."""
+    """The first formula above; 0 for candidates without a row. The gradient of the table is sparse, and of rows with
+    `least` documents or more alone; weights and counts have none. Raises an IndexError for offsets, row numbers and shapes that do not match."""
     check_offsets(word_offsets, len(rows))
     _check_rows(rows, weights, len(table))
     _check_shape("scale", scale, (rows.shape[1], max(scale.shape[1], 1)))
@@ -94,7 +95,7 @@ def seen_evidence(
         table, scale, weights, counts.by_class, counts.documents, counts.prior, counts.shift, *of_own
     ):
         result: Tensor = _Seen.apply(  # type: ignore[no-untyped-call]
-            table, scale, native, counts, rows.contiguous(), weights.contiguous(), word_offsets.contiguous(), own
+            table, scale, native, counts, rows.contiguous(), weights.contiguous(), word_offsets.contiguous(), own, least
         )
         return result
     K, B = scale.shape
@@ -106,7 +107,9 @@ def seen_evidence(
         document = torch.repeat_interleave(word_offsets.diff())[seen // K]
         ratios, documents = counts.ratios(found, own.labels[document], own.weights[document])
     factor = scale[seen % K, buckets_of(documents, B)]  # (n)
-    said = factor[:, None] * ratios + torch.nn.functional.embedding(found, table, sparse=True)
+    learned = counts.documents[found] >= least
+    free = torch.nn.functional.embedding(found, table, sparse=True)  # (n, classes)
+    said = factor[:, None] * ratios + torch.where(learned[:, None], free, free.detach())
     said = weights.detach().reshape(-1)[seen, None] * said  # (n, classes)
     return said.new_zeros(rows.numel(), table.shape[1]).index_copy(0, seen, said).view(*rows.shape, table.shape[1])
 
@@ -147,6 +150,7 @@ class _Seen(torch.autograd.Function):
         weights: Tensor,
         word_offsets: Tensor,
         own: Own | None,
+        least: float,
     ) -> Tensor:
         (n, K), C, B = rows.shape, table.shape[1], scale.shape[1]
         scores, ratios = table.new_empty(n, K, C), table.new_empty(n, K, C)
@@ -159,7 +163,10 @@ class _Seen(torch.autograd.Function):
             scale.detach().contiguous(), ratios, buckets, scores, torch.get_num_threads(),
         )  # fmt: skip
         ctx.native, ctx.sizes = native, (table.shape, scale.shape)
-        ctx.save_for_backward(rows, weights, ratios, buckets)
+        learned = rows
+        if least and len(counts.documents):
+            learned = torch.where(counts.documents[rows.clamp_min(0)] >= least, rows, NONE)
+        ctx.save_for_backward(learned, weights, ratios, buckets)
         return scores
 
     @staticmethod
@@ -174,7 +181,7 @@ class _Seen(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             d_scale = d_scores.new_empty(K, B)
             ctx.native.call("seen_backward", rows.numel(), K, C, B, weights, ratios, buckets, d_scores, d_scale)
-        return d_table, d_scale, None, None, None, None, None, None
+        return d_table, d_scale, None, None, None, None, None, None, None
 
 
 def sum_rows(native: Kernels, rows: Candidates, weights: Tensor, values: Scores, size: torch.Size) -> Tensor:

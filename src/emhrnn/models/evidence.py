@@ -5,7 +5,9 @@ r"""Phrase evidence: every latent phrase speaks for the classes by itself, and a
     cohesion     g(a..b): how willing its words are to stand together: a prior of its length, and pauses at its end
 
     alpha_y(t) = logsumexp over k = 1..K of alpha_y(t - k) + g(t-k+1..t) + e_y(t-k+1..t)        (layers/semi_markov.py)
-    logit_y    = b_y + lambda * sum over sentences of alpha_y(T)         lambda = strength * (words / 200)^-power
+    logit_y    = b_y + lambda * sum over sentences i of gamma_i alpha_y(T_i)    lambda = strength * (words / 200)^-power
+
+gamma_i is 1, or the weight of the sentence by recurrent layers, on average 1 in a document.
 
 There are 2^(T - 1) segmentations of a sentence of T words, and the sum over them costs T K. Fitting p(y | w) by its
 gradient is EM: the gradient is the posterior-weighted sum over segmentations (Fisher's identity), and the posterior of
@@ -25,12 +27,15 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag, softplus
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
+from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.evidence import Scores, buckets_of, encoded, gathered, seen_evidence
-from emhrnn.layers.phrases import MOST_WORDS, NONE, PhraseIndex, repeats
+from emhrnn.layers.phrases import MOST_WORDS, NONE, UNKNOWN_WORD, PhraseIndex, repeats
+from emhrnn.layers.recurrent import recurrent_layer
 from emhrnn.layers.semi_markov import best_cut, log_partition
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
@@ -39,11 +44,15 @@ from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, s
 BUCKETS = 12  # of the number of documents with a phrase: 1, 2-3, 4-7, ...
 USUAL_WORDS = 200  # of a document, for which lambda is `strength`
 AT_ONCE = 40_000_000  # numbers of candidates x classes that are held at a time: 160 MB
+LEAST_ROWS = 1000  # of seen phrases: fewer are no model
 START_SCALE, START_LENGTH = 0.3, -0.5  # of ratios; of the prior, for each further word of a phrase
+START_STRENGTH = -0.9  # a logarithm
 
 
 class Evidence(nn.Module):
     """A batch to logits; `read` gives the segmentation and the evidence of each phrase, too."""
+
+    vectors: Float[Tensor, "vocabulary size"]  # of words, frozen
 
     def __init__(
         self,
@@ -61,11 +70,14 @@ class Evidence(nn.Module):
         dropout: float = 0.0,
         least: int = 2,
         smoothing: float = 1.0,
+        table_documents: int = 10,
         megabytes: float = 200.0,
+        sentence_weights: int = 0,
         rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
         overlapping: bool = False,
     ) -> None:
-        """`pauses` are the words of the vocabulary, none for a model without them. `rule` replaces the sum over all
+        """`pauses` are the words of the vocabulary, none for a model without them. `sentence_weights` are the units of
+        the recurrent layers that weigh sentences; 0: all weigh 1. `rule` replaces the sum over all
         segmentations by one fixed segmentation, `overlapping` by the sum of the evidence of all candidates (ablations).
 
         Raises:
@@ -77,9 +89,19 @@ class Evidence(nn.Module):
         vocabulary, size = table.shape
         self.classes, self.longest, self.presence, self.dropout = classes, longest, presence, dropout
         self.counted, self.tables, self.several, self.rule = counted, tables, several, rule
-        self.overlapping = overlapping
-        most = rows_that_fit(megabytes, classes, besides=vocabulary * size if encoder_size else 0)
-        if most < 1000:
+        self.overlapping, self.table_documents = overlapping, table_documents
+        needs_vectors = bool(encoder_size or sentence_weights)
+        self.scale = nn.Parameter(torch.full((longest, BUCKETS), START_SCALE))
+        self.length_prior = nn.Parameter(START_LENGTH * torch.arange(longest, dtype=torch.float32))
+        self.bias = nn.Parameter(torch.zeros(classes))
+        self.strength = nn.Parameter(torch.tensor(START_STRENGTH))  # its logarithm
+        self.power = nn.Parameter(torch.tensor(0.5))
+        self.pauses = Pauses(pauses) if pauses else None
+        self.encoder = _Encoder(size, longest, encoder_size, classes, generator) if encoder_size else None
+        self.weigher = _SentenceWeights(size, sentence_weights, generator) if sentence_weights else None
+        self.register_buffer("vectors", table if needs_vectors else table[:0])
+        most = rows_that_fit(megabytes, classes, besides=sum(tensor.numel() for tensor in self.state_dict().values()))
+        if most < LEAST_ROWS:
             raise ConfigError(
                 f"model.megabytes = {megabytes:g} leaves no room for phrases beside vectors of {vocabulary:,} words "
                 f"and {classes} classes; raise it, or set data.max_vocabulary or model.encoder_size=0"
@@ -87,15 +109,8 @@ class Evidence(nn.Module):
         self.ngrams = SeenPhrases(
             classes, longest=longest, least=least, most=most, smoothing=smoothing, several=several
         )
-        self.scale = nn.Parameter(torch.full((longest, BUCKETS), START_SCALE))
-        self.length_prior = nn.Parameter(START_LENGTH * torch.arange(longest, dtype=torch.float32))
-        self.bias = nn.Parameter(torch.zeros(classes))
-        self.strength = nn.Parameter(torch.zeros(()))  # its logarithm
-        self.power = nn.Parameter(torch.tensor(0.5))
-        self.pauses = Pauses(pauses) if pauses else None
-        self.encoder = _Encoder(table, longest, encoder_size, classes, generator) if encoder_size else None
-        self._phrases: PhraseIndex | None = None
-        self._folded: tuple[tuple[int, ...], Tensor] | None = None
+        self._phrases: tuple[int, PhraseIndex] | None = None
+        self._folded: tuple[tuple[int, ...], Tensor, Tensor] | None = None
 
     def learning_rate_scales(self) -> dict[str, float]:
         """By parameter name, the share of the learning rate."""
@@ -121,10 +136,9 @@ class Evidence(nn.Module):
         self.ngrams.take_sizes(saved_rows(tensors, "ngrams.keys"))
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
-        parts = [
-            self._logits(part, self.potentials(part, self.evidence(part, generator)))
-            for part in _portions(batch, self.longest * self.classes)
-        ]
+        # For the gradient all has to stay in memory, so that portions would save nothing.
+        portions = _portions(batch, self.longest * self.classes) if generator is None else [batch]
+        parts = [self._logits(part, self.potentials(part, self.evidence(part, generator))) for part in portions]
         logits = parts[0] if len(parts) == 1 else torch.cat(parts)
         return Output(logits, logits)
 
@@ -146,8 +160,9 @@ class Evidence(nn.Module):
             scores = seen_evidence(
                 table, scale, self.ngrams.statistics(), rows=rows, weights=weights,
                 word_offsets=torch.from_numpy(batch.word_offsets), own=own_labels(batch, self.classes),
+                least=float(self.table_documents),
             )  # fmt: skip
-        return scores if self.encoder is None else scores + self.encoder(batch)
+        return scores if self.encoder is None else scores + self.encoder(batch, self.vectors)
 
     def cohesion(self, batch: Batch) -> Float[Tensor, "words K"]:
         """g of every candidate phrase; -inf where a fixed segmentation has no such phrase."""
@@ -161,9 +176,14 @@ class Evidence(nn.Module):
     def potentials(self, batch: Batch, evidence: Scores) -> Scores:
         return evidence + self.cohesion(batch)[:, :, None]
 
-    def lambdas(self, batch: Batch) -> Float[Tensor, " documents"]:
+    def lambdas(self, batch: Batch) -> Float[Tensor, " sentences"]:
+        """What the evidence of each sentence is multiplied with: 0 in documents without a known word, where nothing is
+        left but the bias."""
         lengths = torch.from_numpy(batch.document_lengths)
-        return torch.exp(self.strength - self.power * torch.log(lengths / USUAL_WORDS))
+        known = torch.from_numpy(np.logical_or.reduceat(batch.words != UNKNOWN_WORD, batch.word_offsets[:-1]))
+        of_document = torch.exp(self.strength - self.power * torch.log(lengths / USUAL_WORDS)) * known
+        of_sentence = of_document[torch.from_numpy(batch.document_of_sentence)]
+        return of_sentence if self.weigher is None else of_sentence * self.weigher(batch, self.vectors)
 
     @torch.no_grad()
     def read(self, batch: Batch) -> "Reading":
@@ -171,34 +191,39 @@ class Evidence(nn.Module):
         return Reading.of(self, batch)
 
     def _logits(self, batch: Batch, scores: Scores) -> Float[Tensor, "documents classes"]:
-        offsets = torch.from_numpy(batch.sentence_offsets)
-        if self.overlapping:
-            inside = torch.arange(batch.n_words) - offsets[:-1].repeat_interleave(offsets.diff())  # position
-            possible = inside[:, None] >= torch.arange(self.longest)  # (words, K)
-            sums = (scores * possible[:, :, None]).sum(dim=1)  # (words, classes)
-            sentence = torch.from_numpy(batch.sentence_of_word)
-            alpha = torch.zeros(batch.n_sentences, self.classes).index_add(0, sentence, sums)
-        else:
-            alpha = log_partition(scores, offsets)  # (sentences, classes)
+        sums = self._bag if self.overlapping else self._partition
+        alpha = sums(batch, scores)  # (sentences, classes)
         # Differences of classes, before they are added up: the sums of long documents would lose digits.
         if self.several:
-            alpha = alpha - log_partition(self.cohesion(batch)[:, :, None], offsets)
+            alpha = alpha - sums(batch, self.cohesion(batch)[:, :, None])
         else:
             alpha = alpha - alpha.mean(dim=1, keepdim=True)
-        return self.bias + self.lambdas(batch)[:, None] * _sums(alpha, batch.document_of_sentence, batch.n_documents)
+        weighed = self.lambdas(batch)[:, None] * alpha
+        return self.bias + _sums(weighed, batch.document_of_sentence, batch.n_documents)
+
+    def _partition(self, batch: Batch, scores: Scores) -> Float[Tensor, "sentences classes"]:
+        """Over all segmentations."""
+        return log_partition(scores, batch.sentence_offsets)
+
+    def _bag(self, batch: Batch, scores: Scores) -> Float[Tensor, "sentences classes"]:
+        """Over all candidates."""
+        position = np.arange(batch.n_words) - batch.sentence_offsets[batch.sentence_of_word]
+        possible = torch.from_numpy(position[:, None] >= np.arange(self.longest))  # (words, K)
+        return _sums((scores * possible[:, :, None]).sum(dim=1), batch.sentence_of_word, batch.n_sentences)
 
     def _index(self) -> PhraseIndex:
-        if self._phrases is None or self._phrases.keys is not self.ngrams.keys:
-            self._phrases = PhraseIndex(self.ngrams.keys)
-        return self._phrases
+        keys = self.ngrams.keys
+        if self._phrases is None or self._phrases[0] != keys._version or self._phrases[1].keys is not keys:
+            self._phrases = (keys._version, PhraseIndex(keys))  # loading puts other keys into the same tensor
+        return self._phrases[1]
 
     def _said(self) -> Float[Tensor, "rows classes"]:
         """What each seen phrase says: the counts' part and the table's in one. Kept until one of them changes."""
         seen = self.ngrams
-        version = (id(seen.table), *(part._version for part in (seen.table, self.scale, seen.counts)))
-        if self._folded is None or self._folded[0] != version:
-            self._folded = (version, self._fold())
-        return self._folded[1]
+        version = tuple(part._version for part in (seen.table, self.scale, seen.counts))
+        if self._folded is None or self._folded[0] != version or self._folded[1] is not seen.table:
+            self._folded = (version, seen.table, self._fold())
+        return self._folded[2]
 
     @torch.no_grad()
     def _fold(self) -> Float[Tensor, "rows classes"]:
@@ -212,52 +237,56 @@ class Evidence(nn.Module):
 
 
 class _Encoder(nn.Module):
-    """U^T tanh(b_k + sum over j < k of P_j x_(t-j)) of every candidate phrase, with frozen word vectors x."""
+    """U^T tanh(b_k + sum over j < k of P_j x_(t-j)) of every candidate phrase, x: word vectors."""
 
-    vectors: Float[Tensor, "vocabulary size"]
-
-    def __init__(
-        self,
-        vectors: Float[Tensor, "vocabulary size"],
-        longest: int,
-        hidden: int,
-        classes: int,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, size: int, longest: int, hidden: int, classes: int, generator: torch.Generator) -> None:
         super().__init__()
-        size = vectors.shape[1]
-        self.register_buffer("vectors", vectors)
         self.projection = nn.Parameter(
             torch.empty(size, longest, hidden).normal_(0, 0.5 * size**-0.5, generator=generator)
         )
         self.bias = nn.Parameter(torch.zeros(longest, hidden))
         self.output = nn.Parameter(torch.empty(hidden, classes).normal_(0, 0.1, generator=generator))
-        self._table: tuple[int, Tensor] | None = None  # P x of all words, and for which version of P
-        self._read = 0  # words since P has changed
+        self._table: Tensor | None = None  # P x of all words
+        self._version, self._read = -1, 0  # of P, and words since then
 
-    def forward(self, batch: Batch) -> Scores:
-        words, places = self._projected(batch.words)
+    def forward(self, batch: Batch, vectors: Float[Tensor, "vocabulary size"]) -> Scores:
+        words, places = self._projected(batch.words, vectors)
         return encoded(words, self.bias, self.output, places, torch.from_numpy(batch.sentence_offsets))
 
     def _projected(
-        self, words: Int64[np.ndarray, " words"]
+        self, words: Int64[np.ndarray, " words"], vectors: Float[Tensor, "vocabulary size"]
     ) -> tuple[Float[Tensor, "distinct K hidden"], Int64[Tensor, " words"]]:
-        """P x of words, and where each word's is. Of the whole vocabulary, as soon as that pays."""
-        if torch.is_grad_enabled():
-            return self._of_distinct(words)
+        """P x of words, and where each word's is: of the whole vocabulary as soon as so many words were read."""
         version = self.projection._version
-        if self._table is None or self._table[0] != version:
-            self._read = len(words) + (self._read if self._table is None else 0)
-            if self._read < len(self.vectors):
-                return self._of_distinct(words)
-            self._table = (version, torch.tensordot(self.vectors, self.projection.detach(), 1))
-        return self._table[1], torch.from_numpy(words)
+        if version != self._version:
+            self._version, self._read, self._table = version, 0, None
+        self._read += len(words)
+        if torch.is_grad_enabled() or self._read < len(vectors):
+            distinct, places = np.unique(words, return_inverse=True)
+            return torch.tensordot(vectors[torch.from_numpy(distinct)], self.projection, 1), torch.from_numpy(places)
+        if self._table is None:
+            self._table = torch.tensordot(vectors, self.projection.detach(), 1)
+        return self._table, torch.from_numpy(words)
 
-    def _of_distinct(
-        self, words: Int64[np.ndarray, " words"]
-    ) -> tuple[Float[Tensor, "distinct K hidden"], Int64[Tensor, " words"]]:
-        distinct, places = np.unique(words, return_inverse=True)
-        return torch.tensordot(self.vectors[torch.from_numpy(distinct)], self.projection, 1), torch.from_numpy(places)
+
+class _SentenceWeights(nn.Module):
+    """gamma_i > 0 of each sentence, with a mean of 1 in each document: a bidirectional GRU over the mean word vectors
+    of the sentences. All are 1 at first."""
+
+    def __init__(self, size: int, hidden: int, generator: torch.Generator) -> None:
+        super().__init__()
+        directions = [recurrent_layer("gru", size, hidden, generator) for _ in range(2)]
+        self.layer = Bidirectional(*directions)
+        self.score = nn.Parameter(torch.zeros(2 * hidden))
+
+    def forward(self, batch: Batch, vectors: Float[Tensor, "vocabulary size"]) -> Float[Tensor, " sentences"]:
+        means = embedding_bag(
+            torch.from_numpy(batch.words), vectors, torch.from_numpy(batch.sentence_offsets[:-1]), mode="mean"
+        )  # (sentences, size)
+        raw = softplus(self.layer(means, batch.document_offsets) @ self.score)  # (sentences)
+        document, sentences = torch.from_numpy(batch.document_of_sentence), np.diff(batch.document_offsets)
+        total = raw.new_zeros(batch.n_documents).index_add(0, document, raw)
+        return raw * (torch.from_numpy(sentences) / total)[document]
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +311,7 @@ class Reading:
         of_sentence = chosen[torch.from_numpy(batch.document_of_sentence)]
         z = best_cut(potentials, torch.from_numpy(batch.sentence_offsets), of_sentence)[0].numpy()
         document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
-        scores = evidence * model.lambdas(batch)[torch.from_numpy(document)][:, None, None]
+        scores = evidence * model.lambdas(batch)[torch.from_numpy(batch.sentence_of_word)][:, None, None]
         ends, widths = phrases_of(z)
         phrases = scores[torch.from_numpy(ends), torch.from_numpy(widths - 1)]  # (phrases, classes)
         cut = model.bias + _sums(phrases, document[ends], batch.n_documents)
@@ -322,6 +351,8 @@ def _portions(batch: Batch, per_word: int) -> Iterable[Batch]:
     most = max(AT_ONCE // per_word, 1)
     if batch.n_words <= most:
         return [batch]
-    portion = batch.word_offsets[1:] // most  # documents that end in the same stretch of words go together
-    cuts = [0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), batch.n_documents]
+    offsets, cuts = batch.word_offsets, [0]
+    while cuts[-1] < batch.n_documents:
+        end = int(np.searchsorted(offsets, offsets[cuts[-1]] + most, side="right")) - 1
+        cuts.append(max(end, cuts[-1] + 1))
     return [batch.part(begin, end) for begin, end in pairwise(cuts)]

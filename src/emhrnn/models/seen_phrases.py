@@ -1,6 +1,6 @@
 """The phrases that training has seen, how many documents of each class have them, and what else they have learned."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from emhrnn.layers.evidence import Counts, Own
 from emhrnn.layers.phrases import PhraseIndex, first_in_document, phrase_keys
 from emhrnn.models.fitting import labels_of
 
+HEADER = 20_000  # bytes of a model file that are names, sizes and a note
 HELD = 40_000_000  # different phrases to count at a time: 640 MB
 
 
@@ -41,8 +42,10 @@ class SeenPhrases(nn.Module):
         return not bool(self.total)
 
     def take_sizes(self, rows: int) -> None:
-        """Make room for so many rows, which are about to be loaded."""
-        self._resize(rows)
+        """Make room for so many rows, which are about to be loaded. Where they are as many, the table stays the one
+        that an optimiser may hold."""
+        if rows != len(self.keys):
+            self._resize(rows)
 
     def add(self, batches: Iterable[Batch]) -> None:
         """Choose the phrases, if there are none yet, and count the documents of each class that have them. Later calls
@@ -60,9 +63,10 @@ class SeenPhrases(nn.Module):
             once = first_in_document(batch, rows)
             own = own_labels(batch, self.classes)
             document = torch.from_numpy(np.repeat(np.arange(batch.n_documents), batch.document_lengths))
-            of = document[:, None].expand(rows.shape)[once]
-            self.counts.index_add_(0, rows[once], own.labels[of])
-            self.documents.index_add_(0, rows[once], own.weights[of])
+            found, of = rows[once], document[:, None].expand(rows.shape)[once]
+            for label, weight in _one_by_one(own):
+                self.counts.view(-1).index_add_(0, found * self.classes + label[of], weight[of])
+            self.documents.index_add_(0, found, own.weights[of])
             self.class_documents += own.labels.sum(dim=0)
             self.total += own.weights.sum()
 
@@ -79,7 +83,10 @@ class SeenPhrases(nn.Module):
         keys, counts, fresh, held = np.zeros(0, np.int64), np.zeros(0, np.int64), [], 0
         for batch in batches:
             candidates = phrase_keys(batch, self.longest)
-            fresh.append(candidates[first_in_document(batch, candidates)].numpy())
+            once = first_in_document(batch, candidates)
+            if batch.weights is not None:
+                once &= torch.from_numpy(np.repeat(batch.weights > 0, batch.document_lengths))[:, None]
+            fresh.append(candidates[once].numpy())
             held += len(fresh[-1])
             if held > HELD:
                 keys, counts = _merged(keys, counts, fresh)
@@ -87,11 +94,21 @@ class SeenPhrases(nn.Module):
                     keys, counts = keys[counts > 1], counts[counts > 1]
                 fresh, held = [], 0
         keys, counts = _merged(keys, counts, fresh)
-        least = max(self.least, _least_documents(counts, self.most))
-        if not (counts >= least).any():
+        if not len(keys):
+            raise DataError(
+                "no word of the training documents is in the vocabulary, so there is nothing to learn from; lower "
+                "data.min_count, or raise data.max_vocabulary"
+            )
+        if counts.max() < self.least:
             raise DataError(
                 f"no phrase is in {self.least} training documents or more, so there is nothing to learn from; "
-                "give more documents, or lower data.min_count"
+                "give more documents, or lower model.least_documents"
+            )
+        least = max(self.least, _least_documents(counts, self.most))
+        if counts.max() < least:
+            raise DataError(
+                f"{(counts == counts.max()).sum():,} phrases are in {counts.max():,} documents each, and there is room "
+                f"for {self.most:,}; raise model.megabytes, or lower model.longest"
             )
         return keys[counts >= least]
 
@@ -111,6 +128,20 @@ def own_labels(batch: Batch, classes: int) -> Own:
     return Own(at * weights[:, None], weights)
 
 
+def _one_by_one(own: Own) -> Iterator[tuple[Int64[Tensor, " documents"], Float[Tensor, " documents"]]]:
+    """The first class of each document and its weight there, then the second, ...: 0 where it has no more. A number for
+    each class and phrase would be gigabytes with 1,000 classes."""
+    document, label = own.labels.nonzero(as_tuple=True)  # sorted by document
+    number = torch.bincount(document, minlength=len(own.labels))  # of classes
+    place = torch.arange(len(document)) - (number.cumsum(0) - number)[document]
+    for i in range(int(number.max())):
+        these = place == i
+        classes, weights = torch.zeros_like(number), torch.zeros_like(own.weights)
+        classes[document[these]] = label[these]
+        weights[document[these]] = own.weights[document[these]]
+        yield classes, weights
+
+
 def _merged(
     keys: Int64[np.ndarray, " n"], counts: Int64[np.ndarray, " n"], fresh: list[np.ndarray]
 ) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
@@ -128,8 +159,9 @@ def _least_documents(counts: Int64[np.ndarray, " n"], most: int) -> int:
 
 
 def rows_that_fit(megabytes: float, classes: int, besides: int) -> int:
-    """Phrases that a model file of this size has room for, with `besides` other numbers of 4 bytes."""
-    return max(int((megabytes * 1_000_000 - 4 * besides) // (8 + 4 + 8 * classes)), 0)
+    """Phrases that a model file of this size has room for, with `besides` other numbers of 4 bytes. A phrase has a key
+    of 8 bytes, its number of documents, and for each class a count and an entry of the table."""
+    return max(int((megabytes * 1_000_000 - HEADER - 4 * (besides + classes)) // (8 + 4 + 8 * classes)), 0)
 
 
 def saved_rows(tensors: Mapping[str, Tensor], name: str) -> int:

@@ -80,10 +80,13 @@ def rule(name: str, vocabulary: Sequence[str], rate: float = PAPER_RATE) -> Call
     if name == "punctuation":
         marks = punctuation(vocabulary)
         return lambda batch: at_words(batch, marks)
-    if name == "random":
-        return lambda batch: fixed_random(batch, rate)
+    random_rate = re.fullmatch(r"random(-0?\.\d+)?", name)
+    if random_rate:
+        share = -float(random_rate[1]) if random_rate[1] else rate
+        return lambda batch: fixed_random(batch, share)
     every_k = re.fullmatch(r"every-(\d+)", name)
     if every_k and int(every_k[1]) > 0:
         length = int(every_k[1])
         return lambda batch: every(batch, length)
-    raise ConfigError(f"unknown segmentation {name!r}; use learned, none, words, punctuation, random or every-K")
+    known = "learned, none, words, punctuation, random, random-0.5 or every-K"
+    raise ConfigError(f"unknown segmentation {name!r}; use {known}")

@@ -15,6 +15,7 @@ from emhrnn.models.cma import CMA
 from emhrnn.models.cnn_word import CNNWord
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.em_hrnn_levels import EMHRNNLevels, UpperLevel
+from emhrnn.models.evidence import Evidence
 from emhrnn.models.grnn import GRNN
 from emhrnn.models.han import HAN
 from emhrnn.models.hm_rnn import HMRNN
@@ -28,6 +29,7 @@ class Sizes:
     """What a model needs to know to be built; each takes what it uses."""
 
     classes: int
+    several: bool = False  # labels of a document
     word_size: int = 50
     phrase_size: int = 50
     sentence_size: int = 50
@@ -44,6 +46,16 @@ class Sizes:
     rate: float = PAPER_RATE
     levels: int = 1  # em-hrnn
     upper_rate: float = 0.5  # em-hrnn: share of phrases that end a group, for levels above the first
+    longest: int = 4  # evidence: most words of a phrase
+    counts: bool = True  # evidence
+    tables: bool = True  # evidence
+    encoder_size: int = 32  # evidence: 0 for none
+    presence: float = 0.5  # evidence
+    smoothing: float = 1.0  # evidence
+    least_documents: int = 2  # evidence
+    table_documents: int = 10  # evidence
+    megabytes: float = 200.0  # evidence
+    sentence_weights: int = 0  # evidence
     layers: int = 3  # hm-rnn
     features: int = 64  # cnn-word: of each convolution
     dense_size: int = 256  # cnn-word
@@ -150,6 +162,33 @@ def build_em_hrnn(
     return EMHRNNLevels(first, uppers)
 
 
+OVERLAPPING = "overlapping"  # a segmentation that is none: all candidate phrases of evidence, as a bag
+
+
+def build_evidence(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    fixed = sizes.segmentation not in ("learned", OVERLAPPING)
+    return Evidence(
+        table=table,
+        classes=sizes.classes,
+        generator=torch.Generator().manual_seed(seed),
+        longest=sizes.longest,
+        counted=sizes.counts,
+        tables=sizes.tables,
+        encoder_size=sizes.encoder_size,
+        presence=sizes.presence,
+        pauses=vocabulary if sizes.pauses else (),
+        several=sizes.several,
+        dropout=sizes.dropout,
+        least=sizes.least_documents,
+        smoothing=sizes.smoothing,
+        table_documents=sizes.table_documents,
+        megabytes=sizes.megabytes,
+        sentence_weights=sizes.sentence_weights,
+        rule=rule(sizes.segmentation, vocabulary, sizes.rate) if fixed else None,
+        overlapping=sizes.segmentation == OVERLAPPING,
+    )
+
+
 def _gradient(
     model: type[nn.Module],
     names: Sequence[str],
@@ -237,6 +276,32 @@ TANG_PAPER = "Tang, Qin and Liu, EMNLP 2015"
 MHS_PAPER = "Luo and Zhu, arXiv 2106.02562"
 
 MODELS: dict[str, Row] = {
+    "evidence": Row(
+        build=build_evidence,
+        learns="gradient",
+        reference="this project, docs/evidence.md",
+        shows=("words", "phrases", "sentences", "boundaries"),
+        reads=(
+            "embedding_size",
+            "longest",
+            "counts",
+            "tables",
+            "encoder_size",
+            "presence",
+            "smoothing",
+            "least_documents",
+            "table_documents",
+            "megabytes",
+            "sentence_weights",
+            "pauses",
+            "dropout",
+            "segmentation",
+        ),
+        settings={
+            "model": {"dropout": 0.0},
+            "training": {"epochs": 6, "batch_documents": 32, "learning_rate": 0.01, "decay": "linear"},
+        },
+    ),
     "em-hrnn": Row(
         build=build_em_hrnn,
         learns="em",

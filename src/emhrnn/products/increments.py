@@ -1,6 +1,7 @@
 """Training by one portion of texts after the other, as `partial_fit` does: each portion is one pass over it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,10 @@ class Increments:
     position: Position = field(default_factory=Position)
     known: int = 0  # documents that came before; at most WITNESSES, so that what they said wears off
 
-    def __post_init__(self) -> None:
-        config = self.run.config
-        self.optimizer = Optimizer(self.run.model, config.training, indicator_pace=config.em.pace)
+    @cached_property
+    def optimizer(self) -> Optimizer:
+        """Made at the first portion, before which some models have no parameters for their phrases."""
+        return Optimizer(self.run.model, self.run.config.training, indicator_pace=self.run.config.em.pace)
 
     def add(self, portion: Corpus) -> None:
         """One pass over some documents, which must be in the run's own words and classes."""

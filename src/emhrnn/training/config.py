@@ -54,15 +54,31 @@ class ModelConfig(Section):
     cell: Literal["lstm", "gru"] = Field("gru", description="em-hrnn: of its recurrent layers (the paper: lstm)")
     skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
     ngrams: bool = Field(True, description="em-hrnn: words and pairs of neighbours also speak for the classes directly")
-    pauses: bool = Field(True, description="em-hrnn: phrases tend to end where readers pause, as punctuation tells")
+    pauses: bool = Field(True, description="em-hrnn, evidence: phrases tend to end where readers pause")
     restart: bool = Field(
         False, description="em-hrnn: word states begin anew at each phrase, whose vector is of its own words alone"
     )
     dropout: float = Field(0.3, ge=0, lt=1)
     segmentation: str = Field(
-        "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
+        "learned", description="learned, or an ablation: none, words, punctuation, random, every-K, overlapping"
     )
     levels: int = Field(1, ge=1, description="em-hrnn: of latent boundaries, trained bottom-up; they share the epochs")
+    longest: int = Field(4, ge=1, le=8, description="evidence: most words of a phrase")
+    counts: bool = Field(True, description="evidence: log-count ratios of seen phrases")
+    tables: bool = Field(True, description="evidence: a learned vector for each seen phrase")
+    encoder_size: int = Field(32, ge=0, description="evidence: units of the phrase encoder on word vectors; 0 = none")
+    presence: float = Field(
+        0.5, ge=0, le=1, description="evidence: 1 = a phrase counts once a document, 0 = each time it occurs"
+    )
+    smoothing: float = Field(1.0, gt=0, description="evidence: documents of each class that are added to counts")
+    least_documents: int = Field(2, ge=1, description="evidence: phrases of fewer training documents are unseen")
+    table_documents: int = Field(
+        10, ge=1, description="evidence: phrases of fewer training documents have counts alone, no learned vector"
+    )
+    megabytes: float = Field(200.0, gt=0, description="evidence: largest model file; rare phrases are left out for it")
+    sentence_weights: int = Field(
+        0, ge=0, description="evidence: units of recurrent layers that weigh sentences; 0 = all weigh the same"
+    )
     layers: int = Field(3, ge=2, description="hm-rnn")
     features: int = Field(64, ge=1, description="cnn-word: of each convolution; Zhang's networks have 256 and 1024")
     dense_size: int = Field(256, ge=1, description="cnn-word: Zhang's networks have 1024 and 2048")

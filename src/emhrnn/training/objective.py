@@ -3,7 +3,7 @@
 A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has Algorithm 1 (`em_objective`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.batching import BatchPlan
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN
@@ -25,6 +26,7 @@ from emhrnn.training.schedule import is_latent
 from emhrnn.training.state import Purpose, torch_generator
 
 COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
+COUNTED_WORDS = 200_000  # at a time, where all documents are counted
 
 
 @runtime_checkable
@@ -51,6 +53,26 @@ class Annealed(Protocol):
     """A model with a schedule of its own, as the multiscale networks have for the slope of their detectors."""
 
     def set_epoch(self, epoch: int) -> None: ...
+
+
+@runtime_checkable
+class Counting(Protocol):
+    """A model that goes through the training documents before its first step."""
+
+    @property
+    def uncounted(self) -> bool: ...
+
+    def count(self, batches: Iterable[Batch]) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _InOrder:
+    """All documents of a corpus as batches, anew at each `iter`."""
+
+    corpus: Corpus
+
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self.corpus.batch, BatchPlan(self.corpus.lengths, words=COUNTED_WORDS).in_order())
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +117,8 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
         if job.size > 1:
             raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
         return LevelsObjective(model, config, label_loss, corpus, known)
+    if isinstance(model, Counting) and (known or model.uncounted):
+        model.count(_InOrder(corpus))
     return PlainObjective(model, label_loss, config.training.seed, job)
 
 

@@ -123,6 +123,7 @@ def new_run(
     """An untrained model of the configured kind; `saved` is the folder of a run whose weights it will be given."""
     sizes = Sizes(
         classes=len(classes),
+        several=multi_label,
         users=len(users),
         products=len(products),
         rate=config.em.rate,

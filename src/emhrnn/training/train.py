@@ -17,7 +17,7 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source
 from emhrnn.models.segmentation import rule
-from emhrnn.models.table import MODELS, VECTORS, check_model
+from emhrnn.models.table import MODELS, OVERLAPPING, VECTORS, check_model
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
@@ -221,7 +221,8 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
         )
     if config.model.name == "transformer":
         check_source(config.model.pretrained)
-    if config.model.segmentation != "learned":
+    overlapping = config.model.segmentation == OVERLAPPING and config.model.name == "evidence"
+    if config.model.segmentation != "learned" and not overlapping:
         rule(config.model.segmentation, [UNK], config.em.rate)
 
 
