@@ -28,6 +28,7 @@ from tests.products.commands import TINY, write_reviews
 SYSTEMS = {
     "em-hrnn": ["em.estep=local", "em.impute=gibbs", "em.blocks=2", "em.block_length=3", "em.warmup_epochs=1"],
     "hn-att": ["model.name=hn-att"],
+    "evidence": ["model.name=evidence", "model.encoder_size=3", "model.sentence_weights=2", "model.dropout=0.2"],
 }
 COMMON = [
     *[assignment for assignment in TINY if assignment != "--set"],

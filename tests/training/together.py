@@ -36,6 +36,13 @@ SYSTEMS = {
     "one by one": [*EM, "training.batch_documents=1"],  # batches of fewer documents than processes
     "hn-att": ["model.name=hn-att"],
     "conv-grnn": ["model.name=conv-grnn"],
+    "evidence": [
+        "model.name=evidence",
+        "model.encoder_size=3",
+        "model.sentence_weights=2",
+        "model.dropout=0.2",
+        "training.class_weight=balanced",
+    ],
 }
 
 
