@@ -116,8 +116,9 @@ class Evidence(nn.Module):
         """By parameter name, the share of the learning rate."""
         return {"ngrams.table": 1.0}
 
-    def count(self, batches: Iterable[Batch]) -> None:
-        """Learn which phrases there are, from training documents: before the first step, and again for new ones."""
+    def count(self, batches: Iterable[Batch], class_weights: Float[Tensor, " classes"] | None = None) -> None:
+        """Learn which phrases there are, from training documents: before the first step, and again for new ones. The
+        bias begins with the shares of the classes in the loss, in which they may have weights."""
         begin = self.ngrams.empty
         self.ngrams.add(batches)
         if self.pauses is not None:
@@ -125,7 +126,7 @@ class Evidence(nn.Module):
         if begin:
             counts = self.ngrams.statistics()
             with torch.no_grad():
-                self.bias.copy_(-counts.shift)
+                self.bias.copy_(-counts.shift if class_weights is None else class_weights.log() - counts.shift)
 
     @property
     def uncounted(self) -> bool:

@@ -165,4 +165,4 @@ def rows_that_fit(megabytes: float, classes: int, besides: int) -> int:
 
 
 def saved_rows(tensors: Mapping[str, Tensor], name: str) -> int:
-    return tensors[name].shape[0] if name in tensors else 0
+    return tensors[name].numel() if name in tensors else 0

@@ -62,7 +62,7 @@ class Counting(Protocol):
     @property
     def uncounted(self) -> bool: ...
 
-    def count(self, batches: Iterable[Batch]) -> None: ...
+    def count(self, batches: Iterable[Batch], class_weights: Tensor | None = None) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
             raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
         return LevelsObjective(model, config, label_loss, corpus, known)
     if isinstance(model, Counting) and (known or model.uncounted):
-        model.count(_InOrder(corpus))
+        model.count(_InOrder(corpus), label_loss.class_weights)
     return PlainObjective(model, label_loss, config.training.seed, job)
 
 
