@@ -119,6 +119,11 @@ def test_a_segmentation_that_speaks_for_another_label_is_noted() -> None:
         piece.text for piece in balance(replace(explanation, evidence=replace(explanation.evidence, bias=bias)))
     )
     assert f"These phrases alone would give {other}" in text
+    for settings in ({}, {"several": True}):
+        shown = evidenced(classes=("bad", "good"), **settings)
+        chance = max(shown.probabilities)
+        expected = signed(float(np.log(chance / (1 - chance))))
+        assert f"{expected} over all segmentations" in "".join(piece.text for piece in balance(shown))
     assert "alone" not in "".join(piece.text for piece in balance(evidenced(classes=("bad", "good"))))
 
 

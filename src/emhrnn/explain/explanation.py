@@ -45,7 +45,7 @@ class Effects:
 
     @property
     def total(self) -> float:
-        """The prior and all sentences."""
+        """The prior and all sentences: log-odds of the shown segmentation, not of the probabilities."""
         return (self.prior or 0.0) + float(self.sentences.sum())
 
 

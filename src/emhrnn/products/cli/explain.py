@@ -47,7 +47,7 @@ def explain(
       emhrnn explain run --file review.txt --thorough --counterfactual
 
     Phrases are set apart by //. + and - say which way a sentence or a phrase pushed. A run of the evidence model shows
-    its exact evidence in log-odds: words add up to phrases, phrases to sentences, all to the prediction. Other models
+    its exact evidence in log-odds: words add up to phrases, phrases to sentences, all to the shown sum. Other models
     show attention (the darker, the more it weighed), and + and - are about how far the log-odds would fall without it.
     """
     from emhrnn.errors import ConfigError, DataError
