@@ -231,3 +231,40 @@ def test_learns_generated_reviews() -> None:
     fitted = DocumentClassifier("evidence", epochs=3).fit(texts[:800], labels[:800])
     majority = max(labels[800:].count(label) for label in set(labels)) / 300
     assert fitted.score(texts[800:], labels[800:]) > majority + 0.1
+
+
+# -------------------------------------------------------------------------------------------------------------- small
+
+
+def test_small_is_a_file_of_20_megabytes(cli: Cli, tmp_path: Path) -> None:
+    """With more words and more phrases than fit: some texts are there three times, others twice."""
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"w{i}" for i in rng.integers(0, 16_000, 4000)) for _ in range(24)]
+    copies = [(text, str(i % 5)) for i, text in enumerate(texts) for _ in range(3 - i % 2)]
+    data, run = write_rows(tmp_path / "long.csv", copies), tmp_path / "run"
+    cli.ok(
+        "train", data, "--valid", data, "--out", run, "--quiet", "--model", "evidence", "--small",
+        "--set", "training.epochs=1", "--set", "model.longest=4",
+    )  # fmt: skip
+    loaded = load_run(run)
+    seen = loaded.model.state_dict()
+    assert len(loaded.vocabulary) == 15_001  # and unknown words
+    assert len(seen["ngrams.keys"]) > 100_000
+    assert float(seen["ngrams.documents"].min()) == 3  # the others did not fit
+    assert 10_000_000 < (run / "model.safetensors").stat().st_size <= 20_000_000
+
+
+def test_small_is_for_models_with_a_bound(cli: Cli, tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "reviews.csv", 24)
+    for options in ([], ["--model", "tfidf-lr"]):
+        message = cli.error("train", data, "--out", tmp_path / "run", "--small", *options)
+        assert "--small" in message
+        assert "--model evidence" in message
+    assert not (tmp_path / "run").exists()
+    cli.ok(
+        "train", data, "--out", tmp_path / "run", "--small", "--quiet", *OPTIONS, "--set", "training.epochs=1",
+        "--set", "model.megabytes=1",
+    )  # fmt: skip
+    settings = load_run(tmp_path / "run").config
+    assert (settings.model.megabytes, settings.data.max_vocabulary, settings.data.vocabulary) == (1, 15_000, "data")
+    assert "--small" in cli.ok("train", "--help").out

@@ -214,6 +214,8 @@ PAPER: dict[str, dict[str, Any]] = {
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
 
 
+SMALL = ("model.megabytes=20", "data.max_vocabulary=15000", "data.vocabulary=data")  # a model file of at most 20 MB
+
 ONE_LEVEL = ("skip", "ngrams", "pauses", "restart")  # parts of the model that it has not, with several latent levels
 
 

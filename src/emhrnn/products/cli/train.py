@@ -56,6 +56,12 @@ def train(
         Path | None, typer.Option(help="TOML file of settings; --set wins.", show_default="none", metavar="FILE")
     ] = None,
     set_: Settings = None,
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small", help="evidence: a model file of at most 20 MB, with the 15,000 most frequent words of DATA."
+        ),
+    ] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Same seed, same model.", show_default="0", metavar="N")
     ] = None,
@@ -96,10 +102,11 @@ def train(
     number. After Ctrl-C or a crash, --resume goes on as if nothing had happened; it needs only --out. With --set
     training.epochs=N it trains on to N epochs.
     """
-    from emhrnn.models.table import MODELS
+    from emhrnn.errors import ConfigError
+    from emhrnn.models.table import MODELS, check_model
     from emhrnn.products.cli.printing import complain, percent, print_json, say, tell_of_rows
     from emhrnn.products.training import train as train_run
-    from emhrnn.training.config import make_config
+    from emhrnn.training.config import SMALL, make_config
     from emhrnn.training.job import joined
     from emhrnn.training.resume import is_finished
     from emhrnn.training.run import is_run
@@ -107,7 +114,7 @@ def train(
     try:
         with joined() as job:
             assignments = [] if model is None else [f"model.name={model}"]
-            assignments += set_ or []
+            assignments += [*(SMALL if small else ()), *(set_ or [])]
             if estep is not None:
                 assignments.append(f"em.estep={estep}")
             if levels is not None:
@@ -115,6 +122,13 @@ def train(
             if seed is not None:
                 assignments.append(f"training.seed={seed}")
             settings = make_config(preset, config, assignments)
+            check_model(settings.model.name)
+            if small and "megabytes" not in MODELS[settings.model.name].reads:
+                bounded = ", ".join(name for name, row in MODELS.items() if "megabytes" in row.reads)
+                raise ConfigError(
+                    f"--small bounds the model file, and {settings.model.name} has no such bound; leave it out, or "
+                    f"train --model {bounded}"
+                )
             finished = resume and is_run(out) and is_finished(out, settings)
             trained = train_run(
                 data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
