@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import pytest
-
 from benchmarks import evidence
 from benchmarks.text import generated_texts
 

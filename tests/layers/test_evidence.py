@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.evidence import Counts, Own, buckets_of, encoded, gathered, seen_evidence
+from emhrnn.layers.evidence import Counts, Own, buckets_of, encoded, gathered, seen_evidence, with_cohesion
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.phrases import NONE, PhraseIndex, first_in_document, phrase_keys
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
@@ -21,7 +21,7 @@ from tests.layers.shapes import generator_of, seeds
 from tests.oracles import phrase_evidence as oracle
 
 classes = st.sampled_from([1, 2, 3, 4, 5, 17, 20])  # shorter than a vector, and longer
-hidden = st.sampled_from([1, 5, 16, 24])
+hidden = st.sampled_from([1, 5, 16, 24, 32])
 M = 3.0  # pseudo-counts
 
 
@@ -71,10 +71,10 @@ class Problem:
             own=Own(self.own.labels.to(dtype), self.own.weights.to(dtype)),
         )
 
-    def scores(self, *, leave_out: bool) -> Tensor:
+    def scores(self, *, leave_out: bool, least: float = 0.0) -> Tensor:
         return seen_evidence(
             self.table, self.scale, self.counts, rows=self.rows, weights=self.weights, word_offsets=self.word_offsets,
-            own=self.own if leave_out else None,
+            own=self.own if leave_out else None, least=least,
         )  # fmt: skip
 
     def expected(self, *, leave_out: bool) -> Tensor:
@@ -184,6 +184,18 @@ def test_the_gradient_of_the_table_has_each_row_that_occurs_once_and_sorted(dtyp
         assert gradient.is_coalesced()
     gradient = gradient.coalesce()
     assert gradient.indices()[0].tolist() == sorted(set(one.rows[one.rows != NONE].tolist()))
+
+
+@given(ragged, K_OF_TESTS, st.sampled_from([1, 3, 20]), seeds)
+@settings(max_examples=20)
+def test_rows_of_few_documents_do_not_learn(dtype, lengths, K, C, seed):
+    one, least = problem(lengths, K, C, seed, several=False).to(dtype), 2.0
+    result = one.scores(leave_out=True, least=least)
+    assert torch.equal(result, one.scores(leave_out=True))
+    (all_rows,) = gradients(one.scores(leave_out=True), [one.table], seed)
+    (gradient,) = gradients(result, [one.table], seed)
+    expected = all_rows.to_dense() * (one.counts.documents >= least)[:, None]
+    torch.testing.assert_close(gradient.to_dense(), expected, **tolerance(dtype))
 
 
 @given(ragged, K_OF_TESTS, st.sampled_from([2, 3, 20]), seeds, st.booleans())
@@ -306,6 +318,21 @@ def test_gathered_equals_the_table(dtype, lengths, K, C, seed):
     expected = oracle.gathered(*(part.detach().numpy() for part in (one.table, one.rows, one.weights)))
     torch.testing.assert_close(result.double(), torch.from_numpy(expected).double(), **tolerance(dtype))
     assert not result.requires_grad
+
+
+@given(st.integers(0, 40), K_OF_TESTS, classes, seeds)
+@settings(max_examples=20)
+def test_cohesion_is_added_to_every_class(dtype, words, K, C, seed):
+    generator = generator_of(seed)
+    evidence = torch.randn(words, K, C, generator=generator).to(dtype).requires_grad_()
+    cohesion = torch.randn(words, K, generator=generator).to(dtype).requires_grad_()
+    weights = torch.randn(words, K, C, generator=generator).to(dtype)
+    result = with_cohesion(evidence, cohesion)
+    torch.testing.assert_close(result, evidence + cohesion[:, :, None])
+    gradients = torch.autograd.grad(result, [evidence, cohesion], weights)
+    torch.testing.assert_close(gradients, (weights, weights.sum(dim=2)), **tolerance(dtype))
+    with pytest.raises(IndexError, match="cohesion"):
+        inspect.unwrap(with_cohesion)(evidence, torch.zeros(words + 1, K, dtype=dtype))
 
 
 def encoder(batch: Batch, K: int, H: int, C: int, seed: int, dtype: torch.dtype) -> list[Tensor]:

@@ -13,7 +13,16 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.native import native_kernels
-from emhrnn.layers.phrases import MOST_WORDS, NONE, PhraseIndex, first_in_document, phrase_keys, repeats
+from emhrnn.layers.phrases import (
+    MOST_WORDS,
+    NONE,
+    PhraseIndex,
+    distinct_words,
+    first_in_document,
+    phrase_keys,
+    presence_weights,
+    repeats,
+)
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
 from tests.layers.shapes import seeds
 from tests.oracles import phrase_evidence as oracle
@@ -130,6 +139,27 @@ def test_repeats_of_words(back_end):
     assert first.tolist() == [[1, 0], [1, 1], [0, 1], [0, 0], [1, 0], [0, 1], [0, 0], [1, 0]]
 
 
+@given(ragged, K_OF_TESTS, seeds, st.sampled_from([0.0, 0.5, 1.0]))
+@example([[1]] * 40, 3, 5, 0.5)  # more than one task
+@example([[300]], 1, 2, 0.5)  # words that are there more than a hundred times
+@settings(max_examples=40)
+def test_presence_weights_are_powers_of_repeats(back_end, lengths, K, seed, presence):
+    batch = few_words(lengths, seed)
+    keys = phrase_keys(batch, K)
+    rows = PhraseIndex(torch.unique(keys[keys != NONE])[::2].contiguous()).rows(batch, K)
+    times, _ = oracle.repeats(rows.tolist(), batch.word_offsets.tolist(), none=NONE)
+    expected = [[n**-presence if n else 0.0 for n in word] for word in times]
+    torch.testing.assert_close(presence_weights(batch, rows, presence), torch.tensor(expected))
+
+
+@given(st.lists(st.integers(0, 9), max_size=60))
+@example(list(range(500)) * 2)
+def test_distinct_words(back_end, words):
+    distinct, places = distinct_words(torch.tensor(words, dtype=torch.int64))
+    assert sorted(distinct.tolist()) == sorted(set(words))
+    assert distinct[places].tolist() == words
+
+
 def test_values_need_not_be_contiguous(back_end):
     batch = few_words([[5, 2], [3]], 1)
     keys = phrase_keys(batch, 3)
@@ -194,6 +224,8 @@ def test_wrong_arguments_are_errors_and_not_crashes(back_end):
         for count in (repeats, first_in_document):
             with pytest.raises(IndexError, match=f"{words} words for a batch of 6"):
                 count(batch, torch.zeros(words, 2, dtype=torch.int64))
+        with pytest.raises(IndexError, match=f"{words} words for a batch of 6"):
+            presence_weights(batch, torch.zeros(words, 2, dtype=torch.int64), 0.5)
     for wrong in ([NONE, 4], [4, 3], [4, 4]):
         with pytest.raises(ValueError, match="sorted"):
             PhraseIndex(torch.tensor(wrong)).rows(batch, 2)

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int32, Int64
+from jaxtyping import Bool, Float32, Int32, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
@@ -26,7 +26,7 @@ NONE = -1
 MOST_WORDS = 8  # of a phrase: the last three bits of its key are their number, less one
 UNKNOWN_WORD = 0
 MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
-MOST_BITS = 24  # of a key that find its place: 128 MB of places
+MOST_BITS = 24  # of a key that find its place: 64 MB of places
 
 Candidates = Int64[Tensor, "words K"]
 
@@ -68,13 +68,13 @@ class PhraseIndex:
 
     @cached_property
     def _bits(self) -> int:
-        return min(max(len(self.keys), 2).bit_length() - 1, MOST_BITS)
+        return min(max(len(self.keys), 1).bit_length(), MOST_BITS)
 
     @cached_property
-    def _starts(self) -> Int64[Tensor, " places_plus_1"]:
+    def _starts(self) -> Int32[Tensor, " places_plus_1"]:
         """Keys whose first bits are b are at starts[b] .. starts[b + 1] - 1."""
         counts = torch.bincount(self._checked_keys >> (63 - self._bits), minlength=1 << self._bits)
-        return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+        return torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)]).int()
 
     def rows(self, batch: Batch, longest: int) -> Candidates:
         """The row of every candidate, NONE where it is not there. Raises a ValueError as `phrase_keys` does."""
@@ -82,8 +82,8 @@ class PhraseIndex:
         if native := kernels():
             rows = torch.empty(batch.n_words, longest, dtype=torch.int64)
             native.call(
-                "phrase_rows", *_sentences(batch), longest, self._checked_keys, self._starts, self._bits, rows,
-                torch.get_num_threads(),
+                "phrase_rows", *_sentences(batch), longest, len(self.keys), self._checked_keys, self._starts,
+                self._bits, rows, torch.get_num_threads(),
             )  # fmt: skip
             return rows
         keys, seen = phrase_keys(batch, longest), self._checked_keys
@@ -100,6 +100,32 @@ def repeats(batch: Batch, values: Candidates) -> Int32[Tensor, "words K"]:
     return _repeats(batch, values, first=False)[0]
 
 
+def presence_weights(batch: Batch, rows: Candidates, presence: float) -> Float32[Tensor, "words K"]:
+    """repeats^-presence of every candidate with a row, else 0: with a presence of 1, a phrase counts once a document;
+    with 0, as often as it occurs. Raises an IndexError for rows of another number of words."""
+    _check_words(batch, rows)
+    if not presence:
+        return (rows != NONE).float()
+    if native := kernels():
+        weights = torch.empty(rows.shape)
+        native.call(
+            "phrase_weights", batch.n_documents, torch.from_numpy(batch.word_offsets), rows.shape[1],
+            rows.contiguous(), torch.tensor([presence], dtype=torch.float32), weights, torch.get_num_threads(),
+        )  # fmt: skip
+        return weights
+    return (rows != NONE).float() * repeats(batch, rows).clamp_min(1).float().pow(-presence)
+
+
+def distinct_words(words: Int64[Tensor, " words"]) -> tuple[Int64[Tensor, " distinct"], Int64[Tensor, " words"]]:
+    """The distinct words, and the place of each word among them. They are not sorted."""
+    if native := kernels():
+        distinct, places, count = torch.empty_like(words), torch.empty_like(words), torch.empty(1, dtype=torch.int64)
+        native.call("distinct_words", len(words), words.contiguous(), distinct, places, count)
+        return distinct[: int(count)], places
+    distinct, places = torch.unique(words, return_inverse=True)
+    return distinct, places
+
+
 def first_in_document(batch: Batch, values: Candidates) -> Bool[Tensor, "words K"]:
     """True where a candidate has a value, and no earlier one of its document has the same. Raises an IndexError for
     values of another number of words."""
@@ -111,8 +137,7 @@ def first_in_document(batch: Batch, values: Candidates) -> Bool[Tensor, "words K
 def _repeats(
     batch: Batch, values: Candidates, *, first: bool
 ) -> tuple[Int32[Tensor, "words K"], Bool[Tensor, "words K"] | None]:
-    if len(values) != batch.n_words:
-        raise IndexError(f"values of {len(values)} words for a batch of {batch.n_words}")
+    _check_words(batch, values)
     if native := kernels():
         counts = torch.empty(values.shape, dtype=torch.int32)
         flags = torch.empty(values.shape, dtype=torch.bool) if first else None
@@ -131,6 +156,11 @@ def _repeats(
     times[order], earliest[order] = np.bincount(run)[run], new
     times[flat == NONE], earliest[flat == NONE] = 0, False
     return torch.from_numpy(times).view(values.shape), torch.from_numpy(earliest).view(values.shape)
+
+
+def _check_words(batch: Batch, values: Tensor) -> None:
+    if len(values) != batch.n_words:
+        raise IndexError(f"values of {len(values)} words for a batch of {batch.n_words}")
 
 
 def _check_longest(longest: int) -> None:

@@ -33,8 +33,8 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.evidence import Scores, buckets_of, encoded, gathered, seen_evidence
-from emhrnn.layers.phrases import MOST_WORDS, NONE, UNKNOWN_WORD, PhraseIndex, repeats
+from emhrnn.layers.evidence import Scores, buckets_of, encoded, gathered, seen_evidence, with_cohesion
+from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.recurrent import recurrent_layer
 from emhrnn.layers.semi_markov import best_cut, log_partition
 from emhrnn.models.output import Output
@@ -147,10 +147,7 @@ class Evidence(nn.Module):
         """e of every candidate phrase. With a generator, for training: the batch's own labels are left out of counts,
         and seen phrases are dropped."""
         rows = self._index().rows(batch, self.longest)  # (words, K)
-        weights = (rows != NONE).float()
-        if self.presence:
-            weights = weights * repeats(batch, rows).clamp_min(1).float().pow(-self.presence)
-        weights = dropout(weights, self.dropout, generator)
+        weights = dropout(presence_weights(batch, rows, self.presence), self.dropout, generator)
         if generator is None:
             scores = gathered(self._said(), rows, weights)
         elif not (self.counted or self.tables):
@@ -175,7 +172,7 @@ class Evidence(nn.Module):
         return g
 
     def potentials(self, batch: Batch, evidence: Scores) -> Scores:
-        return evidence + self.cohesion(batch)[:, :, None]
+        return with_cohesion(evidence, self.cohesion(batch))
 
     def lambdas(self, batch: Batch) -> Float[Tensor, " sentences"]:
         """What the evidence of each sentence is multiplied with: 0 in documents without a known word, where nothing is
@@ -263,8 +260,8 @@ class _Encoder(nn.Module):
             self._version, self._read, self._table = version, 0, None
         self._read += len(words)
         if torch.is_grad_enabled() or self._read < len(vectors):
-            distinct, places = np.unique(words, return_inverse=True)
-            return torch.tensordot(vectors[torch.from_numpy(distinct)], self.projection, 1), torch.from_numpy(places)
+            distinct, places = distinct_words(torch.from_numpy(words))
+            return torch.tensordot(vectors.index_select(0, distinct), self.projection, 1), places
         if self._table is None:
             self._table = torch.tensordot(vectors, self.projection.detach(), 1)
         return self._table, torch.from_numpy(words)

@@ -43,7 +43,7 @@ class Pauses(nn.Module):
     def forward(self, batch: Batch) -> Float[Tensor, " words"]:
         """o of every word. That of the last of a sentence is of no use to anybody, since it ends a phrase anyway."""
         words = torch.from_numpy(batch.words)
-        return self.odds[0, words] + self.odds[1, words.roll(-1)]
+        return self.odds[0].index_select(0, words) + self.odds[1].index_select(0, words.roll(-1))
 
     @property
     def empty(self) -> bool:

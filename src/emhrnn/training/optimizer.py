@@ -64,8 +64,8 @@ class Optimizer:
                 group["lr"] = rate * group.get("pace", 1.0)
 
     def zero_grad(self) -> None:
-        for part in self.parts:
-            part.zero_grad(set_to_none=True)
+        for p in self.parameters:
+            p.grad = None
 
     def clip(self, largest: float) -> float:
         """Scale all gradients down to a common norm of at most `largest`; the norm before."""
@@ -105,6 +105,8 @@ class Optimizer:
         gradient = parameter.grad
         assert gradient is not None
         if gradient.is_sparse:
+            if bool((gradient._indices()[0].diff() > 0).all()):  # autograd forgets that it was coalesced
+                gradient._coalesced_(True)
             gradient = parameter.grad = gradient.coalesce()
             return gradient._values()
         return gradient

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from emhrnn.layers.native import kernels_for
+
 TINY = 1e-5  # added to the root: a gradient of nothing but rounding would else make a full step
 
 
@@ -30,6 +32,11 @@ class RowAdagrad(torch.optim.Optimizer):
                 if not state:
                     state["sum"] = torch.zeros_like(table)
                 rows, g = table.grad.indices()[0], table.grad.values()  # (rows,), (rows, classes)
+                if native := kernels_for(table, state["sum"], g):
+                    settings = torch.tensor([group["lr"], TINY], dtype=torch.float32)
+                    native.call("adagrad_rows", len(rows), g.shape[1:].numel(), rows, g, settings, table, state["sum"])
+                    torch.autograd.graph.increment_version(table)  # or what is computed from it would seem up to date
+                    continue
                 total = state["sum"][rows].addcmul_(g, g)
                 state["sum"][rows] = total
                 table[rows] -= group["lr"] * g / total.sqrt_().add_(TINY)

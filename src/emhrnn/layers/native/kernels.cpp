@@ -7,12 +7,13 @@
 // Rows are flat: sequence s is rows offsets[s] .. offsets[s + 1] - 1, and nothing is ever padded in memory.
 //
 //   attention.h   forest.h          what Python calls, in extern "C"; so do linear.h, multiscale.h,
-//       |         recurrent.h       semi_markov.h, phrases.h and evidence.h
+//       |         recurrent.h       semi_markov.h, phrases.h, evidence.h and adagrad.h
 //       |         cells.h           one step of one row: LSTM, GRU
 //   activations.h, gradients.h      exp, log, sigmoid, tanh; gradients of weights
 //   products.h, threads.h           matrix products in register tiles
 //   vectors.h                       rows, vector by vector
 
+#include "adagrad.h"
 #include "attention.h"
 #include "evidence.h"
 #include "forest.h"

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "activations.h"
@@ -17,6 +19,7 @@ constexpr isize NONE = -1;        // no key, no row
 constexpr isize UNKNOWN_WORD = 0;
 constexpr isize SENTENCES = 256;  // that a thread takes at a time
 constexpr isize DOCUMENTS = 16;
+constexpr isize AT_ONCE = 64;     // words whose keys are looked for together
 
 // The key of a phrase from that of the phrase without its first word; layers/phrases.py has the same in NumPy.
 inline uint64_t extended(uint64_t state, isize word) {
@@ -54,34 +57,76 @@ void parallel_chunks(isize count, isize chunk, isize threads, Body body) {
 // Distinct values of one document, or of a batch, and a number for each: an open-addressing table.
 class Numbers {
  public:
+  // For at most so many values.
   void clear(isize most) {
     isize size = 16;
     while (size < 2 * most) size *= 2;
     mask = size - 1;
-    slots.assign(size, {NONE, 0});
-    count = 0;
+    slots.assign(size, NO_NUMBER);
+    values.clear();
   }
   // The number of the value; the next free one if it is new.
   isize operator()(isize value) {
     isize place = isize((uint64_t(value) * 0x9E3779B97F4A7C15ull) >> 20) & mask;
-    while (slots[place].value != NONE && slots[place].value != value) place = (place + 1) & mask;
-    if (slots[place].value == NONE) slots[place] = {value, count++};
-    return slots[place].number;
+    while (slots[place] != NO_NUMBER && values[slots[place]] != value) place = (place + 1) & mask;
+    if (slots[place] == NO_NUMBER) {
+      slots[place] = int32_t(values.size());
+      values.push_back(value);
+    }
+    return slots[place];
   }
-  isize count = 0;
+  std::vector<isize> values;  // by number
 
  private:
-  struct Slot {
-    isize value, number;
-  };
-  std::vector<Slot> slots;
+  static constexpr int32_t NO_NUMBER = -1;
+  std::vector<int32_t> slots;  // of a quarter of the size that slots with values would have
   isize mask = 0;
 };
 
+// How often each value is among all.
+class Repeats {
+ public:
+  // Values of NONE are 0 times there. `first`, where there is room: whether no earlier value is the same.
+  void count(const isize* values, isize n, bool* first) {
+    numbers.clear(n - std::count(values, values + n, NONE));
+    counts.assign(n + 1, 0);
+    places.resize(n);
+    for (isize i = 0; i < n; ++i) {
+      const isize place = values[i] == NONE ? n : numbers(values[i]);
+      if (first) first[i] = place < n && counts[place] == 0;
+      counts[place] += place < n;
+      places[i] = int32_t(place);
+    }
+  }
+  int32_t operator[](isize i) const { return counts[places[i]]; }
+
+ private:
+  Numbers numbers;
+  std::vector<int32_t> counts, places;
+};
+
+// The numbers 0 .. n - 1 in the order of their values, which are not negative: by 11 bits at a time, the lowest first.
+inline std::vector<isize> sorted(const isize* values, isize n) {
+  constexpr int BITS = 11;
+  std::vector<isize> order(n), other(n);
+  isize highest = 0;
+  for (isize i = 0; i < n; ++i) order[i] = i, highest = std::max(highest, values[i]);
+  for (int shift = 0; shift < 63 && highest >> shift; shift += BITS) {
+    const auto digit = [=](isize i) { return values[i] >> shift & ((1 << BITS) - 1); };
+    std::vector<isize> places((1 << BITS) + 1, 0);
+    for (isize i = 0; i < n; ++i) ++places[digit(i) + 1];
+    for (isize d = 0; d < 1 << BITS; ++d) places[d + 1] += places[d];
+    for (isize i : order) other[places[digit(i)]++] = i;
+    order.swap(other);
+  }
+  return order;
+}
+
+// The power of two below a count, at most buckets - 1; 0 for less than 2.
 inline isize bucket_of(float count, isize buckets) {
-  isize bucket = 0;
-  for (float bound = 2; bucket + 1 < buckets && count >= bound; bound *= 2) ++bucket;
-  return bucket;
+  int32_t bits;
+  std::memcpy(&bits, &count, sizeof bits);
+  return std::clamp<isize>((bits >> 23) - 127, 0, buckets - 1);  // a negative count has a negative exponent here
 }
 
 }  // namespace
@@ -100,24 +145,47 @@ void phrase_keys(isize sentences, const isize* offsets, const isize* words, isiz
   });
 }
 
-// Where each candidate's key is among `table_keys`, which are sorted; keys whose first bits are b are at
-// starts[b] .. starts[b + 1] - 1. Of an n-gram that is not there, no longer one that ends with it is looked for.
-void phrase_rows(isize sentences, const isize* offsets, const isize* words, isize K, const isize* table_keys,
-                 const isize* starts, isize bits, isize* rows, isize threads) {
+// Where each candidate's key is among `table_keys`, of which there are `size` and which are sorted; the first one whose
+// first bits are b, or more, is at starts[b]. Of an n-gram that is not there, no longer one that ends with it is looked
+// for. Keys are far apart in memory: for many words at once, first their starts are asked for, then their keys.
+void phrase_rows(isize sentences, const isize* offsets, const isize* words, isize K, isize size, const isize* table_keys,
+                 const int32_t* starts, isize bits, isize* rows, isize threads) {
+  std::fill(rows, rows + offsets[sentences] * K, NONE);
+  if (!size) return;
   parallel_chunks(sentences, SENTENCES, threads, [=](isize begin, isize end) {
-    for_candidates(
-        begin, end, offsets, words, K,
-        [=](isize t, isize k, uint64_t state) {
-          const isize key = key_of(state, k), bucket = key >> (63 - bits);
-          for (isize row = starts[bucket]; row < starts[bucket + 1]; ++row) {
-            if (table_keys[row] == key) {
-              rows[t * K + k] = row;
-              return true;
-            }
-          }
-          return false;
-        },
-        [=](isize t, isize k) { rows[t * K + k] = NONE; });
+    std::vector<isize> keys, ends;  // ends: words at which a seen phrase of k words ends
+    for (isize s = begin, next; s < end; s = next) {
+      for (next = s + 1; next < end && offsets[next] - offsets[s] < AT_ONCE;) ++next;
+      const isize first = offsets[s], n = offsets[next] - first;
+      keys.resize(n * K);
+      ends.resize(n);
+      for_candidates(
+          s, next, offsets, words, K,
+          [&](isize t, isize k, uint64_t state) {
+            keys[(t - first) * K + k] = key_of(state, k);
+            return true;
+          },
+          [&](isize t, isize k) { keys[(t - first) * K + k] = NONE; });
+      std::iota(ends.begin(), ends.end(), isize{0});
+      for (isize k = 0, left = n; k < K && left; ++k) {
+        const auto start = [&](isize j) { return starts + (std::max<isize>(keys[ends[j] * K + k], 0) >> (63 - bits)); };
+        for (isize j = 0; j < left; ++j) __builtin_prefetch(start(j));
+        for (isize j = 0; j < left; ++j) __builtin_prefetch(table_keys + *start(j));
+        isize found = 0;
+        for (isize j = 0; j < left; ++j) {  // without branches that no CPU could foresee
+          const isize t = ends[j], key = keys[t * K + k];
+          isize row = *start(j);
+          for (int tries = 0; tries < 2; ++tries) row = std::min(row, size - 1), row += table_keys[row] < key;
+          while (row < size && table_keys[row] < key) ++row;
+          row = std::min(row, size - 1);
+          const bool here = table_keys[row] == key;
+          rows[(first + t) * K + k] = here ? row : NONE;
+          ends[found] = t;
+          found += here;
+        }
+        left = found;
+      }
+    }
   });
 }
 
@@ -126,47 +194,66 @@ void phrase_rows(isize sentences, const isize* offsets, const isize* words, isiz
 void phrase_repeats(isize documents, const isize* word_offsets, isize K, const isize* values, int32_t* repeats,
                     bool* first, isize threads) {
   parallel_chunks(documents, DOCUMENTS, threads, [=](isize begin, isize end) {
-    Numbers numbers;
-    std::vector<int32_t> counts;
+    Repeats counted;
     for (isize d = begin; d < end; ++d) {
       const isize low = word_offsets[d] * K, high = word_offsets[d + 1] * K;
-      numbers.clear(high - low);
-      counts.assign(high - low, 0);
-      for (isize i = low; i < high; ++i) {
-        if (values[i] == NONE) {
-          repeats[i] = 0;
-          if (first) first[i] = false;
-          continue;
-        }
-        const isize number = numbers(values[i]);
-        if (first) first[i] = counts[number] == 0;
-        ++counts[number];
-        repeats[i] = int32_t(number);  // for now
-      }
-      for (isize i = low; i < high; ++i)
-        if (values[i] != NONE) repeats[i] = counts[repeats[i]];
+      counted.count(values + low, high - low, first ? first + low : nullptr);
+      for (isize i = low; i < high; ++i) repeats[i] = counted[i - low];
     }
   });
 }
 
-// The distinct rows among n, in the order in which they come, and for each the sum of weight * values; rows of NONE are
-// left out. `count` is how many there are.
+// repeats^-presence of every candidate that has a value, else 0.
+void phrase_weights(isize documents, const isize* word_offsets, isize K, const isize* values, const float* presence,
+                    float* weights, isize threads) {
+  constexpr isize USUAL = 64;
+  float powers[USUAL] = {};
+  for (isize n = 1; n < USUAL; ++n) powers[n] = std::pow(float(n), -*presence);
+  parallel_chunks(documents, DOCUMENTS, threads, [=](isize begin, isize end) {
+    Repeats counted;
+    for (isize d = begin; d < end; ++d) {
+      const isize low = word_offsets[d] * K, high = word_offsets[d + 1] * K;
+      counted.count(values + low, high - low, nullptr);
+      for (isize i = low; i < high; ++i) {
+        const isize n = counted[i - low];
+        weights[i] = n < USUAL ? powers[n] : std::pow(float(n), -*presence);
+      }
+    }
+  });
+}
+
+// The distinct rows among n, sorted, and for each the sum of weight * values; rows of NONE are left out. `count` is how
+// many there are.
 void sum_rows(isize n, isize C, const isize* rows, const float* weights, const float* values, isize* distinct,
               float* sums, isize* count) {
   Numbers numbers;
   numbers.clear(n);
-  for (isize i = 0; i < n; ++i) {
-    if (rows[i] == NONE) continue;
-    const isize before = numbers.count, number = numbers(rows[i]);
-    float* sum = sums + number * C;
-    if (numbers.count > before) {
-      distinct[number] = rows[i];
-      std::fill(sum, sum + C, 0.f);
+  std::vector<int32_t> number(n);
+  for (isize i = 0; i < n; ++i)
+    if (rows[i] != NONE) number[i] = int32_t(numbers(rows[i]));
+  const std::vector<isize>& found = numbers.values;
+  *count = found.size();
+  const std::vector<isize> order = sorted(found.data(), *count);
+  std::vector<isize> place(*count);
+  for (isize j = 0; j < *count; ++j) place[order[j]] = j, distinct[j] = found[order[j]];
+  std::fill(sums, sums + *count * C, 0.f);
+  with_constant(C, [&](auto C) {
+    for (isize i = 0; i < n; ++i) {
+      if (rows[i] == NONE) continue;
+      float* sum = sums + place[number[i]] * C;
+      const float* value = values + i * C;
+      for (isize c = 0; c < C; ++c) sum[c] += weights[i] * value[c];
     }
-    const float* value = values + i * C;
-    for (isize c = 0; c < C; ++c) sum[c] += weights[i] * value[c];
-  }
-  *count = numbers.count;
+  });
+}
+
+// The distinct words in the order in which they come, and the place of each word among them.
+void distinct_words(isize n, const isize* words, isize* distinct, isize* places, isize* count) {
+  Numbers numbers;
+  numbers.clear(n);
+  for (isize i = 0; i < n; ++i) places[i] = numbers(words[i]);
+  *count = numbers.values.size();
+  std::copy(numbers.values.begin(), numbers.values.end(), distinct);
 }
 
 }  // extern "C"

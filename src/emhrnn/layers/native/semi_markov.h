@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 #include "activations.h"
@@ -26,20 +25,6 @@ constexpr int LANES = VECTORS * WIDTH;
 constexpr isize STEPS = 16;              // words whose scores are brought into lanes together
 constexpr isize STRIPES = 8;             // that a thread takes at a time
 constexpr float IMPOSSIBLE = -INFINITY;  // log of a sum over no segmentation
-
-// body(n) with n as a constant where it is small: copies of n floats are then a few instructions.
-template <class Body>
-void with_constant(isize n, Body body) {
-  switch (n) {
-    case 1: return body(std::integral_constant<isize, 1>{});
-    case 2: return body(std::integral_constant<isize, 2>{});
-    case 3: return body(std::integral_constant<isize, 3>{});
-    case 4: return body(std::integral_constant<isize, 4>{});
-    case 5: return body(std::integral_constant<isize, 5>{});
-    case LANES: return body(std::integral_constant<isize, LANES>{});
-    default: return body(n);
-  }
-}
 
 // Which sentences and classes stand in which lanes. `classes` may name the only class of each sentence.
 class Stripes {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #if defined(__AVX__)
 #include <immintrin.h>
 #endif
@@ -45,6 +46,17 @@ inline float sum(vec v) {
   float total = 0;
   for (int i = 0; i < WIDTH; ++i) total += v[i];
   return total;
+}
+
+// The same by halves: quicker, in another order.
+INLINE float folded(vec v) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_add_ps(v);
+#else
+  for (int half = WIDTH / 2; half; half /= 2)
+    for (int i = 0; i < half; ++i) v[i] += v[i + half];
+  return v[0];
+#endif
 }
 
 // Asks for a row that will be read soon: groups jump between sequences, which the CPU does not foresee.
@@ -100,6 +112,20 @@ INLINE void for_vectors(isize size, Body body) {
   if (size < WIDTH) return body(isize{0}, Short{size});
   for (isize j = 0; j + WIDTH <= size; j += WIDTH) body(j, Whole{});
   if (size % WIDTH) body(size - WIDTH, Last{{}, size % WIDTH});
+}
+
+// body(n) with n as a constant where it is small: loops over n floats are then a few instructions.
+template <class Body>
+void with_constant(isize n, Body body) {
+  switch (n) {
+    case 1: return body(std::integral_constant<isize, 1>{});
+    case 2: return body(std::integral_constant<isize, 2>{});
+    case 3: return body(std::integral_constant<isize, 3>{});
+    case 4: return body(std::integral_constant<isize, 4>{});
+    case 5: return body(std::integral_constant<isize, 5>{});
+    case 2 * WIDTH: return body(std::integral_constant<isize, 2 * WIDTH>{});
+    default: return body(n);
+  }
 }
 
 inline void copy(isize size, const float* from, float* to) {
