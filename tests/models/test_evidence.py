@@ -326,6 +326,48 @@ def test_one_class_more_than_the_data_show_is_finite() -> None:
     assert (logits.argmax(dim=1) != 2).all()
 
 
+# ---------------------------------------------------------------------------------------------- users and products
+
+
+def with_ids(batch: Batch, users: list[int], products: list[int]) -> Batch:
+    return replace(batch, users=np.array(users), products=np.array(products))
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several"])
+def test_users_and_products_add_to_the_logits_and_are_terms_of_the_reading(several: bool) -> None:
+    batch = with_ids(make_batch([[3], [2, 4], [1], [5]], 0, several=several), [0, 1, -1, 1], [2, -1, -1, 0])
+    model, counted = trained(batch, 0, several=several, authors=(2, 3))
+    reading = model.read(batch)
+    scores = {kind: oracle.values(model.ids[kind].table) for kind in ("user", "product")}
+    for d, sentences in enumerate(oracle.documents_of(batch)):
+        ids = {"user": int(batch.users[d]), "product": int(batch.products[d])}
+        terms = {kind: scores[kind][i] if i >= 0 else np.zeros(CLASSES) for kind, i in ids.items()}
+        for kind, term in terms.items():
+            np.testing.assert_allclose(reading.said_by[kind][d].numpy(), term, atol=1e-6)
+        expected = oracle.logits(model, counted, sentences) + sum(terms.values())
+        np.testing.assert_allclose(reading.logits[d].double().numpy(), expected, atol=2e-4, rtol=1e-4)
+    document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
+    ends, _ = phrases_of(reading.z)
+    total = reading.priors.index_add(0, torch.from_numpy(document[ends]), reading.phrases)
+    torch.testing.assert_close(total, reading.cut_logits, atol=1e-5, rtol=1e-5)
+
+
+def test_users_and_products_begin_without_a_say() -> None:
+    batch = make_batch([[3], [2, 4]], 0)
+    named = with_ids(batch, [0, 1], [1, 0])
+    plain, reading = small(), small(authors=(2, 2))
+    for model in (plain, reading):
+        model.count([named])
+    with torch.no_grad():
+        assert torch.equal(plain(batch).logits, reading(named).logits)
+    with pytest.raises(DataError, match="user"):
+        reading(batch)
+    with pytest.raises(DataError, match="product id 2"):
+        reading(with_ids(batch, [0, 1], [2, 0]))
+    with pytest.raises(ConfigError, match=r"product.*; .*model\.ids=false"):
+        small(authors=(2, 0))
+
+
 # ------------------------------------------------------------------------------------------- saving, size, settings
 
 

@@ -26,6 +26,7 @@ SETTINGS = {
     "model.word_size": 4,
     "model.id_size": 8,
     "model.tune_embedding": False,
+    "model.ids": True,  # evidence does not read them by default
 }
 
 
@@ -43,7 +44,7 @@ def write(path: Path, data: list[dict[str, str]]) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["cma", "basis-cust"])
+@pytest.fixture(scope="module", params=["cma", "basis-cust", "evidence"])
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ids")
     data = write(folder / "train.jsonl", rows(["ann", "bob"] * 20))
@@ -107,6 +108,20 @@ def test_a_counterfactual_is_of_the_user(run: Path, cli: Cli, monkeypatch: pytes
         assert batch.products is not None
         assert set(batch.users) == {model.run.users.index("bob")}
         assert set(batch.products) == {model.run.products.index("soup")}
+
+
+def test_an_explanation_of_evidence_has_users_in_its_prior(run: Path) -> None:
+    model = load(run)
+    if model.run.config.model.name != "evidence":
+        pytest.skip("its explanations do not add up to logits")
+    ann, bob, eve = model.explain([TEXT] * 3, users=["ann", "bob", "eve"], products=["soup"] * 3)
+    assert ann.evidence is not None
+    assert bob.evidence is not None
+    assert eve.evidence is not None
+    assert ann.evidence.bias.argmax() != bob.evidence.bias.argmax()
+    between = np.abs(ann.evidence.bias - bob.evidence.bias)
+    assert (np.abs(eve.evidence.bias - bob.evidence.bias) < between).all()  # whom the model does not know
+    np.testing.assert_allclose(ann.evidence.logits(), ann.evidence.bias + ann.evidence.phrases.sum(axis=0))
 
 
 def test_whoever_is_rare_is_read_as_the_average(tmp_path: Path, cli: Cli) -> None:

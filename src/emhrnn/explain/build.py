@@ -130,7 +130,7 @@ def _document(
         effects=effects,
         evidence=None
         if evidence is None
-        else PhraseEvidence(classes, evidence.phrases[phrases].copy(), evidence.bias, sentence_offsets),
+        else PhraseEvidence(classes, evidence.phrases[phrases].copy(), evidence.bias[d].copy(), sentence_offsets),
         checked=True,
         **facts,
     )

@@ -39,7 +39,7 @@ class BatchEvidence:
     """Of all documents of a batch, for every class; `PhraseEvidence` says how it is scaled."""
 
     phrases: Float64[np.ndarray, "phrases classes"]
-    bias: Float64[np.ndarray, " classes"]
+    bias: Float64[np.ndarray, "documents classes"]  # with what the user and the product say, where the model reads them
     priors: Float64[np.ndarray, " documents"]  # effects of the bias on the predicted class
 
 
@@ -67,7 +67,7 @@ def exact_effects(
     phrases = np.add.reduceat(words, offsets[:-1])
     sentences = np.add.reduceat(phrases, sentence_ends[:-1])
     sizes = np.add.reduceat(np.abs(phrases), sentence_ends[:-1])
-    priors = _support(np.tile(reading.bias.numpy(), (batch.n_documents, 1)), chosen, against) / temperature
+    priors = _support(reading.priors.numpy(), chosen, against) / temperature
     return Evidenced(
         Levels(
             z=reading.z,
@@ -78,7 +78,7 @@ def exact_effects(
         BatchEffects(reading.chosen, *map(torch.from_numpy, (words, phrases, sentences))),
         BatchEvidence(
             _centred(reading.phrases, against) / temperature,
-            _centred(reading.bias[None], against)[0] / temperature,
+            _centred(reading.priors, against) / temperature,
             priors,
         ),
     )

@@ -7,7 +7,8 @@ r"""Phrase evidence: every latent phrase speaks for the classes by itself, and a
     alpha_y(t) = logsumexp over k = 1..K of alpha_y(t - k) + g(t-k+1..t) + e_y(t-k+1..t)        (layers/semi_markov.py)
     logit_y    = b_y + lambda * sum over sentences i of gamma_i alpha_y(T_i)    lambda = strength * (words / 200)^-power
 
-gamma_i is 1, or the weight of the sentence by recurrent layers, on average 1 in a document.
+gamma_i is 1, or the weight of the sentence by recurrent layers, on average 1 in a document. Users and products, where
+they are read, add scores of their own to b_y.
 
 There are 2^(T - 1) segmentations of a sentence of T words, and the sum over them costs T K. Fitting p(y | w) by its
 gradient is EM: the gradient is the posterior-weighted sum over segmentations (Fisher's identity), and the posterior of
@@ -37,6 +38,7 @@ from emhrnn.layers.evidence import Scores, buckets_of, encoded, gathered, seen_e
 from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.recurrent import recurrent_layer
 from emhrnn.layers.semi_markov import best_cut, log_partition
+from emhrnn.models.identity import IdScores
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, saved_rows
@@ -44,6 +46,7 @@ from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, s
 BUCKETS = 12  # of the number of documents with a phrase: 1, 2-3, 4-7, ...
 USUAL_WORDS = 200  # of a document, for which lambda is `strength`
 AT_ONCE = 40_000_000  # numbers of candidates x classes that are held at a time: 160 MB
+IDS = ("user", "product")
 LEAST_ROWS = 1000  # of seen phrases: fewer are no model
 START_SCALE, START_LENGTH = 0.3, -0.5  # of ratios; of the prior, for each further word of a phrase
 START_STRENGTH = -0.9  # a logarithm
@@ -73,15 +76,18 @@ class Evidence(nn.Module):
         table_documents: int = 10,
         megabytes: float = 200.0,
         sentence_weights: int = 0,
+        authors: tuple[int, int] | None = None,
         rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
         overlapping: bool = False,
     ) -> None:
         """`pauses` are the words of the vocabulary, none for a model without them. `sentence_weights` are the units of
-        the recurrent layers that weigh sentences; 0: all weigh 1. `rule` replaces the sum over all
-        segmentations by one fixed segmentation, `overlapping` by the sum of the evidence of all candidates (ablations).
+        the recurrent layers that weigh sentences; 0: all weigh 1. `authors` are the numbers of users and products, for
+        a model that reads them. `rule` replaces the sum over all segmentations by one fixed segmentation, `overlapping`
+        by the sum of the evidence of all candidates (ablations).
 
         Raises:
-            ConfigError: no part of the evidence is on, or the bound on the size has no room for phrases.
+            ConfigError: no part of the evidence is on, the bound on the size has no room for phrases, or there are no
+                users or products to read.
         """
         super().__init__()
         if not (counted or tables or encoder_size):
@@ -99,6 +105,9 @@ class Evidence(nn.Module):
         self.pauses = Pauses(pauses) if pauses else None
         self.encoder = _Encoder(size, longest, encoder_size, classes, generator) if encoder_size else None
         self.weigher = _SentenceWeights(size, sentence_weights, generator) if sentence_weights else None
+        self.ids = nn.ModuleDict()
+        if authors is not None:
+            self.ids = nn.ModuleDict({kind: IdScores(kind, n, classes) for kind, n in zip(IDS, authors, strict=True)})
         self.register_buffer("vectors", table if needs_vectors else table[:0])
         most = rows_that_fit(megabytes, classes, besides=sum(tensor.numel() for tensor in self.state_dict().values()))
         if most < LEAST_ROWS:
@@ -183,6 +192,16 @@ class Evidence(nn.Module):
         of_sentence = of_document[torch.from_numpy(batch.document_of_sentence)]
         return of_sentence if self.weigher is None else of_sentence * self.weigher(batch, self.vectors)
 
+    def priors(self, batch: Batch) -> Float[Tensor, "documents classes"]:
+        """The logits of each document without its phrases: by the bias, its user and its product."""
+        said = sum(self.said_by(batch).values(), torch.zeros(batch.n_documents, self.classes))
+        return self.bias + said
+
+    def said_by(self, batch: Batch) -> dict[str, Float[Tensor, "documents classes"]]:
+        """What the user and the product of each document add, where the model reads them."""
+        given = {"user": batch.users, "product": batch.products}
+        return {kind: scores(given[kind]) for kind, scores in self.ids.items()}
+
     @torch.no_grad()
     def read(self, batch: Batch) -> "Reading":
         """Logits and, of the best segmentation of the predicted class, what each phrase says."""
@@ -197,7 +216,7 @@ class Evidence(nn.Module):
         else:
             alpha = alpha - alpha.mean(dim=1, keepdim=True)
         weighed = self.lambdas(batch)[:, None] * alpha
-        return self.bias + _sums(weighed, batch.document_of_sentence, batch.n_documents)
+        return self.priors(batch) + _sums(weighed, batch.document_of_sentence, batch.n_documents)
 
     def _partition(self, batch: Batch, scores: Scores) -> Float[Tensor, "sentences classes"]:
         """Over all segmentations."""
@@ -290,7 +309,7 @@ class _SentenceWeights(nn.Module):
 @dataclass(frozen=True, eq=False)
 class Reading:
     """How the model reads a batch: logits by all segmentations; and one segmentation, the best of the predicted class,
-    with what its phrases say. `evidence` times lambda adds up to `cut_logits - bias`, for every class."""
+    with what its phrases say. `phrases` add up to `cut_logits - priors`, for every class."""
 
     logits: Float[Tensor, "documents classes"]
     chosen: Int64[Tensor, " documents"]  # the predicted class; of several labels, the likeliest
@@ -299,6 +318,12 @@ class Reading:
     phrases: Float[Tensor, "phrases classes"]  # of the phrases of z
     cut_logits: Float[Tensor, "documents classes"]  # of z alone
     bias: Float[Tensor, " classes"]
+    said_by: Mapping[str, Float[Tensor, "documents classes"]]  # what user and product add, where the model reads them
+
+    @property
+    def priors(self) -> Float[Tensor, "documents classes"]:
+        """The logits without any phrase."""
+        return self.bias + sum(self.said_by.values(), torch.zeros_like(self.logits))
 
     @classmethod
     def of(cls, model: Evidence, batch: Batch) -> "Reading":
@@ -312,8 +337,8 @@ class Reading:
         scores = evidence * model.lambdas(batch)[torch.from_numpy(batch.sentence_of_word)][:, None, None]
         ends, widths = phrases_of(z)
         phrases = scores[torch.from_numpy(ends), torch.from_numpy(widths - 1)]  # (phrases, classes)
-        cut = model.bias + _sums(phrases, document[ends], batch.n_documents)
-        return cls(logits, chosen, z, scores, phrases, cut, model.bias.detach())
+        cut = model.priors(batch) + _sums(phrases, document[ends], batch.n_documents)
+        return cls(logits, chosen, z, scores, phrases, cut, model.bias.detach(), model.said_by(batch))
 
 
 def phrases_of(z: Bool[np.ndarray, " words"]) -> tuple[Int64[np.ndarray, " phrases"], Int64[np.ndarray, " phrases"]]:

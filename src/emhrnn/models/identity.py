@@ -1,8 +1,9 @@
-"""Who wrote a document and about what: a vector per user or product id, for the models that read them."""
+"""Who wrote a document and about what: a vector, or scores of the classes, per user or product id, for the models that
+read them."""
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.errors import ConfigError, DataError
@@ -18,29 +19,52 @@ class IdVectors(nn.Module):
         super().__init__()
         self.kind = kind
         self.used = used
-        if used and count < 1:
-            raise ConfigError(
-                f"this model reads {kind} ids and the data has none; give data with a {kind} column, or set "
-                "model.ids=false"
-            )
+        if used:
+            _check_any(kind, count)
         rows = count if used else 1
         self.table = nn.Parameter(torch.empty(rows, size).normal_(0, size**-0.5, generator=generator))
 
     def forward(self, ids: Int64[np.ndarray, " documents"] | None, documents: int) -> Float[Tensor, "documents size"]:
         if not self.used:
             return self.table.expand(documents, -1)
-        if ids is None:
-            raise DataError(
-                f"this model reads {self.kind} ids and the data has none; give data with a {self.kind} column"
-            )
-        if ids.max() >= len(self.table):
-            raise DataError(
-                f"{self.kind} id {ids.max()} where the model knows {len(self.table)}; ids that training has not seen "
-                f"must be {UNKNOWN}"
-            )
-        known = torch.from_numpy(ids != UNKNOWN)[:, None]
-        vectors = nn.functional.embedding(torch.from_numpy(np.maximum(ids, 0)), self.table)
+        vectors, known = _rows(self.kind, self.table, ids)
         if known.all():
             return vectors
         # No gradient through the mean: one unknown author must not move all the others.
         return torch.where(known, vectors, self.table.detach().mean(0))
+
+
+class IdScores(nn.Module):
+    """What each id says for the classes, 0 at first. An unknown id says nothing."""
+
+    def __init__(self, kind: str, count: int, classes: int) -> None:
+        super().__init__()
+        self.kind = kind
+        _check_any(kind, count)
+        self.table = nn.Parameter(torch.zeros(count, classes))
+
+    def forward(self, ids: Int64[np.ndarray, " documents"] | None) -> Float[Tensor, "documents classes"]:
+        scores, known = _rows(self.kind, self.table, ids)
+        return scores * known
+
+
+def _check_any(kind: str, count: int) -> None:
+    if count < 1:
+        raise ConfigError(
+            f"this model reads {kind} ids and the data has none; give data with a {kind} column, or set model.ids=false"
+        )
+
+
+def _rows(
+    kind: str, table: Float[Tensor, "count size"], ids: Int64[np.ndarray, " documents"] | None
+) -> tuple[Float[Tensor, "documents size"], Bool[Tensor, "documents 1"]]:
+    """Of each id its row, any row for unknown ones; and which are known."""
+    if ids is None:
+        raise DataError(f"this model reads {kind} ids and the data has none; give data with a {kind} column")
+    if ids.max() >= len(table):
+        raise DataError(
+            f"{kind} id {ids.max()} where the model knows {len(table)}; ids that training has not seen must be "
+            f"{UNKNOWN}"
+        )
+    found = nn.functional.embedding(torch.from_numpy(np.maximum(ids, 0)), table)
+    return found, torch.from_numpy(ids != UNKNOWN)[:, None]

@@ -60,9 +60,9 @@ class Sizes:
     features: int = 64  # cnn-word: of each convolution
     dense_size: int = 256  # cnn-word
     length: int = 231  # cnn-word: words it reads
-    users: int = 0  # cma, basis-cust: how many the training data have
+    users: int = 0  # cma, basis-cust, evidence with ids: how many the training data have
     products: int = 0
-    ids: bool = True  # cma, basis-cust: false is the same model without ids
+    ids: bool = True  # cma, basis-cust, evidence: false is the same model without ids
     id_size: int = 64
     bases: int = 4  # basis-cust
     customize: str = "linear"  # basis-cust
@@ -184,6 +184,7 @@ def build_evidence(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed:
         table_documents=sizes.table_documents,
         megabytes=sizes.megabytes,
         sentence_weights=sizes.sentence_weights,
+        authors=(sizes.users, sizes.products) if sizes.ids else None,
         rule=rule(sizes.segmentation, vocabulary, sizes.rate) if fixed else None,
         overlapping=sizes.segmentation == OVERLAPPING,
     )
@@ -293,12 +294,14 @@ MODELS: dict[str, Row] = {
             "table_documents",
             "megabytes",
             "sentence_weights",
+            "ids",
+            "id_count",
             "pauses",
             "dropout",
             "segmentation",
         ),
         settings={
-            "model": {"dropout": 0.0},
+            "model": {"dropout": 0.0, "ids": False},
             "training": {"epochs": 6, "batch_documents": 32, "learning_rate": 0.01, "decay": "linear"},
         },
     ),

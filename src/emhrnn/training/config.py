@@ -83,10 +83,12 @@ class ModelConfig(Section):
     features: int = Field(64, ge=1, description="cnn-word: of each convolution; Zhang's networks have 256 and 1024")
     dense_size: int = Field(256, ge=1, description="cnn-word: Zhang's networks have 1024 and 2048")
     length: int = Field(231, ge=123, description="cnn-word: words it reads of a document")
-    ids: bool = Field(True, description="cma, basis-cust: false is the same model without users and products")
+    ids: bool = Field(
+        True, description="cma, basis-cust, evidence (default false): read users and products; false = the text alone"
+    )
     id_size: int = Field(64, ge=1, description="cma, basis-cust: of the vector of a user or product")
     id_count: int = Field(
-        5, ge=1, description="cma, basis-cust: users and products of fewer training documents are read as the average"
+        5, ge=1, description="models with ids: users and products of fewer training documents are read as the average"
     )
     bases: int = Field(4, ge=1, description="basis-cust")
     customize: str = Field("linear", description="basis-cust: linear, bias, attention, word or encoder")

@@ -16,7 +16,7 @@ from emhrnn.corpus.building import choose_vocabulary
 from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import encoded, sha256
-from emhrnn.models.table import IDS, MODELS
+from emhrnn.models.table import MODELS
 from emhrnn.text import Limits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
 from emhrnn.training.run import is_run, read_description
@@ -207,7 +207,7 @@ def check_same_kind(path: Path, corpus: Corpus, *, multi_label: bool) -> None:
 
 def reads_ids(config: Config) -> bool:
     """True for a model that looks at who wrote a document, and about what."""
-    return config.model.name in MODELS and IDS in MODELS[config.model.name].needs and config.model.ids
+    return config.model.name in MODELS and "ids" in MODELS[config.model.name].reads and config.model.ids
 
 
 def check_ids(config: Config, path: Path, columns: Collection[str]) -> None:

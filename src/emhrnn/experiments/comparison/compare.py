@@ -30,8 +30,9 @@ from emhrnn.experiments.jobs import run_jobs
 from emhrnn.experiments.provenance import machine
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import folder_of, weights_sha256
-from emhrnn.models.table import IDS, MODELS, VECTORS
+from emhrnn.models.table import MODELS, VECTORS
 from emhrnn.training.config import Config, make_config
+from emhrnn.training.data import reads_ids
 from emhrnn.training.reads import read_settings
 from emhrnn.training.run import is_run
 from emhrnn.training.train import check_settings
@@ -234,7 +235,7 @@ def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]
 
 def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
     needs = MODELS[row.model].needs
-    if IDS in needs and config.model.ids and not (found["users"] and found["products"]):
+    if reads_ids(config) and not (found["users"] and found["products"]):
         return "skipped: it needs user and product ids, and the data has none"
     if VECTORS in needs and vectors is None:
         return "skipped: it needs pretrained word vectors (--vectors)"
