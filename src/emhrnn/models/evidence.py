@@ -49,7 +49,8 @@ AT_ONCE = 40_000_000  # numbers of candidates x classes that are held at a time:
 IDS = ("user", "product")
 LEAST_ROWS = 1000  # of seen phrases: fewer are no model
 START_SCALE, START_LENGTH = 0.3, -0.5  # of ratios; of the prior, for each further word of a phrase
-START_STRENGTH = -0.9  # a logarithm
+START_STRENGTH = -1.1  # a logarithm
+START_PAUSES = 0.0
 
 
 class Evidence(nn.Module):
@@ -103,6 +104,7 @@ class Evidence(nn.Module):
         self.strength = nn.Parameter(torch.tensor(START_STRENGTH))  # its logarithm
         self.power = nn.Parameter(torch.tensor(0.5))
         self.pauses = Pauses(pauses) if pauses else None
+        self.pause_strength = nn.Parameter(torch.tensor(START_PAUSES))
         self.encoder = _Encoder(size, longest, encoder_size, classes, generator) if encoder_size else None
         self.weigher = _SentenceWeights(size, sentence_weights, generator) if sentence_weights else None
         self.ids = nn.ModuleDict()
@@ -175,7 +177,7 @@ class Evidence(nn.Module):
         """g of every candidate phrase; -inf where a fixed segmentation has no such phrase."""
         g = self.length_prior.expand(batch.n_words, self.longest)
         if self.pauses is not None:
-            g = g + (self.pauses(batch) * torch.from_numpy(~batch.sentence_final))[:, None]
+            g = g + (self.pause_strength * self.pauses(batch) * torch.from_numpy(~batch.sentence_final))[:, None]
         if self.rule is not None:
             g = g.masked_fill(~only(capped(self.rule(batch), self.longest), self.longest), -torch.inf)
         return g

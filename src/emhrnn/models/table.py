@@ -46,7 +46,7 @@ class Sizes:
     rate: float = PAPER_RATE
     levels: int = 1  # em-hrnn
     upper_rate: float = 0.5  # em-hrnn: share of phrases that end a group, for levels above the first
-    longest: int = 4  # evidence: most words of a phrase
+    longest: int = 6  # evidence: most words of a phrase
     counts: bool = True  # evidence
     tables: bool = True  # evidence
     encoder_size: int = 32  # evidence: 0 for none

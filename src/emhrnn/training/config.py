@@ -63,7 +63,7 @@ class ModelConfig(Section):
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K, overlapping"
     )
     levels: int = Field(1, ge=1, description="em-hrnn: of latent boundaries, trained bottom-up; they share the epochs")
-    longest: int = Field(4, ge=1, le=8, description="evidence: most words of a phrase")
+    longest: int = Field(6, ge=1, le=8, description="evidence: most words of a phrase")
     counts: bool = Field(True, description="evidence: log-count ratios of seen phrases")
     tables: bool = Field(True, description="evidence: a learned vector for each seen phrase")
     encoder_size: int = Field(32, ge=0, description="evidence: units of the phrase encoder on word vectors; 0 = none")

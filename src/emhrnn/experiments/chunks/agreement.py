@@ -10,9 +10,11 @@ import torch
 from jaxtyping import Bool, Float
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.em import SegmentPosterior
 from emhrnn.errors import ConfigError
 from emhrnn.experiments.chunks.conll import Chunked
 from emhrnn.explain.explainer import groups
+from emhrnn.models.evidence import Evidence
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
 from emhrnn.training.run import Run
@@ -63,12 +65,25 @@ def learned(run: Run, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
     """Phrase ends as the run's model finds them, and pi."""
     ends, chances = [], []
     for first, last in groups(batch.sentence_lengths.tolist()):
+        if isinstance(run.model, Evidence):
+            z, pi = _of_evidence(run.model, batch.part(first, last))
+            ends.append(z)
+            chances.append(pi)
+            continue
         output: Output = run.model(batch.part(first, last))
         if output.z is None or output.pi is None:
             raise ConfigError(f"the model {run.config.model.name!r} finds no phrases; use em-hrnn or mhs-rnn-att")
         ends.append(output.z)
         chances.append(output.pi.numpy())
     return np.concatenate(ends), np.concatenate(chances)
+
+
+def _of_evidence(model: Evidence, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
+    """The explained segmentation, and the probability of each end given the predicted class."""
+    reading = model.read(batch)
+    posterior = SegmentPosterior(model.potentials(batch, model.evidence(batch)), batch.sentence_offsets)
+    of_sentence = reading.chosen[torch.from_numpy(batch.document_of_sentence)]
+    return reading.z, posterior.of_classes(of_sentence).gamma[:, 0].numpy()
 
 
 def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[Agreement]:
