@@ -81,7 +81,13 @@ _ROWS = (
 PAPER_ROWS: dict[str, PaperRow] = {row.name: row for row in _ROWS}
 
 # What people would use instead; the paper has no such rows.
-OTHER_ROWS = {"TF-IDF + logistic regression": "tfidf-lr", "TF-IDF + SVM": "tfidf-svm", "fastText": "fasttext"}
+OTHER_ROWS = {
+    "TF-IDF + logistic regression": "tfidf-lr",
+    "TF-IDF + SVM": "tfidf-svm",
+    "Log-count ratios + logistic regression": "nb-lr",
+    "fastText": "fasttext",
+    "Phrase evidence": "evidence",
+}
 REFERENCE = "HN-ATT"
 YELP_15 = (
     "The column Yelp'15 mixes two sets: Zhang's Yelp full (650,000 + 50,000, balanced) in Bag-of-means, LSTM and "
