@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from torch import Tensor
 
 from emhrnn.layers.native import kernels, native_kernels
-from emhrnn.layers.semi_markov import backward_pass, best_cut, forward_pass, log_partition
+from emhrnn.layers.semi_markov import backward_pass, best_cut, forward_pass, increments, log_partition
 from tests.layers.segments import outside, problem, problems
-from tests.oracles.segmentations import enumerated, phrases
+from tests.oracles.segmentations import Enumeration, enumerated, phrases
 
 
 @pytest.fixture(scope="module", params=["native", "torch", "float64"])
@@ -58,6 +58,50 @@ def test_log_partition_and_posterior_equal_enumeration(dtype, drawn):
     assert not gradient[leaf.detach() == -math.inf].any()
     with torch.no_grad():
         assert torch.equal(log_partition(leaf, offsets), result.detach())
+
+
+def prefix_sums(scores: np.ndarray) -> np.ndarray:
+    """alpha of 0, 1, ... words of a sentence, each by enumeration; scores (words, K)."""
+    return np.array([0.0, *(Enumeration.of(scores[:t]).log_partition for t in range(1, len(scores) + 1))])
+
+
+def suffix_sums(scores: np.ndarray) -> np.ndarray:
+    """beta after 0, 1, ... words: without the first words, candidates that begin there reach over the start."""
+    return np.array([*(Enumeration.of(scores[t:]).log_partition for t in range(len(scores))), 0.0])
+
+
+def steps(sums: np.ndarray) -> np.ndarray:
+    """From one finite sum to the next; 0 for a word whose sum is -inf."""
+    finite = np.flatnonzero(sums > -np.inf)
+    result = np.zeros(len(sums) - 1)
+    result[finite[1:] - 1] = np.diff(sums[finite])
+    return result
+
+
+@given(problems)
+@example(([7, 1, 9], 3, 20, 0.2, 1))
+@example(([5, 8], 4, 33, 0.0, 2))
+@settings(max_examples=20)
+def test_increments_equal_enumeration(dtype, drawn):
+    scores, offsets = problem(*drawn)
+    scores = scores.to(dtype)
+    values = scores.double().numpy()
+    for from_right in (False, True):
+        log_z, d = increments(scores, offsets, from_right=from_right)
+        torch.testing.assert_close(log_z, log_partition(scores, offsets), **tolerance(dtype))
+        for begin, end in pairwise(offsets):
+            for y in range(drawn[2]):
+                own = values[begin:end, :, y]
+                expected = steps(suffix_sums(own)[::-1])[::-1] if from_right else steps(prefix_sums(own))
+                np.testing.assert_allclose(d[begin:end, y], expected, atol=1e-4 if dtype is torch.float32 else 1e-11)
+
+
+def test_increments_of_a_long_sentence_add_up(dtype):
+    scores, offsets = problem([5000, 3], 4, 3, seed=1)
+    for from_right in (False, True):
+        log_z, d = increments(scores.to(dtype), offsets, from_right=from_right)
+        sums = torch.stack([d[:5000].double().sum(dim=0), d[5000:].double().sum(dim=0)])
+        torch.testing.assert_close(log_z.double(), sums, rtol=1e-6, atol=1e-6)
 
 
 @given(problems)
@@ -236,7 +280,7 @@ def test_wrong_arguments_are_errors_and_not_crashes(dtype):
     scores = torch.zeros(5, 2, 3, dtype=dtype)
     for wrong in ([0, 4], [0, 6], [1, 5], [0, 4, 3, 5], []):
         offsets = torch.tensor(wrong, dtype=torch.int64)
-        for function in (log_partition, forward_pass, best_cut):
+        for function in (log_partition, forward_pass, increments, best_cut):
             with pytest.raises(IndexError, match="offsets"):
                 function(scores, offsets)
     right = torch.tensor([0, 2, 5])

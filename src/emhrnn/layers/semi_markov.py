@@ -15,6 +15,9 @@ The forward pass goes word by word. It keeps a window of differences w_k = alpha
 Differences stay small in sentences of any length, so single precision is enough. Where no segmentation ends at a word
 alpha is -inf: the window then counts from the last word whose alpha is finite, and d is 0.
 
+d(t) = alpha(t) - alpha(t - 1) is what word t adds to the log-partition when the sentence is read from the left. From
+the right it adds d(t) = beta(t - 1) - beta(t), where beta(t) is the log of the same sum over the words after t.
+
 The backward pass starts with gamma = 1 at the last word: gamma(t - k) += gamma(t) q(t, k). It needs only q, and no exp.
 
 Words are flat: sentence i is words sentence_offsets[i] : sentence_offsets[i + 1]. Scores of phrases that would reach
@@ -57,6 +60,22 @@ def forward_pass(
     log_z, q = _forward(scores.contiguous(), checked_offsets(scores, sentence_offsets), keep=True)
     assert q is not None
     return log_z, q
+
+
+@torch.no_grad()
+def increments(
+    scores: Float[Tensor, "words K classes"], sentence_offsets: Offsets, *, from_right: bool = False
+) -> tuple[Float[Tensor, "sentences classes"], Float[Tensor, "words classes"]]:
+    """Log-partitions, and d: what each word adds to that of its sentence, read from the left or from the right. d sums
+    to the log-partition over the words of a sentence, if a segmentation is possible. Where none ends at a word, its d
+    is 0, and the next word at which one does has it all."""
+    offsets = checked_offsets(scores, sentence_offsets)
+    if kernels := kernels_for(scores):
+        return native.increments(kernels, scores.contiguous(), offsets, from_right=from_right)
+    if not from_right:
+        return _increments_torch(scores, offsets)
+    log_z, d = _increments_torch(*_reversed(scores, offsets))
+    return log_z, _reversed(d[:, None], offsets)[0][:, 0]
 
 
 @torch.no_grad()
@@ -137,9 +156,33 @@ def _backward(q: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
 # ------------------------------------------------------------------ in torch: one step per word of the longest sentence
 
 
+def _increments_torch(
+    scores: Float[Tensor, "words K classes"], offsets: Int64[Tensor, " sentences_plus_1"]
+) -> tuple[Float[Tensor, "sentences classes"], Float[Tensor, "words classes"]]:
+    d = scores.new_empty(len(scores), scores.shape[2])
+    return _forward_torch(scores, offsets, keep=False, increments=d)[0], d
+
+
+def _reversed(
+    scores: Float[Tensor, "words K classes"], offsets: Int64[Tensor, " sentences_plus_1"]
+) -> tuple[Float[Tensor, "words K classes"], Int64[Tensor, " sentences_plus_1"]]:
+    """Of the sentences read backwards, in which a phrase ends with its first word."""
+    lengths = offsets.diff()
+    begin, words = (torch.repeat_interleave(x, lengths) for x in (offsets[:-1], lengths))
+    t = torch.arange(len(scores)) - begin  # of the reversed sentence
+    k = torch.arange(scores.shape[1])
+    ends = (begin + words - 1 - t)[:, None] + torch.minimum(k, t[:, None])  # (words, K)
+    return scores[ends, k], offsets
+
+
 def _forward_torch(
-    scores: Float[Tensor, "words K classes"], offsets: Int64[Tensor, " sentences_plus_1"], *, keep: bool
+    scores: Float[Tensor, "words K classes"],
+    offsets: Int64[Tensor, " sentences_plus_1"],
+    *,
+    keep: bool,
+    increments: Float[Tensor, "words classes"] | None = None,
 ) -> tuple[Float[Tensor, "sentences classes"], Float[Tensor, "words K classes"] | None]:
+    """Also writes d, where there is room for it."""
     packing = Packing(offsets, reverse=False)
     packed = scores[packing.order]  # (words, K, classes), word by word of all sentences
     q = torch.zeros_like(packed) if keep else None
@@ -153,6 +196,8 @@ def _forward_torch(
         alive = mass != 0
         d = torch.where(alive, reference + mass.log(), 0)
         total[: len(d)] += d
+        if increments is not None:
+            increments[packing.order[rows]] = d
         if q is not None:
             q[rows, : x.shape[1]] = e / torch.where(alive, mass, 1)[:, None]
         window.shift(d, alive)

@@ -88,18 +88,32 @@ class Window {
   std::vector<float> rows;
 };
 
+// Where a sentence is read from: the word at step t, and the last word of the phrase of k + 1 words that ends there. From
+// the right, a phrase ends at its first word; of those that reach over the start there is some score, which nobody reads.
+struct FromLeft {
+  static isize word(const Stripes::Run& r, isize t) { return r.begin + t; }
+  static isize end(const Stripes::Run& r, isize t, isize) { return r.begin + t; }
+};
+struct FromRight {
+  static isize word(const Stripes::Run& r, isize t) { return r.begin + r.words - 1 - t; }
+  static isize end(const Stripes::Run& r, isize t, isize k) { return word(r, t) + std::min(k, t); }
+};
+
 // Goes through the words of one stripe. step(word, scores) takes a word of all its sentences; scores (K, LANES) may be
 // overwritten, and with `written` they go there as they came. ended(run, its first lane) follows a sentence's last word.
-template <class Length, class Step, class Ended>
+template <class Order = FromLeft, class Length, class Step, class Ended>
 void sweep(const Stripes::Run* runs, isize size, Length run, isize K, isize C, const float* scores, float* written,
            float* block, Step step, Ended ended) {
   for (isize begin = 0, running = size; running; begin += STEPS) {
     const isize here = running;
     const auto each = [&](auto copy) {  // number of the block: copy(its place in scores, its place in the block)
       for (isize i = 0; i < here; ++i) {
-        const isize flat = (runs[i].begin + begin) * K * C + runs[i].first;
-        for (isize row = 0, n = std::min(runs[i].words - begin, STEPS) * K; row < n; ++row)
-          for (isize j = 0; j < run; ++j) copy(flat + row * C + j, row * LANES + i * run + j);
+        const isize end = std::min(runs[i].words, begin + STEPS);
+        for (isize t = begin, lane = i * run; t < end; ++t)
+          for (isize k = 0; k < K; ++k, lane += LANES) {
+            const isize flat = (Order::end(runs[i], t, k) * K + k) * C + runs[i].first;
+            for (isize j = 0; j < run; ++j) copy(flat + j, lane + j);
+          }
       }
     };
     each([=](isize flat, isize lane) { block[lane] = scores[flat]; });
@@ -111,13 +125,11 @@ void sweep(const Stripes::Run* runs, isize size, Length run, isize K, isize C, c
   }
 }
 
-}  // namespace
-
-extern "C" {
-
-// log_partition (sentences, C), and q (words, K, C) where it is asked for: see layers/semi_markov.py.
-void semi_markov_forward(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* scores, float* q,
-                         float* log_partition, int64_t threads) {
+// log_partition (sentences, C); where they are asked for, q (words, K, C), which is of readings from the left, and
+// increments (words, C), which each word adds: see layers/semi_markov.py.
+template <class Order>
+void log_partitions(isize sentences, const isize* offsets, isize K, isize C, const float* scores, float* q,
+                    float* increments, float* log_partition, isize threads) {
   constexpr float FLOOR = -80.f;  // e^x below is 0: forbidden phrases have no share, and no share is denormal
   const Stripes stripes(sentences, offsets, C, nullptr);
   std::fill_n(log_partition, sentences * C, 0.f);  // of empty sentences
@@ -155,15 +167,34 @@ void semi_markov_forward(int64_t sentences, const int64_t* offsets, int64_t K, i
         }
       }
       for (int lane = 0; lane < LANES; ++lane) sums[lane] += d[lane];
+      for (isize i = 0; increments && i < size && t < runs[i].words; ++i)
+        std::copy_n(d + i * stripes.run, stripes.run, increments + Order::word(runs[i], t) * C + runs[i].first);
     };
     with_constant(stripes.run, [&](auto run) {
       const auto ended = [&](const Stripes::Run& r, isize lane) {
         float* out = log_partition + r.sentence * C + r.first;
         for (isize j = 0; j < run; ++j) out[j] = sums[lane + j] + window.row(0)[lane + j];
       };
-      sweep(runs, size, run, K, C, scores, q, block.data(), step, ended);
+      sweep<Order>(runs, size, run, K, C, scores, q, block.data(), step, ended);
     });
   });
+}
+
+}  // namespace
+
+extern "C" {
+
+// log_partition (sentences, C), and q (words, K, C) where it is asked for.
+void semi_markov_forward(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* scores, float* q,
+                         float* log_partition, int64_t threads) {
+  log_partitions<FromLeft>(sentences, offsets, K, C, scores, q, nullptr, log_partition, threads);
+}
+
+// log_partition (sentences, C) and increments (words, C): what each word adds to it, read from the left or the right.
+void semi_markov_increments(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, int64_t from_right,
+                            const float* scores, float* increments, float* log_partition, int64_t threads) {
+  const auto run = from_right ? log_partitions<FromRight> : log_partitions<FromLeft>;
+  run(sentences, offsets, K, C, scores, nullptr, increments, log_partition, threads);
 }
 
 // posterior (words, K, C) = weight of the sentence and class (sentences, C) times the probability of each phrase. Doubles,

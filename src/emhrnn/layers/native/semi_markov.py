@@ -24,6 +24,23 @@ def forward(
     return log_partition, q
 
 
+def increments(
+    kernels: Kernels,
+    scores: Float32[Tensor, "words K classes"],
+    offsets: Int64[Tensor, " sentences_plus_1"],
+    *,
+    from_right: bool,
+) -> tuple[Float32[Tensor, "sentences classes"], Float32[Tensor, "words classes"]]:
+    """Log-partitions, and d of every word."""
+    n, K, C = scores.shape
+    d, log_partition = scores.new_empty(n, C), scores.new_empty(len(offsets) - 1, C)
+    kernels.call(
+        "semi_markov_increments", len(offsets) - 1, offsets, K, C, int(from_right), scores, d, log_partition,
+        torch.get_num_threads(),
+    )  # fmt: skip
+    return log_partition, d
+
+
 def backward(
     kernels: Kernels,
     q: Float32[Tensor, "words K classes"],
