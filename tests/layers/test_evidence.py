@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -216,6 +217,18 @@ def test_leaving_a_document_out_equals_counting_without_it(dtype, lengths, K, C,
         assert torch.equal(result[part], alone[part])
 
 
+@given(ragged, K_OF_TESTS, st.sampled_from([2, 3, 20]), seeds, st.booleans(), st.booleans())
+@settings(max_examples=20)
+def test_each_document_may_have_shares_of_its_own(dtype, lengths, K, C, seed, several, leave_out):
+    one = problem(lengths, K, C, seed, several=several).to(dtype)
+    p = torch.rand(one.batch.n_documents, C, generator=generator_of(seed), dtype=dtype) * 0.9 + 0.05
+    shift = -torch.logit(p) if several else -torch.log(p)
+    result = replace(one, counts=replace(one.counts, prior=M * p, shift=shift)).scores(leave_out=leave_out)
+    for d, (begin, end) in enumerate(pairwise(one.batch.word_offsets)):
+        of_this = replace(one, counts=replace(one.counts, prior=M * p[d], shift=shift[d]))
+        assert torch.equal(result[begin:end], of_this.scores(leave_out=leave_out)[begin:end])
+
+
 @given(ragged, K_OF_TESTS, classes, seeds, st.booleans())
 @settings(max_examples=10)
 def test_counts_of_nothing_say_nothing(dtype, lengths, K, C, seed, several):
@@ -242,7 +255,7 @@ def test_buckets_change_at_powers_of_two(dtype, buckets):
         torch.zeros(n, 2, dtype=dtype), scale, counts, rows=rows, weights=weights,
         word_offsets=torch.tensor([0, n]), own=None,
     )  # fmt: skip
-    ratios = counts.ratios(torch.arange(n), None, None)[0]
+    ratios = counts.ratios(torch.arange(n))[0]
     (gradient,) = torch.autograd.grad(scores[:, 0, 0].sum(), scale)
     sums = [
         float(sum(r for r, b in zip(ratios[:, 0].tolist(), expected, strict=True) if b == k)) for k in range(buckets)
@@ -472,8 +485,8 @@ def test_wrong_shapes_are_errors_and_not_crashes(dtype):
         "scale": [{"scale": one.scale[:1]}, {"scale": one.scale[:, :0]}],
         "counts by class": [{"table": torch.cat([one.table, one.table])}, {"table": one.table[:, :2]}],
         "own labels": [{"own": Own(own.labels[:1], own.weights[:1])}, {"own": Own(own.labels[:, :2], own.weights)}],
-        "prior": [{"counts": unchecked_counts(c, prior=c.prior[:2])}],
-        "shift": [{"counts": unchecked_counts(c, shift=c.shift[:2])}],
+        "prior": [{"counts": unchecked_counts(c, prior=wrong)} for wrong in (c.prior[:2], c.prior.expand(3, 3))],
+        "shift": [{"counts": unchecked_counts(c, shift=wrong)} for wrong in (c.shift[:2], c.shift.expand(2, 3))],
         "counts of documents": [{"counts": unchecked_counts(c, documents=c.documents[1:])}],
     }
     for name, cases in wrong.items():

@@ -165,6 +165,19 @@ def test_a_phrase_of_one_document_says_nothing_about_its_label_in_training() -> 
     torch.testing.assert_close(scores[:3], relabelled.evidence(changed, generator_of(0))[:3])
 
 
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several"])
+def test_documents_that_are_all_alike_do_not_tell_their_labels_in_training(back_end, several: bool) -> None:
+    """Not by the counts without them either, in which the share of their own class is smaller."""
+    labels = np.arange(12) % CLASSES
+    batch = Batch.from_lists([[[4, 5, 6], [7]]] * 12, labels.tolist())
+    if several:
+        batch = replace(batch, labels=np.eye(CLASSES, dtype=np.float32)[labels])
+    model = small(tables=False, encoder_size=0, several=several)
+    model.count([batch])
+    said = model.evidence(batch, generator_of(0)).view(12, -1, CLASSES)
+    torch.testing.assert_close(said, torch.zeros_like(said), atol=2e-3, rtol=0)
+
+
 def test_dropout_is_of_training_alone() -> None:
     batch = make_batch([[6, 6, 6]] * 4, 0)
     model, _ = trained(batch, 0, dropout=0.5)
@@ -222,15 +235,16 @@ def check_reading(model: Evidence, counted: oracle.Counted, batch: Batch, *, lea
     assert torch.equal(reading.chosen, reading.logits.argmax(dim=1))
     document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
     ends, _ = phrases_of(reading.z)
-    total = reading.bias.expand(batch.n_documents, -1).clone()
-    total.index_add_(0, torch.from_numpy(document[ends]), reading.phrases)
-    torch.testing.assert_close(total, reading.cut_logits, atol=1e-5, rtol=1e-5)
+    for place, parts in ((document, reading.words), (document[ends], reading.phrases)):
+        total = reading.priors.double().index_add(0, torch.from_numpy(place), parts)
+        torch.testing.assert_close(total, reading.logits.double(), atol=1e-4, rtol=0)
     for d, sentences in enumerate(oracle.documents_of(batch)):
-        begin, end = batch.document_offsets[[d, d + 1]]
-        cuts = [reading.z[a:b].tolist() for a, b in pairwise(batch.sentence_offsets[begin : end + 1])]
-        expected = torch.from_numpy(oracle.cut_logits(model, counted, sentences, cuts))
-        torch.testing.assert_close(reading.cut_logits[d].double(), expected, atol=2e-4, rtol=1e-4)
         if learned:
+            expected = torch.from_numpy(oracle.word_shares(model, counted, sentences))
+            own = reading.words[batch.word_offsets[d] : batch.word_offsets[d + 1]]
+            torch.testing.assert_close(own, expected, atol=2e-4, rtol=1e-4)
+            begin, end = batch.document_offsets[[d, d + 1]]
+            cuts = [reading.z[a:b].tolist() for a, b in pairwise(batch.sentence_offsets[begin : end + 1])]
             best = oracle.best_cuts(model, counted, sentences, int(reading.chosen[d]))
             assert all(cut in level for cut, level in zip(cuts, best, strict=True))
     return reading
@@ -239,10 +253,22 @@ def check_reading(model: Evidence, counted: oracle.Counted, batch: Batch, *, lea
 @pytest.mark.parametrize("several", [False, True], ids=["one label", "several"])
 @given(lengths=ragged, seed=seeds)
 @settings(max_examples=8)
-def test_a_reading_adds_up_and_is_the_best_segmentation_of_the_predicted_class(back_end, several, lengths, seed):
+def test_a_reading_adds_up_and_shows_the_best_segmentation_of_the_predicted_class(back_end, several, lengths, seed):
     batch = make_batch(lengths, seed, several=several)
-    model, counted = trained(batch, seed, several=several, **PARTS["all"])
-    check_reading(model, counted, unlabelled(batch))
+    for parts in ("all", "no encoder"):  # with pauses and without
+        model, counted = trained(batch, seed, several=several, **PARTS[parts])
+        check_reading(model, counted, unlabelled(batch))
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several"])
+def test_a_reading_of_a_long_document_adds_up(several: bool) -> None:
+    batch = make_batch([[6, 4]] * 8, 1, several=several)
+    model, _ = trained(batch, 1, several=several, **PARTS["all"])
+    rng = np.random.default_rng(0)
+    long = Batch.from_lists([[rng.integers(0, VOCABULARY, 500).tolist() for _ in range(20)]])
+    reading = model.read(long)
+    difference = reading.words.sum(dim=0) - (reading.logits - reading.priors)[0].double()
+    torch.testing.assert_close(difference, torch.zeros(CLASSES, dtype=torch.float64), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one label", "several"])
@@ -256,9 +282,12 @@ def test_a_fixed_segmentation_gives_the_sum_over_its_phrases(back_end, name, sev
     reading = check_reading(model, counted, batch, learned=False)
     assert np.array_equal(reading.z, capped(cut(batch), 2))
     assert phrases_of(reading.z)[1].max() <= 2
-    difference = reading.logits - reading.cut_logits  # of single labels, the same for all classes
-    expected = torch.zeros_like(difference) if several else difference.mean(dim=1, keepdim=True).expand(-1, CLASSES)
-    torch.testing.assert_close(difference, expected, atol=1e-4, rtol=0)
+    for d, sentences in enumerate(oracle.documents_of(batch)):
+        begin, end = batch.document_offsets[[d, d + 1]]
+        cuts = [reading.z[a:b].tolist() for a, b in pairwise(batch.sentence_offsets[begin : end + 1])]
+        expected = torch.from_numpy(oracle.even_shares(model, counted, sentences, cuts))
+        own = reading.words[batch.word_offsets[d] : batch.word_offsets[d + 1]]
+        torch.testing.assert_close(own, expected, atol=2e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -284,6 +313,24 @@ def test_overlapping_gives_the_sum_over_all_candidates(several, lengths, seed):
         total = sum(weight * e.sum(axis=(0, 1)) for weight, e in weighed)
         expected = oracle.values(model.bias) + (total if several else total - total.mean())
         torch.testing.assert_close(logits[d].double(), torch.from_numpy(expected), atol=3e-4, rtol=1e-4)
+    check_reading(model, counted, batch, learned=False)
+
+
+def test_overlapping_candidates_are_shared_evenly_by_their_words() -> None:
+    batch = Batch.from_lists([[[4, 5, 6], [7]]], [0])
+    model, _ = trained(batch, 3, longest=3, overlapping=True)
+    with torch.no_grad():
+        e = model.evidence(batch) * model.lambdas(batch)[0]  # (words, K, classes)
+        words = model.read(batch).words
+    first, second, third = e[0, 0], e[1, :2], e[2, :3]
+    expected = [
+        first + second[1] / 2 + third[2] / 3,
+        second[0] + second[1] / 2 + third[1] / 2 + third[2] / 3,
+        third[0] + third[1] / 2 + third[2] / 3,
+        e[3, 0],
+    ]
+    for own, said in zip(words, expected, strict=True):
+        torch.testing.assert_close(own.float(), said - said.mean(), atol=1e-5, rtol=1e-5)
 
 
 # ----------------------------------------------------------------------------------------------------- odd documents
@@ -297,7 +344,7 @@ def test_without_a_known_word_the_label_is_by_prior(several: bool) -> None:
     unknown = Batch.from_lists([[[0, 0, 0], [0]], [[0]]])
     reading = model.read(unknown)
     assert torch.equal(reading.logits, reading.bias.expand(2, -1))
-    assert torch.equal(reading.cut_logits, reading.logits)
+    assert not reading.words.any()
     mixed = Batch.from_lists([[[0, 0, 0], [0]], [[int(batch.words.max())]]])
     assert torch.equal(model.read(mixed).logits[0], reading.bias)
     assert not torch.equal(model.read(mixed).logits[1], reading.bias)
@@ -348,8 +395,8 @@ def test_users_and_products_add_to_the_logits_and_are_terms_of_the_reading(sever
         np.testing.assert_allclose(reading.logits[d].double().numpy(), expected, atol=2e-4, rtol=1e-4)
     document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
     ends, _ = phrases_of(reading.z)
-    total = reading.priors.index_add(0, torch.from_numpy(document[ends]), reading.phrases)
-    torch.testing.assert_close(total, reading.cut_logits, atol=1e-5, rtol=1e-5)
+    total = reading.priors.double().index_add(0, torch.from_numpy(document[ends]), reading.phrases)
+    torch.testing.assert_close(total, reading.logits.double(), atol=1e-4, rtol=0)
 
 
 def test_users_and_products_begin_without_a_say() -> None:

@@ -12,7 +12,7 @@ from torch.nn.functional import softplus
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.phrases import phrase_keys
-from emhrnn.models.evidence import BUCKETS, Evidence
+from emhrnn.models.evidence import BUCKETS, READING_LENGTH, READING_PAUSES, READING_UNKNOWN, Evidence
 from tests.models.examples import sentences_of
 from tests.oracles import phrase_evidence as parts
 from tests.oracles.recurrent import layer_states
@@ -58,9 +58,12 @@ class Counted:
         self.class_documents, self.total = (labels * weights[:, None]).sum(axis=0), float(weights.sum())
         return self
 
-    @property
-    def shares(self) -> list[float]:
-        return [(c + 1e-3) / (self.total + 2e-3) for c in self.class_documents.tolist()]
+    def shares(self, own: tuple[np.ndarray, float] | None = None) -> list[float]:
+        """Of the classes; without a document that has this label and weight."""
+        documents, total = self.class_documents, self.total
+        if own is not None:
+            documents, total = documents - own[0] * own[1], total - own[1]
+        return [(c + 1e-3) / (total + 2e-3) for c in documents.tolist()]
 
 
 def row_of(model: Evidence, phrase: parts.Phrase) -> int:
@@ -87,7 +90,8 @@ def evidence(
                 count, number = counted.by_class[phrase], counted.documents[phrase]
                 if own is not None:
                     count, number = count - own[0] * own[1], number - own[1]
-                r = np.array(parts.log_ratios(count.tolist(), number, counted.shares, m, several=model.several))
+                shares = counted.shares(own)
+                r = np.array(parts.log_ratios(count.tolist(), number, shares, m, several=model.several))
                 said = scale[k, parts.bucket(number, BUCKETS)] * r * model.counted
                 if model.tables:
                     said = said + table[row_of(model, phrase)]
@@ -106,7 +110,7 @@ def cohesion(model: Evidence, sentence: list[int]) -> np.ndarray:
     """g (words, K)."""
     g = np.tile(values(model.length_prior), (len(sentence), 1))
     if model.pauses is not None:
-        odds = values(model.pauses.odds)
+        odds = values(model.pause_strength) * values(model.pauses.odds)
         for t, (word, following) in enumerate(pairwise(sentence)):
             g[t] += odds[0, word] + odds[1, following]
     return g
@@ -145,20 +149,53 @@ def logits(
     return total
 
 
-def cut_logits(model: Evidence, counted: Counted, document: Sentences, z: Sequence[Sequence[bool]]) -> np.ndarray:
-    """Of one segmentation, the ends of the phrases of each sentence: bias + sum of lambda * e over its phrases."""
-    total = values(model.bias).copy()
-    said = evidence(model, counted, document)
-    for e, weight, cut in zip(said, lambdas(model, document), z, strict=True):
-        total += weight * sum(e[end, width - 1] for end, width in phrases(cut))
-    return total
+def compared(model: Evidence, said: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """(words, classes) and, without evidence, (words)."""
+    return said - (free[:, None] if model.several else said.mean(axis=1, keepdims=True))
+
+
+def word_shares(model: Evidence, counted: Counted, document: Sentences) -> np.ndarray:
+    """(words, classes): the mean of what each word adds from the left and from the right, over all segmentations."""
+    result = []
+    for sentence, e, weight in zip(document, evidence(model, counted, document), lambdas(model, document), strict=True):
+        g, T = cohesion(model, sentence), len(sentence)
+        columns = [e[:, :, y] + g for y in range(model.classes)]
+
+        def shares(scores: np.ndarray, T: int = T) -> np.ndarray:
+            alpha = [Enumeration.of(scores[:t]).log_partition if t else 0.0 for t in range(T + 1)]
+            beta = [Enumeration.of(scores[t:]).log_partition if t < T else 0.0 for t in range(T + 1)]
+            return (np.diff(alpha) - np.diff(beta)) / 2
+
+        result.append(weight * compared(model, np.stack([shares(x) for x in columns], axis=1), shares(g)))
+    return np.concatenate(result)
+
+
+def even_shares(model: Evidence, counted: Counted, document: Sentences, z: Sequence[Sequence[bool]]) -> np.ndarray:
+    """(words, classes): of one segmentation, lambda * e of each phrase, shared evenly by its words."""
+    result = []
+    for e, weight, cut in zip(evidence(model, counted, document), lambdas(model, document), z, strict=True):
+        said = np.concatenate([np.tile(e[end, width - 1] / width, (width, 1)) for end, width in phrases(cut)])
+        result.append(weight * compared(model, said, np.zeros(len(said))))
+    return np.concatenate(result)
+
+
+def readable(model: Evidence, sentence: list[int]) -> np.ndarray:
+    """What an end at each word adds in the segmentation that is shown: (words)."""
+    added = np.zeros(len(sentence))
+    if model.pauses is not None:
+        odds = values(model.pauses.odds)
+        added -= READING_LENGTH
+        for t, (word, following) in enumerate(pairwise(sentence)):
+            unknown = (word == 0) + (following == 0)
+            added[t] += READING_PAUSES * (odds[0, word] + odds[1, following] - READING_UNKNOWN * unknown)
+    return added
 
 
 def best_cuts(model: Evidence, counted: Counted, document: Sentences, y: int) -> list[list[list[bool]]]:
-    """Of each sentence, the best segmentations of a class: all that are level with the best one."""
+    """Of each sentence, the segmentations of a class to show: all that are level with the best one."""
     result = []
     for sentence, e in zip(document, evidence(model, counted, document), strict=True):
-        enumeration = Enumeration.of(e[:, :, y] + cohesion(model, sentence))
+        enumeration = Enumeration.of(e[:, :, y] + cohesion(model, sentence) + readable(model, sentence)[:, None])
         level = enumeration.values > enumeration.values.max() - 1e-4
         result.append([z.tolist() for z in enumeration.z[level]])
     return result

@@ -7,8 +7,9 @@ Seen phrases, by counts and by a table, of a phrase with row i and k words in a 
     r_y = log((c_y + m p_y) / p_y) - mean over classes    c_y: documents of class y that have the phrase
     r_y = log((c_y + m p_y) / (rest_y + m (1 - p_y))) - logit p_y       with several labels a document: against the rest
 
-In training a document's own contribution is taken off the counts (`own`): a phrase must not vote for a label because
-this very document taught it so. `bucket` is the power of two below the number of documents with the phrase.
+In training a document's own contribution is taken off the counts (`own`) and off p_y: a phrase must not vote for a
+label because this very document taught it so, nor against it because without this document its class has the phrase
+once less. `bucket` is the power of two below the number of documents with the phrase.
 
 All phrases, by a small network on the vectors of their words, so that unseen ones speak, too:
 
@@ -32,30 +33,32 @@ Scores = Float[Tensor, "words K classes"]
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How many documents have each seen phrase; those of weight 2 count twice."""
+    """How many documents have each seen phrase; those of weight 2 count twice. p_y may be one for all documents, or of
+    all others for each document of a training batch."""
 
     by_class: Float[Tensor, "rows classes"]
     documents: Float[Tensor, " rows"]
-    prior: Float[Tensor, " classes"]  # m p_y: pseudo-counts
-    shift: Float[Tensor, " classes"]  # -log p_y, or -logit p_y
+    prior: Float[Tensor, "*batch classes"]  # m p_y: pseudo-counts
+    shift: Float[Tensor, "*batch classes"]  # -log p_y, or -logit p_y
     several: bool  # labels of a document
 
     @property
-    def complement_prior(self) -> Float[Tensor, " classes"]:
+    def complement_prior(self) -> Float[Tensor, "*batch classes"]:
         """m (1 - p_y), with several labels: then p_y do not sum to 1, and m is not the sum of the prior."""
         return self.prior * self.shift.exp()
 
     def ratios(
-        self, rows: Int64[Tensor, " n"], own: Float[Tensor, "n classes"] | None, own_weight: Float[Tensor, " n"] | None
+        self, rows: Int64[Tensor, " n"], document: Int64[Tensor, " n"] | None = None, own: "Own | None" = None
     ) -> tuple[Float[Tensor, "n classes"], Float[Tensor, " n"]]:
-        """r of these rows, and the documents that have them, both without their own document."""
+        """r of these rows, and the documents that have them; with `own`, both without the document of each."""
         count, documents = self.by_class[rows], self.documents[rows]
-        if own is not None and own_weight is not None:
-            count, documents = count - own, documents - own_weight
-        r = torch.log(count.clamp_min(0) + self.prior) + self.shift  # (n, classes)
+        if own is not None:
+            count, documents = count - own.labels[document], documents - own.weights[document]
+        of = ... if self.prior.ndim == 1 else document
+        r = torch.log(count.clamp_min(0) + self.prior[of]) + self.shift[of]  # (n, classes)
         if self.several:
             rest = documents[:, None] - count
-            return r - torch.log(rest.clamp_min(0) + self.complement_prior), documents
+            return r - torch.log(rest.clamp_min(0) + self.complement_prior[of]), documents
         return r - r.mean(dim=1, keepdim=True), documents
 
 
@@ -102,11 +105,7 @@ def seen_evidence(
     K, B = scale.shape
     seen = (rows.reshape(-1) != NONE).nonzero().squeeze(1)  # (n), of all words * K
     found = rows.reshape(-1)[seen]
-    if own is None:
-        ratios, documents = counts.ratios(found, None, None)
-    else:
-        document = torch.repeat_interleave(word_offsets.diff())[seen // K]
-        ratios, documents = counts.ratios(found, own.labels[document], own.weights[document])
+    ratios, documents = counts.ratios(found, torch.repeat_interleave(word_offsets.diff())[seen // K], own)
     factor = scale[seen % K, buckets_of(documents, B)]  # (n)
     learned = counts.documents[found] >= least
     free = torch.nn.functional.embedding(found, table, sparse=True)  # (n, classes)
@@ -127,8 +126,9 @@ def _check_counts(counts: Counts, own: Own | None, size: torch.Size, documents: 
     rows, classes = size
     _check_shape("counts by class", counts.by_class, (rows, classes))
     _check_shape("counts of documents", counts.documents, (rows,))
-    _check_shape("prior", counts.prior, (classes,))
-    _check_shape("shift", counts.shift, (classes,))
+    each = (documents, classes) if counts.prior.ndim == 2 else (classes,)
+    _check_shape("prior", counts.prior, each)
+    _check_shape("shift", counts.shift, each)
     if own is not None:
         _check_shape("own labels", own.labels, (documents, classes))
         _check_shape("own weights", own.weights, (documents,))
@@ -157,11 +157,12 @@ class _Seen(torch.autograd.Function):
         scores, ratios = table.new_empty(n, K, C), table.new_empty(n, K, C)
         buckets: Int32[Tensor, "words K"] = torch.empty(n, K, dtype=torch.int32)
         labels, own_weights = (None, None) if own is None else (own.labels.contiguous(), own.weights.contiguous())
-        complement = counts.complement_prior if counts.several else None
+        prior, shift, each = counts.prior.contiguous(), counts.shift.contiguous(), int(counts.prior.ndim == 2)
+        complement = counts.complement_prior.contiguous() if counts.several else None
         learned = torch.empty_like(rows) if least else None
         native.call(
             "seen_forward", len(word_offsets) - 1, word_offsets, K, C, B, rows, weights, counts.by_class,
-            counts.documents, table.detach(), counts.prior, counts.shift, complement, labels, own_weights,
+            counts.documents, table.detach(), prior, shift, complement, each, labels, own_weights,
             scale.detach().contiguous(), torch.tensor([least], dtype=torch.float32), ratios, buckets, learned, scores,
             torch.get_num_threads(),
         )  # fmt: skip

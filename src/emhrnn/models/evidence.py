@@ -166,10 +166,10 @@ class Evidence(nn.Module):
         else:
             table = self.ngrams.table if self.tables else self.ngrams.table.detach()
             scale = self.scale if self.counted else torch.zeros_like(self.scale)
+            own = own_labels(batch, self.classes)
             scores = seen_evidence(
-                table, scale, self.ngrams.statistics(), rows=rows, weights=weights,
-                word_offsets=torch.from_numpy(batch.word_offsets), own=own_labels(batch, self.classes),
-                least=float(self.table_documents),
+                table, scale, self.ngrams.statistics(own), rows=rows, weights=weights,
+                word_offsets=torch.from_numpy(batch.word_offsets), own=own, least=float(self.table_documents),
             )  # fmt: skip
         return scores if self.encoder is None else scores + self.encoder(batch, self.vectors)
 
@@ -251,7 +251,7 @@ class Evidence(nn.Module):
         if not self.counted or not len(said):
             return said
         width = seen.keys & (MOST_WORDS - 1)
-        ratios, documents = counts.ratios(torch.arange(len(said)), None, None)
+        ratios, documents = counts.ratios(torch.arange(len(said)))
         return said + self.scale.detach()[width, buckets_of(documents, BUCKETS)][:, None] * ratios
 
 

@@ -70,10 +70,12 @@ class SeenPhrases(nn.Module):
             self.class_documents += own.labels.sum(dim=0)
             self.total += own.weights.sum()
 
-    def statistics(self) -> Counts:
-        """As layers/evidence.py takes them."""
-        m = self.smoothing * self.classes
-        share = ((self.class_documents + 1e-3) / (self.total + 2e-3)).clamp(1e-6, 1 - 1e-6)
+    def statistics(self, own: Own | None = None) -> Counts:
+        """As layers/evidence.py takes them; with `own`, shares of the classes without each of these documents."""
+        m, documents, total = self.smoothing * self.classes, self.class_documents, self.total
+        if own is not None:
+            documents, total = (documents - own.labels).clamp_min(0), (total - own.weights).clamp_min(0)[:, None]
+        share = ((documents + 1e-3) / (total + 2e-3)).clamp(1e-6, 1 - 1e-6)
         shift = -torch.logit(share) if self.several else -torch.log(share)
         return Counts(self.counts, self.documents, m * share, shift, self.several)
 

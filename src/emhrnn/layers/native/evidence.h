@@ -129,18 +129,23 @@ INLINE void in_steps(isize size, Body body) {
 extern "C" {
 
 // scores = weights * (scale[k, bucket] * ratios + table[row]) of every candidate that has a row, else 0. Ratios, buckets
-// and, where there is room, the rows that at least `least` documents have are kept for the backward pass. `complement`
-// (C), `own` (documents, C) and `own_weight` (documents) may be null.
+// and, where there is room, the rows that at least `least` documents have are kept for the backward pass. `prior`, `shift`
+// and `complement` are (C), or with `each` (documents, C). `complement`, `own` (documents, C) and `own_weight` (documents)
+// may be null.
 void seen_forward(isize documents, const isize* word_offsets, isize K, isize C, isize B, const isize* rows,
                   const float* weights, const float* counts, const float* all, const float* table, const float* prior,
-                  const float* shift, const float* complement, const float* own, const float* own_weight, const float* scale,
-                  const float* least, float* ratios, int32_t* buckets, isize* learned, float* scores, isize threads) {
+                  const float* shift, const float* complement, isize each, const float* own, const float* own_weight,
+                  const float* scale, const float* least, float* ratios, int32_t* buckets, isize* learned, float* scores,
+                  isize threads) {
   parallel_chunks(documents, DOCUMENTS, threads, [=](isize begin, isize end) {
     Ratios ratio{counts, all, prior, shift, complement, {}, {}};
     std::vector<isize> places(AT_ONCE * K), found(AT_ONCE * K);  // candidates that have rows, and the rows
     with_constant(C, [&](auto C) {
       for (isize d = begin; d < end; ++d) {
         const float weight = own_weight ? own_weight[d] : 0.f;
+        const isize priors = each ? d * C : 0;
+        ratio.prior = prior + priors, ratio.shift = shift + priors;
+        if (complement) ratio.complement = complement + priors;
         for (isize from = word_offsets[d]; from < word_offsets[d + 1]; from += AT_ONCE) {
           const isize to = std::min(from + AT_ONCE, word_offsets[d + 1]);
           isize n = 0;
