@@ -25,14 +25,9 @@ class PhraseEvidence:
         return sums
 
     def logits(self) -> Float64[np.ndarray, " classes"]:
-        """Of this segmentation: the bias and all sentences. The probabilities come from all segmentations together."""
+        """The bias and all sentences: the logits of the probabilities."""
         sums: np.ndarray = self.bias + self.sentences().sum(axis=0)
         return sums
-
-    @property
-    def leader(self) -> str:
-        """The class that this segmentation alone speaks for."""
-        return self.classes[int(self.logits().argmax())]
 
     def only(self, classes: Sequence[str]) -> "PhraseEvidence":
         """For some of the classes, in this order."""

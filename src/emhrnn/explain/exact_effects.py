@@ -1,14 +1,12 @@
-r"""Effects of a model whose phrases add up to its logits: nothing is estimated, nothing is left over.
+r"""Effects of a model whose words add up to its logits: nothing is estimated, nothing is left over.
 
-    e_y(a..b)    what the phrase of words a..b says for class y, divided by the temperature
-    phrase       e_c - mean of e_y over the other classes y       c: the predicted class
-                 with two classes the log-odds; with several labels a document, the label's own log-odds e_c
-    sentence     the sum of its phrases;   document: the sum of its sentences and of the bias (the prior)
-    word j       half of what it adds when its phrase w_1..w_k is read from the left, half from the right:
+    w_y(t)       what word t adds to the logit of class y (models/evidence.py), divided by the temperature
+    word         w_c - mean of w_y over the other classes y       c: the predicted class
+                 with two classes the log-odds; with several labels a document, the label's own log-odds w_c
+    phrase       the sum of its words;   sentence: the sum of its phrases
+    document     the sum of its sentences and of the bias (the prior): the log-odds of the shown probabilities
 
-        1/2 [e(w_1..w_j) - e(w_1..w_(j-1))]  +  1/2 [e(w_j..w_k) - e(w_(j+1)..w_k)]
-
-Both brackets telescope, so that the words of a phrase add up to it. Weights are shares of absolute effects.
+Weights are shares of absolute effects.
 """
 
 from dataclasses import dataclass
@@ -63,7 +61,7 @@ def exact_effects(
     offsets = np.concatenate([[0], ends + 1])  # of phrases in words
     sentence_ends = np.searchsorted(offsets, batch.sentence_offsets)  # of sentences in phrases
     document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
-    words = _word_effects(reading.scores, offsets, chosen[document], against) / temperature
+    words = _support(reading.words.numpy(), chosen[document], against) / temperature
     phrases = np.add.reduceat(words, offsets[:-1])
     sentences = np.add.reduceat(phrases, sentence_ends[:-1])
     sizes = np.add.reduceat(np.abs(phrases), sentence_ends[:-1])
@@ -82,32 +80,6 @@ def exact_effects(
             priors,
         ),
     )
-
-
-def _word_effects(
-    scores: Float[Tensor, "words K classes"],
-    offsets: Int64[np.ndarray, " phrases_plus_1"],
-    chosen: Int64[np.ndarray, " words"],
-    against: bool,
-) -> Float64[np.ndarray, " words"]:
-    """The marginal share of each word in its phrase. Candidate (t, k - 1) is the phrase of k words that ends at t."""
-    widths = np.diff(offsets)
-    word, last = np.arange(len(chosen)), np.repeat(offsets[1:] - 1, widths)
-    place, left = word - np.repeat(offsets[:-1], widths), last - word  # words before it in its phrase, and after it
-    until = _support(_at(scores, word, place), chosen, against)  # what the phrase says up to this word
-    since = _support(_at(scores, last, left), chosen, against)  # and from this word on
-    before = np.where(place > 0, np.roll(until, 1), 0)
-    after = np.where(left > 0, np.roll(since, -1), 0)
-    effects: np.ndarray = 0.5 * ((until - before) + (since - after))
-    return effects
-
-
-def _at(
-    scores: Float[Tensor, "words K classes"], word: Int64[np.ndarray, " n"], width: Int64[np.ndarray, " n"]
-) -> Float[np.ndarray, "n classes"]:
-    candidates = torch.from_numpy(word * scores.shape[1] + width)
-    found: np.ndarray = scores.flatten(0, 1).index_select(0, candidates).numpy()
-    return found
 
 
 def _support(

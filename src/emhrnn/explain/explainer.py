@@ -144,8 +144,8 @@ def findings(run: Run, batch: Batch, *, threshold: float | None = None, thorough
     if isinstance(model, AddsEvidence):
         if threshold is not None or thorough:
             raise ConfigError(
-                f"{run.told_model} gives exact evidence of the best segmentation: there is nothing to refine and no "
-                "threshold on the ends of phrases; leave thorough and threshold out"
+                f"{run.told_model} gives exact evidence, which adds up to the prediction: there is nothing to refine "
+                "and no threshold on the ends of phrases; leave thorough and threshold out"
             )
         reading = model.read(batch)
         told = exact_effects(reading, batch, multi_label=run.multi_label, temperature=run.temperature)

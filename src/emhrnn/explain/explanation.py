@@ -45,7 +45,7 @@ class Effects:
 
     @property
     def total(self) -> float:
-        """The prior and all sentences: log-odds of the shown segmentation, not of the probabilities."""
+        """The prior and all sentences: the log-odds of the probabilities."""
         return (self.prior or 0.0) + float(self.sentences.sum())
 
 

@@ -3,12 +3,9 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from emhrnn.explain.explanation import Effects, Explanation, Phrase, Word
 from emhrnn.explain.page import signed
 
-LEAST = 1e-30  # of a probability that is not 0
 STRANGE = "No word of this text is known to the model"
 
 
@@ -70,29 +67,14 @@ def ways(explanation: Explanation) -> Iterator[tuple[str, list[Phrase]]]:
 
 
 def balance(explanation: Explanation) -> list[Piece]:
-    """That the effects add up, to what, and how far that is from what all segmentations say together."""
-    effects, evidence, predicted = explanation.effects, explanation.evidence, explanation.predicted
+    """That the effects add up to the prediction."""
+    effects, predicted = explanation.effects, explanation.predicted
     assert effects is not None
-    assert evidence is not None
-    against = (
-        " against the mean of the other labels" if isinstance(predicted, str) and len(explanation.classes) > 2 else ""
-    )
-    pieces = [
+    several = isinstance(predicted, str) and len(explanation.classes) > 2
+    against = " against the mean of the other labels" if several else ""
+    return [
         Piece("Prior "), Piece(signed(effects.prior or 0), "number"),
         Piece(", all phrases "), Piece(signed(float(effects.sentences.sum())), "number"),
         Piece(": together "), Piece(signed(effects.total), "number"),
-        Piece(f" log-odds{against} in this segmentation, the best for it; "),
-        Piece(signed(_shown(explanation, effects.label)), "number"), Piece(" over all segmentations."),
+        Piece(f" log-odds{against}, those of the probabilities."),
     ]  # fmt: skip
-    if isinstance(predicted, str) and evidence.leader != predicted:
-        pieces.append(Piece(f" These phrases alone would give {evidence.leader}."))
-    return pieces
-
-
-def _shown(explanation: Explanation, label: str) -> float:
-    """The same log-odds from the probabilities, which sum over all segmentations."""
-    c, chances = explanation.classes.index(label), np.clip(explanation.probabilities, LEAST, None)
-    if isinstance(explanation.predicted, tuple) or len(chances) == 1:
-        return float(np.log(chances[c]) - np.log(max(1 - chances[c], LEAST)))
-    logs = np.log(chances)
-    return float(logs[c] - np.delete(logs, c).mean())

@@ -54,7 +54,7 @@ Open a sentence for its phrases, a phrase for its words.
 + speaks for the prediction, \u2212 against it: about how far its log-odds would fall without this part.</p>""",
     "evidence": """<p class="muted">+ (blue) is evidence for the label, \u2212 (orange) against it, in log-odds; with
 more than two labels, against the mean of the others. Words add up to phrases, phrases to sentences, and sentences with
-the prior to the log-odds of this segmentation, the best for the label; probabilities sum over all segmentations.
+the prior to the log-odds of the probabilities.
 Underline: the strongest words. <span class="break">//</span> ends a phrase. Italic: a word unknown to the model.
 Open a sentence for its phrases, a phrase for its words.</p>""",
 }

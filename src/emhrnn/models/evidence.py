@@ -17,7 +17,15 @@ every phrase comes from one backward recursion.
 With several labels a document, class y is a yes/no question: logit_y = b_y + lambda * sum of alpha_y(T) - alpha_0(T),
 where alpha_0 is the sum over all segmentations without evidence.
 
-The explanation is the model: the best segmentation of the predicted class, and for each of its phrases lambda * e_y.
+The explanation is the model. What word t adds to the logits is the mean of what it adds when its sentence is read from
+the left and from the right, over all segmentations, where beta_y(t) is the same log-sum over the words behind t:
+
+    w_y(t) = lambda gamma_i / 2 * [ alpha_y(t) - alpha_y(t - 1)  +  beta_y(t - 1) - beta_y(t) ]
+
+A phrase has the sum over its words. Both differences telescope, so that the phrases of any segmentation add up to their
+sentence, and sentences and bias to the logits, for every class. So the shown segmentation is free to read well: it is
+the best one of the predicted class, with ends where a reader would pause. Inside phrases of a fixed segmentation alpha
+is -inf, and their words share them evenly.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +34,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, softplus
 
@@ -37,7 +45,7 @@ from emhrnn.layers.dropout import dropout
 from emhrnn.layers.evidence import Scores, buckets_of, encoded, gathered, seen_evidence, with_cohesion
 from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.recurrent import recurrent_layer
-from emhrnn.layers.semi_markov import best_cut, log_partition
+from emhrnn.layers.semi_markov import best_cut, increments, log_partition
 from emhrnn.models.identity import IdScores
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
@@ -51,6 +59,10 @@ LEAST_ROWS = 1000  # of seen phrases: fewer are no model
 START_SCALE, START_LENGTH = 0.3, -0.5  # of ratios; of the prior, for each further word of a phrase
 START_STRENGTH = -1.1  # a logarithm
 START_PAUSES = 0.0
+# Of the segmentation that explanations show, chosen on CoNLL-2000 (docs/explanations.md). Logits do not depend on them.
+READING_PAUSES = 0.6  # times the log-odds of a pause, at each end of a phrase
+READING_UNKNOWN = 4.0  # off these log-odds for each unknown word beside the end: what they are is anyone's guess
+READING_LENGTH = 1.5  # off for each phrase, so that short ones are joined
 
 
 class Evidence(nn.Module):
@@ -206,19 +218,48 @@ class Evidence(nn.Module):
 
     @torch.no_grad()
     def read(self, batch: Batch) -> "Reading":
-        """Logits and, of the best segmentation of the predicted class, what each phrase says."""
+        """Logits, what each word adds to them, and the segmentation to show."""
         return Reading.of(self, batch)
 
     def _logits(self, batch: Batch, scores: Scores) -> Float[Tensor, "documents classes"]:
         sums = self._bag if self.overlapping else self._partition
-        alpha = sums(batch, scores)  # (sentences, classes)
-        # Differences of classes, before they are added up: the sums of long documents would lose digits.
+        free = sums(batch, self.cohesion(batch)[:, :, None]) if self.several else None
+        return self._added(batch, _compared(sums(batch, scores), free), self.lambdas(batch))
+
+    def _told(
+        self, batch: Batch, scores: Scores
+    ) -> tuple[Float[Tensor, "documents classes"], Float64[Tensor, "words classes"]]:
+        """The same logits, and what each word adds to them: in double precision, in which what is level is 0."""
+        alpha, words = self._increments(batch, scores)
         if self.several:
-            alpha = alpha - sums(batch, self.cohesion(batch)[:, :, None])
+            free, free_words = self._increments(batch, self.cohesion(batch)[:, :, None])
+            alpha, words = _compared(alpha, free), _compared(words, free_words)
         else:
-            alpha = alpha - alpha.mean(dim=1, keepdim=True)
-        weighed = self.lambdas(batch)[:, None] * alpha
-        return self.priors(batch) + _sums(weighed, batch.document_of_sentence, batch.n_documents)
+            alpha, words = _compared(alpha), _compared(words)
+        lambdas = self.lambdas(batch)
+        of_words = lambdas.index_select(0, torch.from_numpy(batch.sentence_of_word))
+        return self._added(batch, alpha, lambdas), words * of_words[:, None]
+
+    def _added(
+        self, batch: Batch, alpha: Float[Tensor, "sentences classes"], lambdas: Float[Tensor, " sentences"]
+    ) -> Float[Tensor, "documents classes"]:
+        return self.priors(batch) + _sums(lambdas[:, None] * alpha, batch.document_of_sentence, batch.n_documents)
+
+    def _increments(
+        self, batch: Batch, scores: Scores
+    ) -> tuple[Float[Tensor, "sentences classes"], Float64[Tensor, "words classes"]]:
+        """alpha of every sentence, and what each word adds to it."""
+        if self.overlapping:
+            return self._bag(batch, scores), self._shares(batch, scores)
+        alpha, left = increments(scores, batch.sentence_offsets)
+        _, right = increments(scores, batch.sentence_offsets, from_right=True)
+        words = (left.double() + right) / 2
+        if self.rule is not None:  # alpha is -inf inside phrases
+            ends, widths = phrases_of(capped(self.rule(batch), self.longest))
+            phrase = np.repeat(np.arange(len(ends)), widths)
+            evenly = _sums(words, phrase, len(ends)) / torch.from_numpy(widths)[:, None]  # (phrases, classes)
+            words = evenly.index_select(0, torch.from_numpy(phrase))
+        return alpha, words
 
     def _partition(self, batch: Batch, scores: Scores) -> Float[Tensor, "sentences classes"]:
         """Over all segmentations."""
@@ -226,9 +267,36 @@ class Evidence(nn.Module):
 
     def _bag(self, batch: Batch, scores: Scores) -> Float[Tensor, "sentences classes"]:
         """Over all candidates."""
+        return _sums(self._possible(batch, scores).sum(dim=1), batch.sentence_of_word, batch.n_sentences)
+
+    def _shares(self, batch: Batch, scores: Scores) -> Float64[Tensor, "words classes"]:
+        """Of each word, in all candidates: their words share them evenly."""
+        scores = self._possible(batch, scores)
+        words = torch.zeros_like(scores[:, 0], dtype=torch.float64)
+        for k in range(1, self.longest + 1):
+            for before in range(min(k, batch.n_words)):
+                words[: batch.n_words - before] += scores[before:, k - 1] / k
+        return words
+
+    def _possible(self, batch: Batch, scores: Scores) -> Scores:
+        """0 for candidates that reach over the start of their sentence."""
         position = np.arange(batch.n_words) - batch.sentence_offsets[batch.sentence_of_word]
         possible = torch.from_numpy(position[:, None] >= np.arange(self.longest))  # (words, K)
-        return _sums((scores * possible[:, :, None]).sum(dim=1), batch.sentence_of_word, batch.n_sentences)
+        return scores * possible[:, :, None]
+
+    def _shown(self, batch: Batch, scores: Scores, chosen: Int64[Tensor, " documents"]) -> Bool[np.ndarray, " words"]:
+        """The ends of the best segmentation of the chosen classes, where a reader would pause."""
+        of_word = chosen.index_select(
+            0, torch.from_numpy(np.repeat(np.arange(batch.n_documents), batch.document_lengths))
+        )
+        own = scores.gather(2, of_word[:, None, None].expand(-1, self.longest, 1))  # (words, K, 1)
+        if self.pauses is not None:
+            unknown = torch.from_numpy(batch.words == UNKNOWN_WORD)
+            odds = self.pauses(batch) - READING_UNKNOWN * (unknown.float() + unknown.roll(-1))
+            inside = torch.from_numpy(~batch.sentence_final)
+            own = own + (READING_PAUSES * odds * inside - READING_LENGTH)[:, None, None]
+        z: np.ndarray = best_cut(own, batch.sentence_offsets)[0].squeeze(1).numpy()
+        return z
 
     def _index(self) -> PhraseIndex:
         keys = self.ngrams.keys
@@ -310,17 +378,21 @@ class _SentenceWeights(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How the model reads a batch: logits by all segmentations; and one segmentation, the best of the predicted class,
-    with what its phrases say. `phrases` add up to `cut_logits - priors`, for every class."""
+    """How the model reads a batch: logits, what each word adds to them, and one segmentation, which reads well. `words`
+    of a document add up to `logits - priors`, for every class, and so do `phrases`."""
 
     logits: Float[Tensor, "documents classes"]
     chosen: Int64[Tensor, " documents"]  # the predicted class; of several labels, the likeliest
     z: Bool[np.ndarray, " words"]  # true where a phrase ends
-    scores: Scores  # e of every candidate phrase, times the document's lambda
-    phrases: Float[Tensor, "phrases classes"]  # of the phrases of z
-    cut_logits: Float[Tensor, "documents classes"]  # of z alone
+    words: Float64[Tensor, "words classes"]
     bias: Float[Tensor, " classes"]
     said_by: Mapping[str, Float[Tensor, "documents classes"]]  # what user and product add, where the model reads them
+
+    @property
+    def phrases(self) -> Float64[Tensor, "phrases classes"]:
+        """Of the phrases of z, the sums over their words."""
+        ends, widths = phrases_of(self.z)
+        return _sums(self.words, np.repeat(np.arange(len(ends)), widths), len(ends))
 
     @property
     def priors(self) -> Float[Tensor, "documents classes"]:
@@ -329,18 +401,11 @@ class Reading:
 
     @classmethod
     def of(cls, model: Evidence, batch: Batch) -> "Reading":
-        evidence = model.evidence(batch)
-        potentials = model.potentials(batch, evidence)
-        logits = model._logits(batch, potentials)
+        potentials = model.potentials(batch, model.evidence(batch))
+        logits, words = model._told(batch, potentials)
         chosen = logits.argmax(dim=1)
-        of_sentence = chosen[torch.from_numpy(batch.document_of_sentence)]
-        z = best_cut(potentials, torch.from_numpy(batch.sentence_offsets), of_sentence)[0].numpy()
-        document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
-        scores = evidence * model.lambdas(batch)[torch.from_numpy(batch.sentence_of_word)][:, None, None]
-        ends, widths = phrases_of(z)
-        phrases = scores[torch.from_numpy(ends), torch.from_numpy(widths - 1)]  # (phrases, classes)
-        cut = model.priors(batch) + _sums(phrases, document[ends], batch.n_documents)
-        return cls(logits, chosen, z, scores, phrases, cut, model.bias.detach(), model.said_by(batch))
+        z = model._shown(batch, potentials, chosen)
+        return cls(logits, chosen, z, words, model.bias.detach(), model.said_by(batch))
 
 
 def phrases_of(z: Bool[np.ndarray, " words"]) -> tuple[Int64[np.ndarray, " phrases"], Int64[np.ndarray, " phrases"]]:
@@ -369,6 +434,12 @@ def _sums(
     values: Float[Tensor, "n classes"], group: Int64[np.ndarray, " n"], groups: int
 ) -> Float[Tensor, "m classes"]:
     return values.new_zeros(groups, values.shape[1]).index_add(0, torch.from_numpy(group), values)
+
+
+def _compared(said: Float[Tensor, "n classes"], free: Float[Tensor, "n 1"] | None = None) -> Float[Tensor, "n classes"]:
+    """With what is said without evidence, or with the mean of the classes. Done before sentences or words are added up:
+    the sums of long documents would lose digits."""
+    return said - (said.mean(dim=1, keepdim=True) if free is None else free)
 
 
 def _portions(batch: Batch, per_word: int) -> Iterable[Batch]:
