@@ -18,7 +18,7 @@ Figures are CPU time of one thread, ratios within one run, medians over rounds i
     infer_over_tfidf         the same / `tfidf-lr`
     explain_over_predict     explain(texts) / predict_proba(texts), 32 texts, from text to numbers
     explain_tree_over_...    the same, and every sentence, phrase and word of the explanations is looked at
-    read_over_predict        the model alone, from word ids: best segmentation and evidence of its phrases / logits
+    read_over_predict        the model alone, from word ids: logits, shares of words and phrases to show / logits
     growth                   time per word of predicting documents of 10,000 words / of 100 words, the same sentences
     counting_share           of the time that training takes, with the default number of epochs
     *_words_s, *_docs_s      for information: rates of one core in this run
