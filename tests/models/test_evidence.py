@@ -203,18 +203,31 @@ def test_a_documents_logits_do_not_depend_on_its_batch(back_end, lengths, seed, 
     torch.testing.assert_close(shuffled, together[order], atol=1e-5, rtol=1e-5)
 
 
-@given(lengths=ragged, seed=seeds, most=st.integers(1, 40))
+@given(lengths=ragged, seed=seeds, most=st.integers(1, 40), several=st.booleans())
 @settings(max_examples=10)
-def test_large_batches_are_read_in_portions_of_whole_documents(lengths, seed, most):
-    batch = make_batch(lengths, seed)
-    model, _ = trained(batch, seed)
-    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        whole = model(batch).logits
+def test_large_batches_are_read_in_portions(back_end, lengths, seed, most, several):
+    batch = make_batch(lengths, seed, several=several)
+    model, _ = trained(batch, seed, several=several, dropout=0.3, **PARTS["all"])
+    parameters = dict(model.named_parameters())
+
+    def gradients() -> dict[str, torch.Tensor]:
+        logits = model(batch, generator_of(1)).logits
+        found = torch.autograd.grad(logits.square().sum(), list(parameters.values()), allow_unused=True)
+        return {name: g.to_dense() for name, g in zip(parameters, found, strict=True) if g is not None}
+
+    with pytest.MonkeyPatch.context() as patch:
+        with torch.no_grad():
+            whole = model(batch).logits
+        whole_gradients = gradients()
         patch.setattr(module, "AT_ONCE", most * model.longest * CLASSES)
-        parts = list(module._portions(batch, model.longest * CLASSES))
-        assert sum(part.n_documents for part in parts) == batch.n_documents
-        assert all(part.n_words <= most or part.n_documents == 1 for part in parts)
-        torch.testing.assert_close(model(batch).logits, whole, atol=1e-5, rtol=1e-5)
+        for training in (False, True):
+            parts = module._portions(batch, model.longest * CLASSES, training=training)
+            assert sum(part.n_sentences for part in parts) == batch.n_sentences
+            assert all(part.n_words <= most or part.n_documents == 1 for part in parts)
+        with torch.no_grad():
+            torch.testing.assert_close(model(batch).logits, whole, atol=1e-5, rtol=1e-5)
+        for name, gradient in gradients().items():
+            torch.testing.assert_close(gradient, whole_gradients[name], atol=1e-3, rtol=1e-3)
 
 
 def test_learns() -> None:

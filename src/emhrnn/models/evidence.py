@@ -30,6 +30,7 @@ is -inf, and their words share them evenly.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +38,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, softplus
+from torch.utils.checkpoint import checkpoint
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
@@ -53,7 +55,7 @@ from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, s
 
 BUCKETS = 12  # of the number of documents with a phrase: 1, 2-3, 4-7, ...
 USUAL_WORDS = 200  # of a document, for which lambda is `strength`
-AT_ONCE = 40_000_000  # numbers of candidates x classes that are held at a time: 160 MB
+AT_ONCE = 40_000_000  # numbers of candidates x classes of a portion: 160 MB, and about 800 MB for its gradient
 IDS = ("user", "product")
 LEAST_ROWS = 1000  # of seen phrases: fewer are no model
 START_SCALE, START_LENGTH = 0.3, -0.5  # of ratios; of the prior, for each further word of a phrase
@@ -160,18 +162,34 @@ class Evidence(nn.Module):
         self.ngrams.take_sizes(saved_rows(tensors, "ngrams.keys"))
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
-        # For the gradient all has to stay in memory, so that portions would save nothing.
-        portions = _portions(batch, self.longest * self.classes) if generator is None else [batch]
-        parts = [self._logits(part, self.potentials(part, self.evidence(part, generator))) for part in portions]
-        logits = parts[0] if len(parts) == 1 else torch.cat(parts)
+        training = generator is not None
+        rows, weights = self._candidates(batch, generator)
+        portions = _portions(batch, self.longest * self.classes, training=training)
+        parts, first = [], 0
+        for part in portions:
+            words = slice(first, first := first + part.n_words)
+            alpha = partial(self._alpha, part, rows[words], weights[words], training=training)
+            # For the gradient, large batches are computed again portion by portion, or all would stay in memory.
+            parts.append(checkpoint(alpha, use_reentrant=False) if training and len(portions) > 1 else alpha())
+        logits = self._added(batch, parts[0] if len(parts) == 1 else torch.cat(parts), self.lambdas(batch))
         return Output(logits, logits)
 
     def evidence(self, batch: Batch, generator: torch.Generator | None = None) -> Scores:
         """e of every candidate phrase. With a generator, for training: the batch's own labels are left out of counts,
         and seen phrases are dropped."""
-        rows = self._index().rows(batch, self.longest)  # (words, K)
-        weights = dropout(presence_weights(batch, rows, self.presence), self.dropout, generator)
-        if generator is None:
+        return self._evidence(batch, *self._candidates(batch, generator), training=generator is not None)
+
+    def _candidates(
+        self, batch: Batch, generator: torch.Generator | None
+    ) -> tuple[Int64[Tensor, "words K"], Float[Tensor, "words K"]]:
+        """The row of each candidate phrase, and what it weighs."""
+        rows = self._index().rows(batch, self.longest)
+        return rows, dropout(presence_weights(batch, rows, self.presence), self.dropout, generator)
+
+    def _evidence(
+        self, batch: Batch, rows: Int64[Tensor, "words K"], weights: Float[Tensor, "words K"], *, training: bool
+    ) -> Scores:
+        if not training:
             scores = gathered(self._said(), rows, weights)
         elif not (self.counted or self.tables):
             scores = torch.zeros(*rows.shape, self.classes)
@@ -221,10 +239,14 @@ class Evidence(nn.Module):
         """Logits, what each word adds to them, and the segmentation to show."""
         return Reading.of(self, batch)
 
-    def _logits(self, batch: Batch, scores: Scores) -> Float[Tensor, "documents classes"]:
+    def _alpha(
+        self, batch: Batch, rows: Int64[Tensor, "words K"], weights: Float[Tensor, "words K"], *, training: bool
+    ) -> Float[Tensor, "sentences classes"]:
+        """What each sentence says, compared over the classes."""
+        scores = self.potentials(batch, self._evidence(batch, rows, weights, training=training))
         sums = self._bag if self.overlapping else self._partition
         free = sums(batch, self.cohesion(batch)[:, :, None]) if self.several else None
-        return self._added(batch, _compared(sums(batch, scores), free), self.lambdas(batch))
+        return _compared(sums(batch, scores), free)
 
     def _told(
         self, batch: Batch, scores: Scores
@@ -442,11 +464,15 @@ def _compared(said: Float[Tensor, "n classes"], free: Float[Tensor, "n 1"] | Non
     return said - (said.mean(dim=1, keepdim=True) if free is None else free)
 
 
-def _portions(batch: Batch, per_word: int) -> Iterable[Batch]:
-    """The batch in parts of whole documents, none larger than AT_ONCE numbers, but for single documents that are."""
+def _portions(batch: Batch, per_word: int, *, training: bool) -> list[Batch]:
+    """The batch in parts of whole sentences, none larger than AT_ONCE numbers, but for single sentences that are. For
+    training, in parts of whole documents, which have labels."""
     most = max(AT_ONCE // per_word, 1)
     if batch.n_words <= most:
         return [batch]
+    if not training:
+        each = np.arange(batch.n_sentences + 1)
+        batch = Batch(batch.words, batch.sentence_offsets, document_offsets=each, rows=each[:-1])
     offsets, cuts = batch.word_offsets, [0]
     while cuts[-1] < batch.n_documents:
         end = int(np.searchsorted(offsets, offsets[cuts[-1]] + most, side="right")) - 1
