@@ -88,15 +88,23 @@ class Window {
   std::vector<float> rows;
 };
 
-// Where a sentence is read from: the word at step t, and the last word of the phrase of k + 1 words that ends there. From
-// the right, a phrase ends at its first word; of those that reach over the start there is some score, which nobody reads.
+// Where a sentence is read from: the word at step t; and body(row of the scores, row of the block) for all K phrases that
+// end at steps `begin` to `end`. From the right, a phrase ends at its first word; of those that reach over the start there
+// is some score, which nobody reads.
 struct FromLeft {
   static isize word(const Stripes::Run& r, isize t) { return r.begin + t; }
-  static isize end(const Stripes::Run& r, isize t, isize) { return r.begin + t; }
+  template <class Body>
+  static INLINE void rows(const Stripes::Run& r, isize begin, isize end, isize K, Body body) {
+    for (isize row = 0; row < (end - begin) * K; ++row) body(word(r, begin) * K + row, row);
+  }
 };
 struct FromRight {
   static isize word(const Stripes::Run& r, isize t) { return r.begin + r.words - 1 - t; }
-  static isize end(const Stripes::Run& r, isize t, isize k) { return word(r, t) + std::min(k, t); }
+  template <class Body>
+  static INLINE void rows(const Stripes::Run& r, isize begin, isize end, isize K, Body body) {
+    for (isize t = begin, row = 0; t < end; ++t)
+      for (isize k = 0; k < K; ++k, ++row) body((word(r, t) + std::min(k, t)) * K + k, row);
+  }
 };
 
 // Goes through the words of one stripe. step(word, scores) takes a word of all its sentences; scores (K, LANES) may be
@@ -108,12 +116,10 @@ void sweep(const Stripes::Run* runs, isize size, Length run, isize K, isize C, c
     const isize here = running;
     const auto each = [&](auto copy) {  // number of the block: copy(its place in scores, its place in the block)
       for (isize i = 0; i < here; ++i) {
-        const isize end = std::min(runs[i].words, begin + STEPS);
-        for (isize t = begin, lane = i * run; t < end; ++t)
-          for (isize k = 0; k < K; ++k, lane += LANES) {
-            const isize flat = (Order::end(runs[i], t, k) * K + k) * C + runs[i].first;
-            for (isize j = 0; j < run; ++j) copy(flat + j, lane + j);
-          }
+        const isize first = runs[i].first, lane = i * run;
+        Order::rows(runs[i], begin, std::min(runs[i].words, begin + STEPS), K, [=](isize from, isize to) {
+          for (isize j = 0; j < run; ++j) copy(from * C + first + j, to * LANES + lane + j);
+        });
       }
     };
     each([=](isize flat, isize lane) { block[lane] = scores[flat]; });
