@@ -52,7 +52,7 @@ def test_only_bert_base_is_called_so(tmp_path: Path, other: dict[str, Any], name
     name += ", frozen" * frozen
     place = told.index(name)
     assert (told[place - 1], told[place + 1]) == ("MHS-RNN with attention", "EM-HRNN with window size 1")
-    assert len(told) == 21
+    assert len(told) == 23
     assert table2_rows(folder, frozen=frozen)[place].settings == (f"model.pretrained={folder}", *FROZEN * frozen)
 
 
