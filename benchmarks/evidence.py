@@ -36,6 +36,7 @@ from torch import Tensor
 from benchmarks.documents import random_z
 from benchmarks.text import REVIEWS, generated_texts, read_reviews
 from benchmarks.timing import Times, fix_threads, interleave, options, report
+from emhrnn.api import Model
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.batching import BatchPlan
@@ -48,8 +49,7 @@ from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.evidence import Evidence
 from emhrnn.models.fasttext import FastText
 from emhrnn.models.tfidf import TfIdf
-from emhrnn.products.model import Model
-from emhrnn.products.scoring.documents import Documents
+from emhrnn.scoring.documents import Documents
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.loop import order_of, steps

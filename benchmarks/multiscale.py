@@ -22,8 +22,8 @@ from benchmarks.public_hm_lstm import PublicHMLSTM, padded
 from benchmarks.timing import fix_threads, interleave, options, report
 from emhrnn.layers.native import native_kernels
 from emhrnn.models.han import HAN
-from emhrnn.models.hm_rnn import HMRNN
-from emhrnn.models.mhs_rnn import MHSRNN
+from emhrnn.paper.models.hm_rnn import HMRNN
+from emhrnn.paper.models.mhs_rnn import MHSRNN
 
 
 def training_step(

@@ -127,8 +127,8 @@ def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
 
 def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
     """From file to file."""
-    from emhrnn.products.scoring import score
-    from emhrnn.products.scoring.chunks import Data
+    from emhrnn.scoring import score
+    from emhrnn.scoring.chunks import Data
 
     seconds, cpu = {}, {}
     for name in ("few", "many"):
@@ -142,7 +142,7 @@ def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
 
 
 def reading_rate(file: Path, documents: int) -> float:
-    from emhrnn.products.scoring.chunks import Data, read_chunks
+    from emhrnn.scoring.chunks import Data, read_chunks
 
     before = time.process_time()
     for _ in read_chunks(Data(paths=(file,))):
@@ -159,7 +159,7 @@ def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
 
     from emhrnn.evaluation.predict import predict_documents
     from emhrnn.models.em_hrnn import EMHRNN
-    from emhrnn.products.scoring.documents import Reader
+    from emhrnn.scoring.documents import Reader
     from emhrnn.training.run import load_run
 
     torch.set_num_threads(1)

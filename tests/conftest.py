@@ -1,8 +1,13 @@
-"""What holds for all tests."""
+"""What holds for all tests, a tiny run that they may read, and the command line called in this process."""
 
+import shutil
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from tests.behaviour.commands import TINY, Cli, write_reviews
 
 settings.register_profile("no clock", deadline=None)  # no test fails because the machine is busy
 settings.load_profile("no clock")
@@ -10,3 +15,34 @@ settings.load_profile("no clock")
 # A test run that was started in the background ignores Ctrl-C, and so would every process under test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return Cli(capsys, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with reviews.csv, test.jsonl and a run of a model that has learned almost nothing."""
+    from emhrnn.products.training import train
+    from emhrnn.training.config import make_config
+
+    folder = tmp_path_factory.mktemp("made")
+    write_reviews(folder / "reviews.csv", 24)
+    write_reviews(folder / "test.jsonl", 8)
+    config = make_config(assignments=[assignment for assignment in TINY if assignment != "--set"])
+    train(folder / "reviews.csv", folder / "run", config=config, progress=False)
+    return folder
+
+
+@pytest.fixture
+def run(made: Path) -> Path:
+    """The run, to be read only."""
+    return made / "run"
+
+
+@pytest.fixture
+def own_run(made: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to be damaged."""
+    return Path(shutil.copytree(made / "run", tmp_path / "own-run"))

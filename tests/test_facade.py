@@ -9,7 +9,7 @@ import pytest
 
 import emhrnn
 from emhrnn.errors import CheckpointError, ConfigError, DataError
-from tests.products.commands import GOOD, TINY, write_rows
+from tests.behaviour.commands import GOOD, TINY, write_rows
 
 SMALL = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
 
@@ -35,7 +35,7 @@ def test_importing_costs_nothing() -> None:
 
 
 def test_help_imports_neither_torch_nor_numpy() -> None:
-    code = "import sys; import emhrnn.products.cli; print(*sys.modules)"
+    code = "import sys; import emhrnn.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "numpy", "pyarrow", "sklearn", "pydantic"} & set(loaded)
 

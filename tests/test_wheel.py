@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.products.commands import GOOD, TINY, write_reviews
+from tests.behaviour.commands import GOOD, TINY, write_reviews
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "emhrnn"

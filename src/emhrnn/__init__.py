@@ -20,11 +20,11 @@ from emhrnn.version import __version__
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 if TYPE_CHECKING:
+    from emhrnn.api import load
     from emhrnn.corpus import Corpus, prepare
+    from emhrnn.estimator import DocumentClassifier, EMHRNNClassifier
     from emhrnn.explain.explanation import Explanation
     from emhrnn.models.em_hrnn import EMHRNN
-    from emhrnn.products.classifier import DocumentClassifier, EMHRNNClassifier
-    from emhrnn.products.model import load
     from emhrnn.products.training import train
     from emhrnn.text import Document, read_document
 
@@ -45,11 +45,11 @@ __all__ = [
 _HOME = {
     "Corpus": "emhrnn.corpus",
     "Document": "emhrnn.text",
-    "DocumentClassifier": "emhrnn.products.classifier",
+    "DocumentClassifier": "emhrnn.estimator",
     "EMHRNN": "emhrnn.models.em_hrnn",
-    "EMHRNNClassifier": "emhrnn.products.classifier",
+    "EMHRNNClassifier": "emhrnn.estimator",
     "Explanation": "emhrnn.explain.explanation",
-    "load": "emhrnn.products.model",
+    "load": "emhrnn.api",
     "prepare": "emhrnn.corpus",
     "read_document": "emhrnn.text",
     "train": "emhrnn.products.training",

@@ -1,5 +1,5 @@
 """`python -m emhrnn` is the same as `emhrnn`."""
 
-from emhrnn.products.cli import main
+from emhrnn.cli import main
 
 main()

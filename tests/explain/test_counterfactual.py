@@ -14,7 +14,7 @@ from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.html import html_page
 from emhrnn.explain.removal import encode, without
 from emhrnn.training.run import Run, load_run
-from tests.products.commands import TINY, write_reviews
+from tests.behaviour.commands import TINY, write_reviews
 
 TEXT = "The soup was good, the room was bad. We hated it, and liked the waiter; the rest was cheap."
 

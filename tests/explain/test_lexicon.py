@@ -9,7 +9,7 @@ from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.lexicon import Gathered, measured, normal_form
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.run import Run, load_run
-from tests.products.commands import BAD, GOOD, TINY, write_reviews
+from tests.behaviour.commands import BAD, GOOD, TINY, write_reviews
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from sklearn.svm import LinearSVC
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.models.bag_of_means import BagOfMeans
 from emhrnn.models.fitting import NEVER, Fitted, fit_linear, fit_standardised, labels_of
+from emhrnn.paper.models.bag_of_means import BagOfMeans
 from tests.models.examples import make_table
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,8 @@ import torch
 
 from emhrnn.errors import ConfigError
 from emhrnn.models.fitting import Fitted
-from emhrnn.models.table import MODELS, Sizes, build_model
+from emhrnn.models.row import Sizes
+from emhrnn.models.table import MODELS, build_model
 from tests.models.examples import CLASSES, VOCABULARY, make_batch, make_table
 
 SIZES = Sizes(

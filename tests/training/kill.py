@@ -23,7 +23,7 @@ from emhrnn.products.training import train
 from emhrnn.training import checkpointing
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import make_config
-from tests.products.commands import TINY, write_reviews
+from tests.behaviour.commands import TINY, write_reviews
 
 SYSTEMS = {
     "em-hrnn": ["em.estep=local", "em.impute=gibbs", "em.blocks=2", "em.block_length=3", "em.warmup_epochs=1"],
@@ -41,7 +41,7 @@ NURSERY = """
 import json, os, signal, sys
 import emhrnn.products.training, emhrnn.training.resume, emhrnn.evaluation.predict
 from emhrnn.corpus.dataset import Corpus
-from emhrnn.products.cli import main
+from emhrnn.cli import main
 
 def counted(function, cut=False):
     def call(*arguments, **options):

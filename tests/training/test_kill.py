@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.products.commands import write_reviews
+from tests.behaviour.commands import write_reviews
 from tests.training.kill import SYSTEMS, Nursery, check_equal, killed, uninterrupted
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from emhrnn.errors import DataError
 from emhrnn.training.lock import LOCK, check_unlocked, locked
-from tests.products.commands import TINY, Cli, write_reviews
+from tests.behaviour.commands import TINY, Cli, write_reviews
 
 HOLD = """
 import sys, time

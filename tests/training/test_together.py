@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from emhrnn.training.checkpoint import load_tensors
-from tests.products.commands import rows, write_rows
+from tests.behaviour.commands import rows, write_rows
 from tests.training import together
 from tests.training.kill import check_equal
 

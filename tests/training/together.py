@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from emhrnn.cli import main
 from emhrnn.errors import DataError
-from emhrnn.products.cli import main
 from emhrnn.products.training import train
 from emhrnn.training import loop
 from emhrnn.training.config import make_config
 from emhrnn.training.job import joined
-from tests.products.commands import TINY
+from tests.behaviour.commands import TINY
 
 COMMON = [
     *[assignment for assignment in TINY if assignment != "--set"],

@@ -140,3 +140,10 @@ def _seed_weights(seeds: int, samples: int, generator: np.random.Generator) -> F
     widened = (seeds / max(seeds - 1, 1)) ** 0.5 * (drawn - 1)
     weights: np.ndarray = (1 + widened) / seeds
     return weights
+
+
+def p_value(p: float | None) -> str:
+    """As tables show it."""
+    if p is None:
+        return "-"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"

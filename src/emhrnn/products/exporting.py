@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from emhrnn.errors import DataError
-from emhrnn.products.export.onnx_file import Exported, export_onnx
+from emhrnn.export.onnx_file import Exported, export_onnx
 from emhrnn.training.data import Named, other_corpus
 from emhrnn.training.run import load_run
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from emhrnn.models.table import MODELS, Sizes
+from emhrnn.models.row import Sizes
+from emhrnn.models.table import MODELS
 from emhrnn.training.config import make_config
 
 CLASSES, WORDS, SIZE = 5, 1000, 100  # of the models that are built to be counted

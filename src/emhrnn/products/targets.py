@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Float32
 
 from emhrnn.corpus.record import clean_label
+from emhrnn.corpus.texts import listed
 from emhrnn.errors import DataError
-from emhrnn.products.texts import listed
 
 Kind = Literal["one", "lists", "indicator"]
 THRESHOLD = 0.5  # of a label among several

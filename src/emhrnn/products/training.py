@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
+from emhrnn.api import Model
 from emhrnn.corpus import Columns, is_corpus
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.phrases import LOW_RATE, collapse
-from emhrnn.products.model import Model
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, EMConfig, make_config, validated
 from emhrnn.training.data import Named, learned_from

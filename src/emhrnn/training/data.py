@@ -67,7 +67,7 @@ def text_settings(config: DataConfig) -> TextSettings:
 
 
 def prepared(data: Named) -> Corpus | None:
-    """The corpus, where the data is one that `emhrnn prepare` wrote; None where it is raw.
+    """The corpus, where the data is one that `emhrnn paper prepare` wrote; None where it is raw.
 
     Raises:
         DataError: the data is a run folder, or a prepared corpus of which something is asked that was settled when it

@@ -14,14 +14,11 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.batching import BatchPlan
 from emhrnn.em.blocks import exact_blocks
-from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.em_hrnn_levels import EMHRNNLevels
 from emhrnn.training.config import Config
 from emhrnn.training.em_objective import EMObjective, witnesses
 from emhrnn.training.job import ALONE, Job
 from emhrnn.training.label_loss import LabelLoss, label_part, make_label_loss
-from emhrnn.training.levels_objective import LevelsObjective
 from emhrnn.training.schedule import is_latent
 from emhrnn.training.state import Purpose, torch_generator
 
@@ -63,6 +60,15 @@ class Counting(Protocol):
     def uncounted(self) -> bool: ...
 
     def count(self, batches: Iterable[Batch], class_weights: Tensor | None = None) -> None: ...
+
+
+@runtime_checkable
+class OwnObjective(Protocol):
+    """A model that is trained in a way of its own."""
+
+    def make_objective(
+        self, config: Config, label_loss: LabelLoss, corpus: Corpus, job: Job, *, known: int
+    ) -> Objective: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +119,8 @@ def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = 
         if model.pauses is not None and (known or model.pauses.empty):
             model.pauses.add(_portions(corpus, label_loss))
         return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
-    if isinstance(model, EMHRNNLevels):
-        if job.size > 1:
-            raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
-        return LevelsObjective(model, config, label_loss, corpus, known)
+    if isinstance(model, OwnObjective):
+        return model.make_objective(config, label_loss, corpus, job, known=known)
     if isinstance(model, Counting) and (known or model.uncounted):
         model.count(_InOrder(corpus), label_loss.class_weights)
     return PlainObjective(model, label_loss, config.training.seed, job)

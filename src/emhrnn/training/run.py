@@ -33,7 +33,8 @@ from emhrnn.files import write_json
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import Shares
 from emhrnn.models.output import probabilities
-from emhrnn.models.table import Sizes, build_model
+from emhrnn.models.row import Sizes
+from emhrnn.models.table import build_model
 from emhrnn.text import Encoder, Limits, Vocabulary
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
 from emhrnn.training.config import Config, validated

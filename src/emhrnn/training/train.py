@@ -16,8 +16,9 @@ from emhrnn.em.strategies import WITHOUT_POSTERIOR
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source
+from emhrnn.models.row import VECTORS
 from emhrnn.models.segmentation import rule
-from emhrnn.models.table import MODELS, OVERLAPPING, VECTORS, check_model
+from emhrnn.models.table import MODELS, OVERLAPPING, check_model
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints

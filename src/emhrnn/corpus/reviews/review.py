@@ -1,4 +1,4 @@
-"""One generated review, and a file of them that `emhrnn prepare` reads like any other."""
+"""One generated review, and a file of them that `emhrnn paper prepare` reads like any other."""
 
 import json
 from collections.abc import Iterable

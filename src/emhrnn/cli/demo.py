@@ -1,0 +1,86 @@
+"""`emhrnn demo`: everything once, on data that comes with the package."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import Json, Quiet, Settings
+
+CONTENTS = {"data", "run", "report.html", "report.json"}
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path("demo"),
+    seed: Annotated[int, typer.Option(min=0, help="Of the reviews and of the training.", metavar="N")] = 0,
+    set_: Settings = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train on the embedded review corpus, compare with TF-IDF, explain three documents. About two minutes.
+
+    A demo that was made before at the same place is made anew; any other folder is left alone.
+    """
+    import shutil
+
+    from emhrnn.cli.printing import percent, print_json, say
+    from emhrnn.cli.tables import aligned
+    from emhrnn.demo.demo import demo_config, run_demo
+    from emhrnn.explain.terminal import print_explanation
+
+    demo_config(seed, set_ or ())  # a wrong setting must not cost the demo that is there
+    existed = _clear(out)
+    try:
+        report = run_demo(
+            out, seed=seed, assignments=set_ or (), progress=not (quiet or json), say=(lambda _: None) if json else say
+        ).report
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)
+        if existed:
+            out.mkdir()
+        raise
+    if json:
+        print_json(report.to_dict())
+        return
+    rows = [["", "accuracy", "macro-F1"]]
+    rows += [[row.name, percent(row.accuracy), percent(row.macro_f1 or 0)] for row in report.rows]
+    say(f"\n{report.documents['test']:,} test documents\n" + aligned(rows))
+    chance = report.chance_boundaries
+    say(
+        "\nPhrases are learned from stars and commas, with no phrase in sight. Their ends agree with the grammar's own "
+        f"at F1 {percent(report.boundaries.f1)}"
+        + (f"; random ends of the same rate: {percent(chance.f1)}" if chance is not None else "")
+    )
+    for explanation in report.explanations:
+        say("")
+        print_explanation(explanation)
+    say(f"\nAll of this as a page: {out / 'report.html'}   ({report.seconds:.0f} s)\n\nNext")
+    for step in report.next_steps:
+        say(f"  {step.why + ':':<28} {step.command}")
+
+
+def _clear(out: Path) -> bool:
+    """Make room for a new demo; True if an empty folder stays. Only what is surely a demo of ours is removed."""
+    import shutil
+
+    from emhrnn.errors import DataError
+
+    if out.exists() and not out.is_dir():
+        raise DataError(f"{out} is a file, the demo needs a folder; give another name with --out")
+    if not out.exists() or not any(out.iterdir()):
+        return out.exists()
+    names = {path.name for path in out.iterdir()}
+    if not (names <= CONTENTS and "report.json" in names and _is_report(out / "report.json")):
+        raise DataError(f"{out} exists and is no finished demo; give another folder with --out, or remove it")
+    shutil.rmtree(out)
+    return False
+
+
+def _is_report(path: Path) -> bool:
+    import json
+
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(report, dict) and "tfidf_accuracy" in report and "phrase_f1" in report

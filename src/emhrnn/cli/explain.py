@@ -1,0 +1,110 @@
+"""`emhrnn explain`: which sentence, which phrase, which word."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import Json, RunFolder
+
+
+def explain(
+    run: RunFolder,
+    text: Annotated[
+        str | None, typer.Argument(help="The text itself, or - to read it from stdin.", show_default=False)
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Read the text from this file.", metavar="FILE", show_default=False)
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="Write one self-contained page.", metavar="FILE", show_default=False),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(help="Who wrote it, for models that read that.", metavar="NAME", show_default="the average user"),
+    ] = None,
+    product: Annotated[
+        str | None,
+        typer.Option(help="What it is about, likewise.", metavar="NAME", show_default="the average product"),
+    ] = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Look twice: truer effects, at five times the cost.")
+    ] = False,
+    counterfactual: Annotated[
+        bool, typer.Option("--counterfactual", help="Also find the fewest phrases without which the label is another.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show why a text is classified as it is: in the terminal, as JSON, or as a page.
+
+    \b
+    Examples:
+      emhrnn explain run 'The soup was not bad at all.'
+      emhrnn explain run --file review.txt --html why.html
+      cat review.txt | emhrnn explain run - --json
+      emhrnn explain run --file review.txt --thorough --counterfactual
+
+    Phrases are set apart by //. + and - say which way a sentence or a phrase pushed. A run of the evidence model shows
+    its exact evidence in log-odds: words add up to phrases, phrases to sentences, all to the shown sum. Other models
+    show attention (the darker, the more it weighed), and + and - are about how far the log-odds would fall without it.
+    """
+    from emhrnn.cli.printing import print_json
+    from emhrnn.errors import ConfigError, DataError
+    from emhrnn.files import write_text
+
+    if (text is None) == (file is None):
+        raise ConfigError("no text, or two of them; give one text: as an argument, with --file FILE, or - for stdin")
+    if html is not None and (html.is_dir() or (file is not None and html.resolve() == file.resolve())):
+        what = "is a folder" if html.is_dir() else "is the text itself"
+        raise DataError(f"{html} {what}, so the page cannot be written there; give another file with --html")
+    content = _read(text, file)
+
+    from emhrnn.api import load
+    from emhrnn.explain.html import html_page
+    from emhrnn.explain.terminal import print_counterfactual, print_explanation
+    from emhrnn.training.data import reads_ids
+
+    model = load(run)
+    if (user, product) != (None, None) and not reads_ids(model.run.config):
+        raise ConfigError(
+            f"the model {model.run.config.model.name!r} does not read who wrote a text or about what; leave out "
+            "--user and --product, or give a run that was trained with ids"
+        )
+    explanation = model.explain(content, users=[user], products=[product], thorough=thorough)
+    other = model.counterfactual(content, user=user, product=product) if counterfactual else None
+    if html is not None:
+        write_text(html, html_page(explanation, counterfactual=other))
+    if json:
+        told = {} if other is None else {"counterfactual": other.to_dict()}
+        print_json({**explanation.to_dict(), **told})
+    elif html is None:
+        print_explanation(explanation)
+        if other is not None:
+            print_counterfactual(other)
+    else:
+        predicted = explanation.predicted
+        print(f"{predicted if isinstance(predicted, str) else ', '.join(predicted)}; see {html}")
+
+
+def _read(text: str | None, file: Path | None) -> str:
+    """Bytes that are not UTF-8 become U+FFFD, as in a corpus."""
+    from emhrnn.corpus.readers.streams import refuse_utf16
+    from emhrnn.errors import DataError
+
+    if text == "-":
+        data = sys.stdin.buffer.read()
+        refuse_utf16(data, "the standard input")
+        return data.decode("utf-8-sig", errors="replace")
+    if text is not None:
+        if len(text) < 256 and not text.isspace() and text and Path(text).is_file():
+            raise DataError(f"{text} is a file; to explain what it says, give --file {text}")
+        return text
+    assert file is not None
+    if not file.exists() or file.is_dir():  # a pipe will do: it is read once
+        what = "is a folder" if file.is_dir() else "does not exist"
+        raise DataError(f"{file} {what}; give a text file with --file, or the text itself")
+    data = file.read_bytes()
+    refuse_utf16(data, file)
+    return data.decode("utf-8-sig", errors="replace")

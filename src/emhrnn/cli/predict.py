@@ -1,0 +1,97 @@
+"""`emhrnn predict`: labels and probabilities for files of any size."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from emhrnn.cli.options import Format, Json, Quiet, RunFolder, Split, TextColumn
+
+
+def predict(
+    run: RunFolder,
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA...",
+            help="Files (csv, tsv, jsonl, parquet; also .gz, .xz, .zst), patterns, folders, a saved `datasets` "
+            "folder, or a prepared corpus.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            help="File to write: .parquet, .csv, .jsonl; or .dataset, a folder for Hugging Face. It is replaced.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ],
+    explain: Annotated[bool, typer.Option("--explain", help="Add the sentence, phrase and word that decided.")] = False,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option("--engine", help="Processes here, or a Ray cluster (extra: ray).")
+    ] = "local",
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Processes that score.", min=1, show_default="all cores")
+    ] = None,
+    restart: Annotated[bool, typer.Option("--restart", help="Do not go on with what an earlier call left.")] = False,
+    text_column: TextColumn = None,
+    format: Format = None,
+    split: Split = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Classify every row of files: one row out for each row in, in the same order, with its id.
+
+    \b
+    Examples:
+      emhrnn predict run new.csv --out labels.csv
+      emhrnn predict run 'parts/*.jsonl.gz' --out labels.parquet --text-column body
+      emhrnn predict run new.jsonl --out labels.jsonl --explain
+
+    Columns out: id (the id column of DATA, else the row number from 0), label, and p_CLASS for every class. A row that
+    cannot be scored (broken, no text, no words) has an empty label, and FILE.errors.jsonl says why.
+
+    FILE appears when all rows are scored. Until then FILE.unfinished holds what is done: after Ctrl-C, kill or a power
+    cut the same command goes on from there, and FILE is the same byte for byte.
+    """
+    import time
+
+    from emhrnn.cli.printing import counted, print_json, say
+    from emhrnn.cores import cores
+    from emhrnn.corpus import Columns
+    from emhrnn.scoring import score
+    from emhrnn.scoring.chunks import Data
+
+    began = time.perf_counter()
+    columns = Columns(text=text_column, labelled=False)
+    named = Data(paths=tuple(data), format=format, columns=columns, split=split)
+    try:
+        scored = score(
+            run, named, out,
+            explain=explain, engine=engine, workers=workers or cores(), restart=restart, progress=not quiet,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        kept = out.with_name(out.name + ".unfinished").exists()
+        told = "is not complete; the same command goes on with it" if kept else "was not written"
+        raise KeyboardInterrupt(f"{out} {told}") from None
+    seconds = time.perf_counter() - began
+    if json:
+        print_json(
+            {
+                "out": str(out), "rows": scored.rows, "unscored": scored.unscored, "repaired": scored.repaired,
+                "words": scored.words, "before": scored.before,
+                "errors": scored.errors and str(scored.errors), "seconds": seconds,
+            }
+        )  # fmt: skip
+        return
+    rate = f", {(scored.rows - scored.before) / seconds:,.0f} rows/s"
+    again = f" ({scored.before:,} of them before)" if scored.before else ""
+    say(f"{counted(scored.rows, 'row')}{again} to {out} in {seconds:.1f} s{rate}")
+    if scored.errors is not None:
+        rows = [f"{counted(scored.unscored, 'row')} could not be scored"] if scored.unscored else []
+        if scored.repaired:
+            was = "was" if scored.repaired == 1 else "were"
+            rows.append(f"{counted(scored.repaired, 'row')} {was} repaired (bytes that are not UTF-8, or NUL)")
+        say(f"{', '.join(rows)}; {scored.errors} tells of each")

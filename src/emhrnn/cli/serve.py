@@ -1,0 +1,50 @@
+"""`emhrnn serve`: paste a document, see why."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN [RUN2]", help="One run, or two to compare side by side.", show_default=False),
+    ],
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; beyond this machine only with a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="EMHRNN_TOKEN", help="Ask for this token.", show_default=False, metavar="T"),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder whose files the corpus page may open.", show_default=False, metavar="FOLDER"),
+    ] = None,
+) -> None:
+    """Serve the viewer and its API on this machine.
+
+    \b
+    Examples:
+      emhrnn serve run                         then open http://127.0.0.1:8000
+      emhrnn serve run other-run               two runs side by side
+      emhrnn serve run --data reviews/         files to look through
+      emhrnn serve run --host 0.0.0.0 --token "$(openssl rand -hex 16)"
+
+    Nothing is loaded from elsewhere, and no document leaves this machine. Ctrl-C answers what has arrived, then stops.
+    Needs the extra: pip install 'emhrnn[serve]'
+    """
+    from emhrnn.cli.printing import say
+    from emhrnn.errors import ConfigError
+
+    try:
+        import fastapi  # noqa: F401
+        import jinja2  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(f"the viewer needs {error.name}; install it with: pip install 'emhrnn[serve]'") from None
+    from emhrnn.serve import serve as run_server
+
+    run_server(runs, host=host, port=port, token=token, data=data, say=say)

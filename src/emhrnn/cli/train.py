@@ -1,0 +1,186 @@
+"""`emhrnn train`: a model from labelled documents."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import (
+    Format,
+    Json,
+    LabelColumn,
+    OptionalData,
+    Quiet,
+    Settings,
+    Split,
+    TextColumn,
+    WeightColumn,
+)
+
+
+def train(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the run.", metavar="RUN", show_default=False)],
+    data: OptionalData = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="The system to train; `emhrnn models` lists them.", show_default="em-hrnn", metavar="NAME"),
+    ] = None,
+    estep: Annotated[
+        str | None,
+        typer.Option(
+            help="How phrase ends are learned: local, blocks, exact, first-order, importance, reinforce, or none.",
+            show_default="from the preset: local",
+            metavar="NAME",
+        ),
+    ] = None,
+    levels: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Latent levels of em-hrnn: phrases, groups of them, ...", show_default="1", metavar="N"
+        ),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="default: ours; paper: the letter of the paper.", metavar="NAME")
+    ] = "default",
+    vectors: Annotated[
+        Path | None,
+        typer.Option(
+            help="Word vectors: GloVe or word2vec text, word2vec binary, .npz.", show_default="none", metavar="FILE"
+        ),
+    ] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA", metavar="DATA")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of settings; --set wins.", show_default="none", metavar="FILE")
+    ] = None,
+    set_: Settings = None,
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small", help="evidence: a model file of at most 20 MB, with the 15,000 most frequent words of DATA."
+        ),
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Same seed, same model.", show_default="0", metavar="N")
+    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    weight_column: WeightColumn = None,
+    format: Format = None,
+    split: Split = None,
+    valid_split: Annotated[
+        str | None,
+        typer.Option(help="Validate on the rows of DATA whose split column says this.", metavar="NAME"),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a run that is at --out, once the new one has an epoch.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run at --out; all else may be left out, or be the same.")
+    ] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write RUN/tensorboard, too; needs pip install 'emhrnn[tensorboard]'.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a classifier and leave everything about it in a run folder.
+
+    \b
+    Examples:
+      emhrnn train reviews.csv --out run
+      emhrnn train reviews.jsonl.gz --out run --vectors glove.npz --set training.epochs=5
+      emhrnn train all.parquet --out run --split train --valid-split dev --label-column stars
+      emhrnn train reviews.csv --out hn --model hn-att --seed 1
+      emhrnn train --out run --resume
+
+    DATA needs a column of text and one of labels (docs/data.md). Rows without text or label are skipped and counted.
+    The run folder holds the model of the best epoch, its words and settings, the history and the scores. When training
+    fails before the first epoch or checkpoint is done, nothing stays at --out, but for a batch whose loss is no
+    number. After Ctrl-C or a crash, --resume goes on as if nothing had happened; it needs only --out. With --set
+    training.epochs=N it trains on to N epochs.
+    """
+    from emhrnn.cli.printing import complain, percent, print_json, say, tell_of_rows
+    from emhrnn.errors import ConfigError
+    from emhrnn.models.table import MODELS, check_model
+    from emhrnn.products.training import train as train_run
+    from emhrnn.training.config import SMALL, make_config
+    from emhrnn.training.job import joined
+    from emhrnn.training.resume import is_finished
+    from emhrnn.training.run import is_run
+
+    try:
+        with joined() as job:
+            assignments = [] if model is None else [f"model.name={model}"]
+            assignments += [*(SMALL if small else ()), *(set_ or [])]
+            if estep is not None:
+                assignments.append(f"em.estep={estep}")
+            if levels is not None:
+                assignments.append(f"model.levels={levels}")
+            if seed is not None:
+                assignments.append(f"training.seed={seed}")
+            settings = make_config(preset, config, assignments)
+            check_model(settings.model.name)
+            if small and "megabytes" not in MODELS[settings.model.name].reads:
+                bounded = ", ".join(name for name, row in MODELS.items() if "megabytes" in row.reads)
+                raise ConfigError(
+                    f"--small bounds the model file, and {settings.model.name} has no such bound; leave it out, or "
+                    f"train --model {bounded}"
+                )
+            finished = resume and is_run(out) and is_finished(out, settings)
+            trained = train_run(
+                data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
+                text_column=text_column, label_column=label_column, weight_column=weight_column, format=format,
+                overwrite=overwrite, resume=resume, tensorboard=tensorboard, progress=not quiet, say=complain,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(_left(out)) from None
+    except SystemExit:  # SIGTERM
+        complain(f"terminated; {_left(out)}")
+        raise
+    if not job.first:
+        return
+    scores, best = trained.fitted.scores, trained.fitted.best
+    tell_of_rows(str(data or "the data"), trained.skipped, trained.repaired)
+    tell_of_rows(str(valid or "the validation data"), trained.valid_skipped, trained.valid_repaired)
+    if json:
+        print_json(
+            {
+                "run": str(out), "best_epoch": best.epoch + 1, "valid": scores.to_dict(),
+                "skipped": trained.skipped, "repaired": trained.repaired,
+                "valid_skipped": trained.valid_skipped, "valid_repaired": trained.valid_repaired,
+            }
+        )  # fmt: skip
+        return
+    system = MODELS[trained.model.run.config.model.name]
+    if finished:
+        more = f"--set training.epochs=N with more than {len(trained.fitted.epochs)} trains on"
+        say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
+    say(
+        f"Best epoch {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
+        f"{scores.documents:,} validation documents."
+    )
+    if scores.phrases is not None:
+        say(f"Phrases of {scores.phrases.mean:.1f} words on average, {scores.phrases.longest} at most.")
+    folder = shlex.quote(str(out))
+    say(f"\nNext: emhrnn evaluate {folder} TEST_DATA")
+    if system.explains:
+        say(f"      emhrnn explain {folder} 'A text of your own.'")
+
+
+def _left(out: Path) -> str:
+    """What an interrupted training leaves, and how to go on."""
+    from emhrnn.training import history
+    from emhrnn.training.folder import is_begun
+    from emhrnn.training.run import HISTORY, WEIGHTS
+
+    if not is_begun(out):
+        return f"no epoch was done, so nothing is left at {out}"
+    holds = "what was learned so far"
+    if (out / WEIGHTS).exists():
+        epochs = history.read(out / HISTORY)
+        best = max((epoch.epoch for epoch in epochs if epoch.best), default=0) + 1
+        holds = f"the best model so far (epoch {best} of {len(epochs)} that were done)"
+    return f"{out} holds {holds}; go on with: emhrnn train --out {shlex.quote(str(out))} --resume"

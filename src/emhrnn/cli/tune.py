@@ -1,0 +1,123 @@
+"""`emhrnn tune`: search for settings."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import (
+    Data,
+    Format,
+    Json,
+    LabelColumn,
+    Quiet,
+    Settings,
+    Split,
+    TextColumn,
+    WeightColumn,
+)
+
+
+def tune(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the study.", metavar="FOLDER")] = Path("tuning"),
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="Stop then, within a trial too.", show_default="10; with --paper none"),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Stop when the study has so many.", show_default="no limit", metavar="N")
+    ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Trials at the same time, each with its share of the cores.", metavar="N")
+    ] = 1,
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A range in place of the usual one: section.key=low:high, low:high:log or a,b,c; may be repeated.",
+            metavar="SECTION.KEY=RANGE",
+            show_default=False,
+        ),
+    ] = None,
+    only: Annotated[bool, typer.Option("--only", help="Vary nothing but what --vary names.")] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Preset paper; run its whole grid of learning rates, and nothing else.")
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option(help="The system to tune.", show_default="em-hrnn", metavar="NAME")
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="default: ours; paper: the letter of the paper.", metavar="NAME")
+    ] = "default",
+    vectors: Annotated[
+        Path | None, typer.Option(help="Word vectors, as for train.", show_default="none", metavar="FILE")
+    ] = None,
+    valid: Annotated[
+        Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA", metavar="DATA")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of settings to begin with.", show_default="none", metavar="FILE")
+    ] = None,
+    set_: Settings = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of training and of the search.", show_default="0", metavar="N")
+    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    weight_column: WeightColumn = None,
+    format: Format = None,
+    split: Split = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Search for settings that do well on the validation data, and save them for `train --config`.
+
+    \b
+    Examples:
+      emhrnn tune reviews.csv --minutes 10
+      emhrnn tune reviews.csv --model hn-att --minutes 30 --processes 2
+      emhrnn tune reviews.csv --only --vary training.learning_rate=0.0005:0.01:log --vary model.dropout=0.2,0.4
+      emhrnn tune reviews.csv --paper --vectors glove.npz
+      emhrnn train reviews.csv --config tuning/best.toml --out run
+
+    The first trial has the settings as they are; what --set gives is held. Trials that are worse than most after as
+    many epochs are pruned. The same command again goes on with the study, after Ctrl-C or a kill too; given in two
+    terminals at once, both work on it (docs/tuning.md).
+    """
+    from dataclasses import replace
+
+    from emhrnn.cli.printing import print_json, say
+    from emhrnn.corpus import Columns, is_corpus
+    from emhrnn.training.config import make_config
+    from emhrnn.training.data import Named
+    from emhrnn.tuning.tune import tune as search
+
+    assignments = [] if model is None else [f"model.name={model}"]
+    assignments += set_ or []
+    if seed is not None:
+        assignments.append(f"training.seed={seed}")
+    settings = make_config("paper" if paper else preset, config, assignments)
+    columns = Columns(text=text_column, label=label_column)
+    held_out = None
+    if valid is not None:
+        held_out = Named(path=valid) if is_corpus(valid) else Named(path=valid, format=format, columns=columns)
+    command = shlex.join(["emhrnn", *sys.argv[1:]])
+    try:
+        tuned = search(
+            Named(path=data, format=format, columns=replace(columns, weight=weight_column), split=split), out,
+            config=settings, valid=held_out, vectors=vectors, vary=vary or (), only=only,
+            fixed=[assignment.partition("=")[0].strip() for assignment in assignments], paper=paper,
+            minutes=minutes if minutes is not None or paper else 10.0, trials=trials, processes=processes,
+            progress=not quiet, command=command,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the same command goes on with the study in {out}") from None
+    best_file = out / "best.toml"
+    if json:
+        print_json({"study": str(out), "config": str(best_file), **tuned.to_dict()})
+        return
+    say(tuned.told())
+    given = [str(data), *(["--vectors", str(vectors)] if vectors else []), *(["--valid", str(valid)] if valid else [])]
+    say(f"\nNext: emhrnn train {shlex.join(given)} --config {shlex.quote(str(best_file))} --out run")

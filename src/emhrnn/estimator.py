@@ -1,0 +1,360 @@
+"""`DocumentClassifier` and `EMHRNNClassifier`: every model in the manner of scikit-learn, for texts in memory."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from jaxtyping import Float32, Float64
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from emhrnn.api import Model
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.texts import Texts, checked_texts
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.evaluation.predict import predict
+from emhrnn.explain.explanation import Explanation
+from emhrnn.models.table import MODELS
+from emhrnn.products.increments import Increments
+from emhrnn.products.packing import packed, unpacked
+from emhrnn.products.targets import Targets
+from emhrnn.products.training import with_settings
+from emhrnn.text import Vectors, read_vectors
+from emhrnn.training import history
+from emhrnn.training.config import Config, make_config
+from emhrnn.training.data import embedding_table, in_model_words, text_settings
+from emhrnn.training.em_objective import WITNESSES
+from emhrnn.training.fit import fit
+from emhrnn.training.folder import run_folder
+from emhrnn.training.run import HISTORY, Run, describe, new_run, save_weights
+from emhrnn.training.state import Position, Purpose, numpy_generator
+from emhrnn.training.train import check_needed_vectors, check_settings, write_metrics
+
+PARAMETERS = {  # the settings that have a parameter of their own
+    "model": "model.name",
+    "epochs": "training.epochs",
+    "validation_fraction": "data.validation",
+    "n_iter_no_change": "training.patience",
+    "random_state": "training.seed",
+}
+NOT_FITTED = (
+    "This %(name)s is not fitted yet: call fit(texts, labels) first. A classifier that was saved is loaded with "
+    "emhrnn.load(folder)."
+)
+
+
+class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """Classifies texts with any model of `emhrnn models`.
+
+    classifier = DocumentClassifier(model="hn-att", epochs=6).fit(texts, labels)
+    classifier.predict(["The soup was cold."])
+    classifier.save("run")                              # for emhrnn.load and the command line
+
+    Parameters:
+        model: "em-hrnn", or another name that `emhrnn models` lists.
+        epochs: at most so many passes over the texts; None leaves it to the preset.
+        preset: "default", or "paper" for the letter of the paper.
+        vectors: pretrained word vectors, or a file of them.
+        class_weight: "balanced", or a dict of label: weight; for one label per text.
+        validation_fraction: share of the texts that is held out to pick the best epoch; None: as `data.validation`.
+        n_iter_no_change: epochs without improvement before training stops; None: as `training.patience`.
+        settings: any other setting by its name, for example {"em.estep": "blocks"}.
+        random_state: a whole number makes the result repeatable; a RandomState is drawn from; None is new each time.
+        verbose: show progress on stderr.
+
+    Attributes, after `fit`:
+        classes_: the labels, sorted, in their own type; the columns of `predict_proba`. Where `partial_fit` was given a
+            table of 0 and 1, its `classes` name the columns and are in their order.
+        n_iter_: passes over the texts.
+        model_: the trained Model.
+        history_: one Epoch after the other; best_epoch_: the one whose weights were kept, counted from 0.
+
+    A text is one value, not a row of features, so there is no `n_features_in_` and no `feature_names_in_`.
+    """
+
+    def __init__(
+        self,
+        model: str = "em-hrnn",
+        *,
+        epochs: int | None = None,
+        preset: str = "default",
+        vectors: str | Path | Vectors | None = None,
+        class_weight: str | Mapping[Any, Any] | None = None,
+        validation_fraction: float | None = None,
+        n_iter_no_change: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.preset = preset
+        self.vectors = vectors
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.settings = settings
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> "DocumentClassifier":
+        """Train on texts and their labels (see `emhrnn.products.targets` for their kinds). A text of weight 2 counts in
+        training as if it were there twice. Part of the texts is held out to pick the best epoch."""
+        targets, run, corpus = self._begin(X, _kept(y), sample_weight)
+        split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
+        fitted = fit(run, *corpus.split(run.config.data.validation, split), progress=self.verbose)
+        self._fitted = fitted
+        self._increments: Increments | None = None
+        self._learned(targets, run)
+        self.history_, self.best_epoch_ = fitted.epochs, fitted.best.epoch
+        self.n_iter_ = len(fitted.epochs)
+        return self
+
+    @available_if(lambda self: self.model not in MODELS or MODELS[self.model].learns != "fit")  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: Texts,
+        y: Any,
+        classes: Iterable[Any] | None = None,
+        sample_weight: Iterable[Any] | None = None,
+    ) -> "DocumentClassifier":
+        """One pass over some texts, starting from what was learned before. The first call needs all `classes` and fixes
+        the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out, so the
+        temperature and the shares of experts that `fit` found go, and none take their place."""
+        y = _kept(y)
+        if not hasattr(self, "model_"):
+            if classes is None:
+                raise DataError("the first call of partial_fit was given no classes; give all labels that will come")
+            targets, run, portion = self._begin(X, y, sample_weight, classes)
+            increments = Increments(run)
+            increments.add(portion)
+            self._learned(targets, run)
+            self.history_ = []
+        else:
+            if classes is not None and not self._targets.announced(classes):
+                raise DataError(f"classes differ from those before, {self.classes_.tolist()}; leave them out")
+            portion = self._corpus(X, y, sample_weight, self._targets, self.model_.run)
+            # Set before it learns: it changes the model that is here, whose history is not its own any more.
+            self._increments = increments = self._increments or self._after_fit()
+            increments.add(portion)
+        self._increments = increments
+        self.n_iter_ = increments.position.epoch
+        return self
+
+    def _after_fit(self) -> Increments:
+        """Goes on from what `fit` has learned."""
+        run = self.model_.run
+        epoch = max(len(self.history_), run.config.em.warmup_epochs)
+        return Increments(run, Position(epoch=epoch), WITNESSES)
+
+    def _learned(self, targets: Targets, run: Run) -> None:
+        """The labels and the model that answers by them, together and only when it has learned: what fails, or is
+        interrupted, leaves the one from before, or none."""
+        self._targets, self.classes_, self.model_ = targets, targets.classes, Model(run)
+
+    def predict_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
+        """The probability of every class. Rows sum to 1, except where a text may have several labels."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        return self.model_.predict_proba(X)
+
+    def predict(self, X: Texts) -> Any:
+        """The label of each text in its own type; where there may be several, in the form that `fit` was given."""
+        shares = self.predict_proba(X)
+        return self._targets.predicted(shares)
+
+    def score(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> float:
+        """Share of the texts whose label, or set of labels, is right."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        if not self._targets.multi_label:
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        weights = None if sample_weight is None else list(sample_weight)
+        return float(np.average(self._targets.right(y, self.predict_proba(X)), weights=weights))
+
+    def transform(self, X: Texts) -> Float32[np.ndarray, "texts features"]:
+        """The document vectors v, from which the classes are read: features for other estimators."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        texts = checked_texts(X)
+        return self._vectors(texts) if texts else self._vectors(["no text"])[:0]
+
+    @property
+    def _n_features_out(self) -> int:
+        """For the names of what `transform` gives."""
+        return int(self._vectors(["no text"]).shape[1])
+
+    def _vectors(self, texts: list[str]) -> Float32[np.ndarray, "texts features"]:
+        run = self.model_.run
+        corpus = Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text)
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
+        predict(
+            run.model, corpus, multi_label=run.multi_label,
+            on_batch=lambda batch, output: parts.append((batch.rows, output.v.numpy())),
+        )  # fmt: skip
+        rows, vectors = (np.concatenate(column) for column in zip(*parts, strict=True))
+        result: np.ndarray = vectors[np.argsort(rows)]
+        return result
+
+    @overload
+    def explain(self, X: str) -> Explanation: ...
+    @overload
+    def explain(self, X: Texts) -> list[Explanation]: ...
+    def explain(self, X: str | Texts) -> Explanation | list[Explanation]:
+        """One Explanation for a text, a list of them for several."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        return self.model_.explain(X)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write a run folder, as `emhrnn train` does, for `emhrnn.load` and all commands. Labels are strings there.
+        After `partial_fit` it holds no history, scores or card: those of `fit` were of other weights."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        folder, run = Path(folder), self.model_.run
+        with run_folder(folder, overwrite=overwrite):
+            describe(folder, run)
+            if self._increments is not None:
+                save_weights(folder, run, self.n_iter_ - 1)
+                return
+            history.write(folder / HISTORY, self.history_)
+            save_weights(folder, run, self.best_epoch_)
+            write_metrics(folder, self._fitted)
+
+    def _begin(
+        self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, classes: Iterable[Any] | None = None
+    ) -> tuple[Targets, Run, Corpus]:
+        """The kind of the labels, an untrained run, and the corpus in its words."""
+        config = self._config()
+        vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
+        check_settings(config, vectors)
+        check_needed_vectors(config, vectors)
+        targets = Targets.of(y, classes)
+        corpus = self._corpus(X, y, sample_weight, targets, config)
+        if classes is None:
+            corpus.check_trainable()
+        elif len(targets.names) < 2:
+            raise DataError(f"the only class is {targets.names[0]!r}; announce all labels that will come, two or more")
+        corpus = in_model_words(corpus, config, vectors)
+        table = embedding_table(config, corpus.vocabulary, vectors)
+        run = new_run(
+            config.for_classes(len(corpus.classes)), corpus.vocabulary, corpus.classes, table,
+            multi_label=targets.multi_label, text=corpus.text,
+        )  # fmt: skip
+        return targets, run, corpus
+
+    def _corpus(
+        self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, targets: Targets, like: Config | Run
+    ) -> Corpus:
+        """All words of the texts; or those that a run knows."""
+        texts = checked_texts(X)
+        if isinstance(like, Config) and texts and not any(map(str.strip, texts)):
+            raise DataError(f"all {len(texts)} texts are blank; give texts with words")
+        weights = None if sample_weight is None else _numbers(sample_weight)
+        if weights is not None and len(weights) != len(texts):  # one number alone would be taken for all texts
+            raise DataError(f"{len(texts)} texts and {len(weights)} weights; give one weight per text")
+        labels = targets.labels(y)
+        if len(labels) != len(texts):
+            raise DataError(f"{len(texts)} texts and {len(labels)} labels; give one label per text")
+        if self.class_weight is not None:
+            of_class = targets.weights(y, self.class_weight)
+            weights = of_class if weights is None else weights * of_class
+        if weights is not None and len(weights) and not weights.any():
+            raise DataError(f"all {len(weights)} texts have the weight 0; give some of them a larger one")
+        return Corpus.from_texts(
+            texts,
+            labels,
+            classes=list(targets.names),
+            text=like.text if isinstance(like, Run) else text_settings(like.data),
+            vocabulary=like.vocabulary if isinstance(like, Run) else None,
+            weights=None if weights is None else weights.tolist(),
+        )
+
+    def _config(self) -> Config:
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        chosen: dict[str, Any] = {"training.seed": int(seed), "model.name": self.model}
+        given = {
+            "training.epochs": self.epochs,
+            "data.validation": self.validation_fraction,
+            "training.patience": self.n_iter_no_change,
+        }
+        chosen |= {name: value for name, value in given.items() if value is not None}
+        self._check_given_once()
+        return with_settings(with_settings(make_config(self.preset), chosen), self.settings or {})
+
+    def _check_given_once(self) -> None:
+        """One of two values would be passed over in silence, as in a search over `epochs`."""
+        if not isinstance(self.settings, Mapping | None):
+            raise ConfigError(f"settings is {self.settings!r}; give a dict of names and values, as {{'em.rate': 0.2}}")
+        settings = self.settings or {}
+        for parameter, name in PARAMETERS.items():
+            value = getattr(self, parameter)
+            given = value is not None and not (parameter == "random_state" and value == 0)  # the default
+            other = settings.get(name, value)
+            if given and other != value:
+                raise ConfigError(
+                    f"{parameter} is {value!r}, and the settings have {name} = {other!r}; give one of them"
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values, arrays and bytes: the run as the files of its folder."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            state["model_"] = packed(self.model_.run)
+            state["_increments"] = None if self._increments is None else self._increments.state()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(dict(state))
+        if "model_" in state:
+            run = unpacked(state["model_"])
+            self.model_ = Model(run)
+            saved = state["_increments"]
+            self._increments = None if saved is None else Increments.restored(run, saved)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _kept(y: Any) -> Any:
+    """The labels, to be read more than once."""
+    return list(y) if isinstance(y, Iterator) else y
+
+
+def _numbers(weights: Iterable[Any]) -> Float64[np.ndarray, " texts"]:
+    try:
+        return np.asarray(list(weights), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("the weights are no sequence of numbers; give one number per text") from None
+
+
+class EMHRNNClassifier(DocumentClassifier):
+    """`DocumentClassifier(model="em-hrnn")`: shows which sentence, phrase and word decided. All else is said there.
+
+    classifier = EMHRNNClassifier(epochs=6).fit(texts, labels)
+    classifier.explain("The soup was cold.")
+    """
+
+    def __init__(
+        self,
+        *,
+        epochs: int | None = None,
+        preset: str = "default",
+        vectors: str | Path | Vectors | None = None,
+        class_weight: str | Mapping[Any, Any] | None = None,
+        validation_fraction: float | None = None,
+        n_iter_no_change: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            "em-hrnn", epochs=epochs, preset=preset, vectors=vectors, class_weight=class_weight,
+            validation_fraction=validation_fraction, n_iter_no_change=n_iter_no_change, settings=settings,
+            random_state=random_state, verbose=verbose,
+        )  # fmt: skip

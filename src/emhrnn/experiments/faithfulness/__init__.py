@@ -1,1 +1,0 @@
-"""How faithful explanations are: the table of `emhrnn faithfulness`."""

@@ -1,0 +1,150 @@
+"""EM-HRNN as an ONNX graph, from word ids to probabilities and the weights that lead to them; the letters and the order
+are those of models/em_hrnn.py.
+
+    inputs    words (words,)   sentence_lengths (sentences,) in words   document_lengths (documents,) in sentences
+    outputs   probabilities (documents, classes)   z pi alpha (words,)   beta (phrases,)   gamma (sentences,)
+"""
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from emhrnn.export.graph import Graph
+from emhrnn.export.ngrams import said
+from emhrnn.export.ragged import Segments
+from emhrnn.layers.attention import AttentionPool
+from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.recurrent import Recurrent
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.pauses import Pauses
+from emhrnn.training.run import Run
+
+INPUTS = {
+    "words": ("int64", ["words"]),
+    "sentence_lengths": ("int64", ["sentences"]),
+    "document_lengths": ("int64", ["documents"]),
+}
+OUTPUTS = {
+    "probabilities": ("float32", ["documents", "classes"]),
+    "z": ("bool", ["words"]),
+    "pi": ("float32", ["words"]),
+    "alpha": ("float32", ["words"]),
+    "beta": ("float32", ["phrases"]),
+    "gamma": ("float32", ["sentences"]),
+}
+
+
+def network(run: Run, model: EMHRNN) -> Any:
+    """The ONNX model of a run with learned boundaries."""
+    g = Graph()
+    sentences, documents = Segments(g, "sentence_lengths"), Segments(g, "document_lengths")
+    x = g.op("Gather", g.weight("embedding", _array(model.embedding.vectors())), "words")  # (words, size)
+    h1 = _recurrent(g, "word_layer", x, sentences, *model.word_directions())  # (words, word_features)
+
+    a = _linear(g, "indicator", h1, model.indicator)  # (words, 1)
+    a = g.op("Squeeze", a, np.array([1]))
+    if model.pauses is not None:
+        a = g.op("Add", a, _pauses(g, model.pauses))
+    over = g.op("Greater", a, float(model.threshold))
+    z = g.op("Or", over, sentences.last_of_segment)
+    phrase_ends = g.op("Cast", z, to=7)  # int64
+    phrases_per_sentence = g.op("Cast", sentences.sums(g.op("Cast", z, to=1)), to=7)
+
+    phrase_lengths = _lengths_from_ends(g, phrase_ends)
+    phrases, phrases_in_sentences = Segments(g, phrase_lengths), Segments(g, phrases_per_sentence)
+    if model.restart:
+        h1 = _recurrent(g, "phrase_words", x, phrases, *model.word_directions())
+    q, alpha = _pool(g, "word_attention", h1, phrases, model.word_attention)  # (phrases, word_features)
+    h2 = _recurrent(g, "phrase_layer", q, phrases_in_sentences, model.phrase_layer)
+    p = g.op("Concat", h2, q, axis=1) if model.skip else h2
+    s, beta = _pool(g, "phrase_attention", p, phrases_in_sentences, model.phrase_attention)
+    h3 = _recurrent(g, "sentence_layer", s, documents, model.sentence_forward, model.sentence_backward)
+    v, gamma = _pool(g, "sentence_attention", h3, documents, model.sentence_attention)
+    logits = _linear(g, "output", v, model.output)
+    if model.ngrams is not None:
+        logits = g.op("Add", logits, said(g, model.ngrams, sentences, documents))
+    logits = g.op("Div", logits, float(run.temperature))
+    shares = g.op("Sigmoid", logits) if run.multi_label else g.op("Softmax", logits, axis=1)
+    for name, tensor in {
+        "probabilities": shares, "z": z, "pi": g.op("Sigmoid", a), "alpha": alpha, "beta": beta, "gamma": gamma,
+    }.items():  # fmt: skip
+        g.named(tensor, name)
+    return g.model(INPUTS, OUTPUTS)
+
+
+def _pauses(g: Graph, layer: Pauses) -> str:
+    """o of every word; the next word of the last is any, as its o is of no use."""
+    before, behind = (g.weight(f"pauses.{name}", array) for name, array in zip("eb", _array(layer.odds), strict=True))
+    later = g.op("Slice", "words", np.array([1]), np.array([np.iinfo(np.int64).max]), np.array([0]))
+    following = g.op("Concat", later, np.array([0]), axis=0)
+    o: str = g.op("Add", g.op("Gather", before, "words"), g.op("Gather", behind, following))
+    return o
+
+
+def _lengths_from_ends(g: Graph, ends: str) -> str:
+    """1 at the last row of each segment -> the lengths of the segments."""
+    places = g.op("Squeeze", g.op("NonZero", ends), np.array([0]))  # rows that end a segment
+    before = g.op("Slice", places, np.array([0]), np.array([-1]), np.array([0]))
+    before = g.op("Concat", np.array([-1]), before, axis=0)
+    lengths: str = g.op("Sub", places, before)
+    return lengths
+
+
+def _recurrent(g: Graph, name: str, x: str, segments: Segments, *directions: Recurrent) -> str:
+    """States of one layer or of two, forward and backward, over each segment: (rows, directions * hidden)."""
+    hidden = directions[0].hidden_size
+    lstm = isinstance(directions[0], LSTM)
+    gates = _lstm_gates if lstm else _gru_gates
+    input_weight = np.stack([gates(_array(layer.input_weight)) for layer in directions])
+    state_weight = np.stack([gates(_array(layer.state_weight)) for layer in directions])
+    bias = np.stack([gates(_array(layer.bias)) for layer in directions])
+    padded, *_ = g.op(
+        "LSTM" if lstm else "GRU",
+        segments.padded(x),
+        g.weight(f"{name}.input_weight", input_weight),
+        g.weight(f"{name}.state_weight", state_weight),
+        g.weight(f"{name}.bias", np.concatenate([bias, np.zeros_like(bias)], axis=1)),  # of input and state
+        g.op("Cast", segments.lengths, to=6),  # int32
+        outputs=3 if lstm else 2,
+        hidden_size=hidden,
+        direction="bidirectional" if len(directions) == 2 else "forward",
+        **({} if lstm else {"linear_before_reset": 1}),  # r * (U h), not U (r * h)
+    )  # (time, directions, segments, hidden)
+    joined = g.op("Transpose", padded, perm=[0, 2, 1, 3])
+    joined = g.op("Reshape", joined, np.array([0, 0, len(directions) * hidden]))
+    return segments.flat(joined)
+
+
+def _lstm_gates(weight: np.ndarray) -> np.ndarray:
+    """From our order i f g o to ONNX's i o f c."""
+    i, f, g, o = np.split(weight, 4)
+    return np.concatenate([i, o, f, g])
+
+
+def _gru_gates(weight: np.ndarray) -> np.ndarray:
+    """From our order r u n to ONNX's z r h; its z is 1 - u."""
+    r, u, n = np.split(weight, 3)
+    return np.concatenate([-u, r, n])
+
+
+def _pool(g: Graph, name: str, h: str, segments: Segments, layer: AttentionPool) -> tuple[str, str]:
+    size = layer.weight.shape[1]
+    u = g.op("MatMul", h, g.weight(f"{name}.weight", _array(layer.weight).T))
+    u = g.op("Tanh", g.op("Add", u, g.weight(f"{name}.bias", _array(layer.bias))))
+    scores = g.op(
+        "Squeeze", g.op("MatMul", u, g.weight(f"{name}.context", _array(layer.context)[:, None])), np.array([1])
+    )
+    weights = segments.softmax(scores)
+    return segments.weighted_sums(h, weights, size), weights
+
+
+def _linear(g: Graph, name: str, x: str, layer: nn.Linear) -> str:
+    product = g.op("MatMul", x, g.weight(f"{name}.weight", _array(layer.weight).T))
+    result: str = g.op("Add", product, g.weight(f"{name}.bias", _array(layer.bias)))
+    return result
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    array: np.ndarray = tensor.detach().float().numpy()
+    return array

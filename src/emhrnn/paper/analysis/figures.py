@@ -1,0 +1,73 @@
+"""The paper's Figures 4 and 5: one document under MHS-RNN and under EM-HRNN.
+
+OUT/figure4.svg, figure5.svg    the drawings
+OUT/figures.html                both as explanations that open, level by level
+OUT/figures.txt                 as in a terminal without colour
+OUT/figures.json                as data, with the command that made them
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from emhrnn.explain.explainer import explain_texts
+from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.html import html_section, legend
+from emhrnn.explain.inert import escape
+from emhrnn.explain.page import page
+from emhrnn.files import write_json, write_text
+from emhrnn.paper.analysis.document_svg import document_svg
+from emhrnn.paper.analysis.pair import check_models
+from emhrnn.paper.provenance import commit, machine
+from emhrnn.training.run import load_run
+
+MADE_BY = ("command", "commit", "machine", "runs")
+
+
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """`mhs` is Figure 4, `em` is Figure 5."""
+
+    mhs: Explanation
+    em: Explanation
+    making: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"making": dict(self.making), "figure4": self.mhs.to_dict(), "figure5": self.em.to_dict()}
+
+
+def own_review() -> str:
+    """A review written for these figures: texts of others may not be passed on."""
+    return files("emhrnn.paper.analysis").joinpath("review.txt").read_text(encoding="utf-8").strip()
+
+
+def draw_figures(em: Path, mhs: Path, out: Path, *, command: str, text: str | None = None) -> Figures:
+    check_models((em, mhs))
+    runs = [load_run(folder) for folder in (mhs, em)]
+    text = own_review() if text is None else text
+    first, second = (explain_texts(run, [text])[0] for run in runs)
+    seeds = ", ".join(f"{run.config.model.name} seed {run.config.training.seed}" for run in runs)
+    making = {"command": command, "commit": commit(), "machine": machine(), "runs": seeds}
+    figures = Figures(first, second, making)
+    write_figures(figures, out)
+    return figures
+
+
+def write_figures(figures: Figures, out: Path) -> None:
+    told = " \u00b7 ".join(f"{name}: {figures.making[name]}" for name in MADE_BY)
+    for number, name, explanation in ((4, "MHS-RNN with attention", figures.mhs), (5, "EM-HRNN", figures.em)):
+        drawing = document_svg(explanation, f"Figure {number}: {name}")
+        write_text(out / f"figure{number}.svg", drawing.replace("<title>", f"<desc>{escape(told)}</desc>\n<title>", 1))
+    write_text(out / "figures.html", _page(figures, told))
+    write_text(out / "figures.txt", f"{figures.mhs}\n\n{figures.em}\n\n{told}\n")
+    write_json(out / "figures.json", figures.to_dict())
+
+
+def _page(figures: Figures, told: str) -> str:
+    title = "Figures 4 and 5: one document under two models"
+    sections = "\n".join(html_section(explanation) for explanation in (figures.mhs, figures.em))
+    return page(
+        title, f"<h1>{title}</h1>\n{legend([figures.mhs, figures.em])}\n{sections}\n<footer>{escape(told)}</footer>"
+    )

@@ -1,0 +1,107 @@
+"""Where two models disagree, for a person to judge without knowing which is which.
+
+The documents are shuffled, and so are left and right, by the seed. The page names no model and shows no phrase: the
+word in its sentence, twice. Which side is whose is in a file of its own, which `votes.py` reads when the votes are in.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from emhrnn.explain.explanation import Sentence, Word, as_tuple
+from emhrnn.explain.inert import escape, without_breaks
+from emhrnn.explain.page import page
+from emhrnn.paper.analysis.analysis import Analysis, Example
+
+KEY_FORMAT = "emhrnn.judging/1"
+PAGE, KEY = "judge.html", "judge-key.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A disagreement; `left` is the number of the model whose word stands on the left."""
+
+    example: Example
+    left: int
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    cases: list[Case]
+    models: tuple[str, str]
+    identity: str
+
+    @classmethod
+    def of(cls, analysis: Analysis) -> "Judging":
+        generator = np.random.default_rng([analysis.seed, 1])
+        found = analysis.disagreements
+        order = generator.permutation(len(found)).tolist()
+        cases = [Case(found[number], int(generator.integers(2))) for number in order]
+        names = (analysis.models[0].name, analysis.models[1].name)
+        told = [analysis.data, names, [[case.example.row, case.left, case.example.text] for case in cases]]
+        return cls(cases, names, hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16])
+
+    def key(self) -> dict[str, Any]:
+        """Which side is whose."""
+        sides = [{"row": case.example.row, "left": case.left, "words": self.words(case)} for case in self.cases]
+        return {"format": KEY_FORMAT, "id": self.identity, "models": list(self.models), "cases": sides}
+
+    @staticmethod
+    def words(case: Case) -> list[str]:
+        return [word.text for word in case.example.choices]
+
+
+def judging_page(judging: Judging) -> str:
+    cases = "\n".join(_case(number, case, len(judging.cases)) for number, case in enumerate(judging.cases))
+    body = f"""<header><h1>Which word says more?</h1>
+<p>Two models each named the one word that tells most about a document. Choose the word that better shows why the
+document has its label. Which model is on which side changes from document to document.</p>
+<p class="muted js">Keys: <kbd>&larr;</kbd> left, <kbd>&rarr;</kbd> right, <kbd>&darr;</kbd> cannot say,
+<kbd>&uarr;</kbd> back. Votes are kept in this browser; save them when you are done.</p>
+<p class="card paper">Votes are kept by a script, which is off here. On paper: mark one of the three under each
+document.</p>
+<p class="js"><button type="button" id="save">Save the votes</button>
+<span id="progress" role="status"></span></p></header>
+<form id="cases" data-id="{escape(judging.identity)}" autocomplete="off">
+{cases}
+</form>"""
+    asset = files("emhrnn.paper.analysis")
+    style = asset.joinpath("judge.css").read_text(encoding="utf-8")
+    return page(
+        "Which word says more?", body, style=style, script=asset.joinpath("judge.js").read_text(encoding="utf-8")
+    )
+
+
+def _case(number: int, case: Case, total: int) -> str:
+    example = case.example
+    told = [
+        _side(word, sentence, example.text) for word, sentence in zip(example.choices, example.sentences, strict=True)
+    ]
+    left, right = told if case.left == 0 else reversed(told)
+    label = (
+        ""
+        if example.label is None
+        else f" \u00b7 labelled <strong>{escape(', '.join(as_tuple(example.label)))}</strong>"
+    )
+    options = "".join(
+        f'<label><input type="radio" name="{number}" value="{value}"> {shown}</label>'
+        for value, shown in (("left", "\u2190 left"), ("same", "cannot say"), ("right", "right \u2192"))
+    )
+    return f"""<fieldset class="card case"><legend>Document {number + 1} of {total}{label}</legend>
+<div class="sides"><div><p class="muted">left</p>{left}</div><div><p class="muted">right</p>{right}</div></div>
+<p class="votes">{options}</p>
+<details class="more"><summary>The whole document</summary>
+<p class="prose" dir="auto">{escape(without_breaks(example.text))}</p></details>
+</fieldset>"""
+
+
+def _side(word: Word, sentence: Sentence, text: str) -> str:
+    before, after = text[sentence.start : word.start], text[word.end : sentence.end]
+    shown = "".join(
+        (escape(without_breaks(before)), f"<mark>{escape(word.text)}</mark>", escape(without_breaks(after)))
+    )
+    return f'<p class="word" dir="auto">{escape(word.text)}</p><p class="prose" dir="auto">{shown}</p>'

@@ -1,0 +1,184 @@
+"""The paper's Table 3 and the numbers around it, beside those of two runs of ours on data of ours."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emhrnn.explain.inert import visible
+from emhrnn.explain.lexicon import Entry
+from emhrnn.paper.analysis.analysis import Analysis, ModelFacts
+from emhrnn.paper.analysis.markdown import CHANCE, agreement_lines, attention_table, lines
+from emhrnn.paper.analysis.votes import Verdict
+from emhrnn.paper.comparison.markdown import plain
+from emhrnn.training.config import validated
+from emhrnn.training.reads import changed_settings
+from emhrnn.training.run import read_description
+
+NAMES = ("EM-HRNN", "MHS-RNN")
+PAPER_LENGTHS = {"EM-HRNN": (4.31, 1, 11), "MHS-RNN": (4.72, 1, 17)}  # mean, shortest, longest
+PAPER_ATTENTION = {  # mean weight in EM-HRNN and in MHS-RNN
+    "good": (0.69, 0.62), "bad": (0.67, 0.57), "great": (0.56, 0.51), "sad": (0.54, 0.49), "excellent": (0.51, 0.44),
+}  # fmt: skip
+PAPER_SAME, PAPER_DRAWN = 176, 200
+PAPER_JUDGED = (14, 7, 3)  # EM-HRNN's word is better, cannot say, MHS-RNN's is better
+SHORT_PHRASE, PHRASES = 5, 10  # words of a phrase, and phrases of a class, that are passed on: data terms forbid more
+
+
+@dataclass(frozen=True, eq=False)
+class Table3:
+    """`analysis.models` are EM-HRNN and MHS-RNN, in this order."""
+
+    analysis: Analysis
+    training: Sequence[Mapping[str, Any]]  # what each run was trained on
+    verdict: Verdict | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        told = self.analysis.to_dict(texts=False)
+        for model, facts in zip(told["models"], self.analysis.models, strict=True):
+            model["lexicon"] = {
+                name: [{**entry.to_dict(), "example": None} for entry in short(entries)]
+                for name, entries in facts.lexicon
+            }
+        return {
+            "ours": told,
+            "training": list(self.training),
+            "verdict": None if self.verdict is None else self.verdict.to_dict(),
+            "paper": {
+                "phrase_lengths": {name: dict(zip(("mean", "shortest", "longest"), row, strict=True))
+                                   for name, row in PAPER_LENGTHS.items()},
+                "attention": {word: dict(zip(NAMES, row, strict=True)) for word, row in PAPER_ATTENTION.items()},
+                "same_word": PAPER_SAME,
+                "documents": PAPER_DRAWN,
+                "judged": dict(zip(("EM-HRNN", "cannot say", "MHS-RNN"), PAPER_JUDGED, strict=True)),
+            },
+        }  # fmt: skip
+
+
+def short(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if len(entry.phrase.split()) <= SHORT_PHRASE][:PHRASES]
+
+
+def describe_training(folder: Path) -> dict[str, Any]:
+    """Which data, settings and seed a run is of; files by their names alone."""
+    told = read_description(folder)
+    settings, data = told["config"], told["data"]["train"]
+    vectors = told.get("vectors")
+    return {
+        "model": settings["model"]["name"],
+        "data": Path(data["source"]).name,
+        "documents": data["documents"],
+        "epochs": settings["training"]["epochs"],
+        "seed": settings["training"]["seed"],
+        "vectors": None if not vectors else Path(vectors).name,
+        "estep": settings["em"]["estep"] if settings["model"]["name"] == "em-hrnn" else None,
+        "settings": changed_settings(validated(settings)),
+    }
+
+
+def render_table3(table: Table3) -> str:
+    analysis = table.analysis
+    parts = [
+        "# Table 3 of the paper\n",
+        f"Ours: {analysis.documents:,} documents of {plain(analysis.data)}. The paper's numbers are of its five sets "
+        "together, so that they stand beside ours but are not of the same data.\n",
+        lines(["", "accuracy", "trained on", "vectors", "epochs", "seed"], _runs(table)),
+        *(_settings(name, told) for name, told in zip(NAMES, table.training, strict=True)),
+        "## Phrase lengths, in words\n",
+        lines(["", "mean", "shortest", "longest", "paper: mean", "shortest", "longest"], _lengths(analysis)),
+        *_shapes(analysis),
+        "## Mean attention of words\n",
+        lines(["word", "EM-HRNN", "paper", "MHS-RNN", "paper"], _beside(analysis)),
+        "The same, with chance:\n",
+        attention_table(analysis.models),
+        CHANCE + "\n",
+        "## The most important word of a document\n",
+        f"- The paper: the same word in {PAPER_SAME} of {PAPER_DRAWN} documents.",
+        *agreement_lines(analysis),
+        _judged(table.verdict),
+        "## Phrases that move a class\n",
+        f"Mean change of the probability of the class when the phrase is taken out, of phrases up to {SHORT_PHRASE} "
+        "words.\n",
+        *(_lexicon(model, name) for model, name in zip(analysis.models, NAMES, strict=True)),
+        _making(analysis),
+    ]
+    return "\n".join(parts)
+
+
+def _runs(table: Table3) -> list[list[str]]:
+    rows = []
+    for name, model, told in zip(NAMES, table.analysis.models, table.training, strict=True):
+        estep = f" ({told['estep']})" if told["estep"] else ""
+        accuracy = "-" if model.accuracy is None else f"{100 * model.accuracy:.1f} %"
+        data = f"{told['documents']:,} documents of {plain(told['data'])}"
+        vectors = plain(told["vectors"] or "none")
+        rows.append([name + estep, accuracy, data, vectors, str(told["epochs"]), str(told["seed"])])
+    return rows
+
+
+def _settings(name: str, told: Mapping[str, Any]) -> str:
+    changed = ", ".join(f"{key}={value}" for key, value in told["settings"].items())
+    return f"{name} was trained with {plain(changed) if changed else 'nothing'} set, all else by default.\n"
+
+
+def _lengths(analysis: Analysis) -> list[list[str]]:
+    rows = []
+    for name, model in zip(NAMES, analysis.models, strict=True):
+        mean, shortest, longest = PAPER_LENGTHS[name]
+        found = model.phrases
+        ours = ["-"] * 3 if found is None else [f"{found.mean:.2f}", str(found.shortest), str(found.longest)]
+        rows.append([name, *ours, f"{mean:.2f}", str(shortest), str(longest)])
+    return rows
+
+
+def _shapes(analysis: Analysis) -> list[str]:
+    """What a mean hides."""
+    told = []
+    for name, model in zip(NAMES, analysis.models, strict=True):
+        if model.phrases is not None:
+            shares = [count / model.phrases.phrases for count in model.phrases.histogram]
+            more = sum(shares[10:])
+            told.append(
+                f"{name}: {shares[0]:.0%} of the phrases have one word, {sum(shares[1:5]):.0%} two to five, "
+                f"{sum(shares[5:10]):.0%} six to ten, {more:.0%} more."
+            )
+    return [" ".join(told) + "\n"]
+
+
+def _beside(analysis: Analysis) -> list[list[str]]:
+    rows = []
+    for ours, theirs in zip(analysis.models[0].attention, analysis.models[1].attention, strict=True):
+        paper = PAPER_ATTENTION.get(ours.word)
+        printed = ["-", "-"] if paper is None else [f"{value:.2f}" for value in paper]
+        em, mhs = ("-" if word.weight is None else f"{word.weight:.2f}" for word in (ours, theirs))
+        rows.append([plain(ours.word), em, printed[0], mhs, printed[1]])
+    return rows
+
+
+def _judged(verdict: Verdict | None) -> str:
+    better, cannot, worse = PAPER_JUDGED
+    told = (
+        f"Where they differ, the paper's authors prefer EM-HRNN's word in {better}, MHS-RNN's in {worse}, neither in "
+        f"{cannot}."
+    )
+    if verdict is None:
+        return f"{told} Ours have not been judged by people; `emhrnn paper analyse` writes the page for that.\n"
+    return f"{told} Ours: {plain(str(verdict))}\n"
+
+
+def _lexicon(model: ModelFacts, shown: str) -> str:
+    parts = [f"### {shown}\n"]
+    for name, entries in model.lexicon:
+        rows = [
+            [plain(visible(entry.phrase)), f"{entry.count:,}", f"{100 * entry.effect:+.1f}"] for entry in short(entries)
+        ]
+        parts.append(f"Class {plain(name)}:\n\n{lines(['phrase', 'times', 'points'], rows)}")
+    return "\n".join(parts)
+
+
+def _making(analysis: Analysis) -> str:
+    told = analysis.making
+    return (
+        f"- command: `{told['command']}`\n- commit: {told['commit']}\n- seed of the draw: {analysis.seed}\n"
+        f"- machine: {told['machine']}\n"
+    )

@@ -1,0 +1,32 @@
+"""`emhrnn paper ...`: the commands that exist because of the paper. `emhrnn.cli` mounts them."""
+
+import typer
+
+from emhrnn.paper.cli.analyse import analyse
+from emhrnn.paper.cli.chunks import chunks
+from emhrnn.paper.cli.compare import compare
+from emhrnn.paper.cli.faithfulness import faithfulness
+from emhrnn.paper.cli.plot import plot
+from emhrnn.paper.cli.prepare import prepare
+from emhrnn.paper.cli.simulate import simulate
+from emhrnn.paper.cli.table1 import table1
+from emhrnn.paper.cli.table2 import table2
+from emhrnn.paper.cli.table3 import figures, table3
+
+__all__ = ["COMMANDS", "app", "compare"]  # `compare` stands beside the product's commands
+
+app = typer.Typer(
+    name="paper", no_args_is_help=True, help="Reproduce the paper: its tables, simulation, figures and analyses."
+)
+COMMANDS = (
+    (table1, "Table 1: recover simulated phrase ends."),
+    (table2, "Table 2: accuracy of all systems on real data."),
+    (table3, "Table 3: phrase lengths, attention and decisive words."),
+    (figures, "Figures 4 and 5: one document read by two models."),
+    (simulate, "Run parts of the simulation behind table 1."),
+    (analyse, "Analyse how one or two runs read: phrases, attention, decisive words."),
+    (chunks, "Compare learned phrases with linguistic chunks (CoNLL-2000)."),
+    (faithfulness, "Measure whether explanations are true of the model."),
+    (plot, "Plot the training history of runs."),
+    (prepare, "Tokenise data once, for many uses."),
+)

@@ -1,0 +1,46 @@
+"""`emhrnn paper chunks`: learned phrases beside a linguist's."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import Json, RunFolder
+
+
+def chunks(
+    run: RunFolder,
+    conll: Annotated[
+        Path, typer.Argument(metavar="CONLL", help="conll2000.zip, or a file of its format.", show_default=False)
+    ],
+    other: Annotated[
+        list[Path] | None,
+        typer.Option("--other", help="Another run; may be repeated.", metavar="RUN", show_default=False),
+    ] = None,
+    part: Annotated[str, typer.Option(help="train or test, of a zip.", metavar="NAME")] = "test",
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path("runs/chunks"),
+    seed: Annotated[int, typer.Option(min=0, help="Of the random segmentation.", metavar="N")] = 0,
+    json: Json = False,
+) -> None:
+    """Do phrase ends that were learned from labels alone agree with gold chunks? Precision, recall, F1.
+
+    \b
+    Beside the run, at the same rate where that can be: random, every K words, punctuation, every word.
+    Example:
+      emhrnn paper chunks run conll2000.zip --out results
+
+    Ends of sentences are left out. Writes chunks.md and chunks.json.
+    """
+    from emhrnn.cli.printing import print_json, say
+    from emhrnn.paper.chunks.table import chunk_table
+
+    runs = [run, *(other or [])]
+    names = " ".join([run.name, conll.name, *(f"--other {folder.name}" for folder in runs[1:])])
+    table = chunk_table(
+        runs, conll, part, out, command=f"emhrnn paper chunks {names} --part {part} --seed {seed}", seed=seed
+    )
+    if json:
+        print_json(table.to_dict())
+    else:
+        say(table.to_markdown())
+        say(f"This is in {out / 'chunks.md'}, as data in {out / 'chunks.json'}.")

@@ -1,0 +1,122 @@
+"""`emhrnn paper table2`: the paper's table of real data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import Json, Keep, Quiet, Report, Settings
+
+
+def table2(
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="Folder that holds the data sets, under their published names.", metavar="FOLDER"),
+    ] = Path("data"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder for table2.md and table2.json.",
+            metavar="FOLDER",
+            show_default="results; quick: the work",
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option("--work", help="Folder for all runs.", metavar="FOLDER", show_default="runs/table2[-quick]"),
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--sets", help="Only this set, by name; may be repeated.", metavar="NAME", show_default="all"),
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rows",
+            help="Only this row, by its name in the paper or in the table; may be repeated.",
+            metavar="NAME",
+            show_default="all",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each row.", metavar="N")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="A few documents, one epoch, one seed: does it work?")] = False,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Pretrained word vectors for all rows.", metavar="FILE", show_default=False)
+    ] = None,
+    pretrained: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with weights for the row Bert-base, or with a smaller encoder, which stands in for it "
+            "and is called by the folder's name.",
+            metavar="FOLDER",
+            show_default="no such row",
+        ),
+    ] = None,
+    frozen: Annotated[
+        bool,
+        typer.Option(
+            "--frozen",
+            help="Only fit a linear head on what the encoder of --pretrained says of 128 word pieces: for CPUs. The "
+            "row's name ends in ', frozen', and it is no row of the paper.",
+        ),
+    ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; they share the cores.", metavar="N", show_default="the cores"),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")] = "default",
+    set_: Settings = None,
+    report: Report = False,
+    keep: Keep = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Table 2: all rows of the paper, with TF-IDF and fastText, on its sets or on stand-ins.
+
+    \b
+    Examples:
+      emhrnn paper table2 --data sets --vectors glove.npz
+      emhrnn paper table2 --data sets --sets yelp-2013 --rows HN-ATT --rows 'EM-HRNN with local bootstrap'
+      emhrnn paper table2 --data sets --quick
+      emhrnn paper table2 --data sets --pretrained all-MiniLM-L6-v2 --frozen --rows 'all-MiniLM-L6-v2, frozen'
+
+    Known in --data: yelp-2013-train.txt.ss with -dev and -test (likewise 2014, 2015), yahoo_answers_csv,
+    amazon_review_full_csv, yelp_review_full_csv, yelp_academic_dataset_review.json, Amazon's reviews_*.json.gz; and
+    stand-ins (docs/compare.md). The report keeps the paper's numbers, those of the papers it cites, and ours apart, and
+    says which may be compared. Stopped by Ctrl-C, the same command goes on where it was. A run that fails stops no
+    other; the exit code is then 2, and the table tells why.
+    """
+    from emhrnn.cli.failing import end_if_failed
+    from emhrnn.cli.printing import complain, print_json, say
+    from emhrnn.cores import cores
+    from emhrnn.paper.cli.comparison_tables import comparison_tables
+    from emhrnn.paper.comparison.compare import Protocol
+    from emhrnn.paper.table2.run import reproduce_table2
+
+    work = work or Path("runs/table2-quick" if quick else "runs/table2")
+    out = out or (work if quick else Path("results"))  # a quick table must not replace the real one
+    result = reproduce_table2(
+        data,
+        out,
+        work=work,
+        protocol=Protocol(
+            seeds=1 if quick else seeds, preset=preset, assignments=tuple(set_ or ()), vectors=vectors
+        ),
+        sets=sets or (),
+        rows=rows or (),
+        pretrained=pretrained,
+        frozen=frozen,
+        quick=quick,
+        processes=processes or cores(),
+        report=report,
+        kept=keep,
+        progress=not quiet,
+        say=(lambda _: None) if quiet else complain,
+    )  # fmt: skip
+    if json:
+        print_json(result.to_dict())
+    else:
+        say(comparison_tables(result.table))
+        say(f"\nBeside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}")
+    end_if_failed(result.table.failed)

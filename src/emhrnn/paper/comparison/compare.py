@@ -1,0 +1,327 @@
+"""`compare`: every row on every set with every seed, then the table.
+
+out/data/SET/           train, valid and test as corpora; SET.json tells what is in them
+out/runs/NAME.json      one run: its settings, scores and times; NAME/ holds the model and the predictions
+                        the two kinds of JSON files are all that a table needs, and name no place of this machine
+out/table.md, table.json, table.html
+"""
+
+import platform
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.files import sha256, write_json, write_text
+from emhrnn.models.pretrained import folder_of, weights_sha256
+from emhrnn.models.row import VECTORS
+from emhrnn.models.table import MODELS
+from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, prepare_data
+from emhrnn.paper.comparison.html import render_html
+from emhrnn.paper.comparison.kept import keep, read_table
+from emhrnn.paper.comparison.markdown import render_markdown
+from emhrnn.paper.comparison.rows import Row
+from emhrnn.paper.comparison.run import train_row, unpack
+from emhrnn.paper.comparison.table import Missing, Runs, Table, table_rows
+from emhrnn.paper.job_records import Job, Outcome, job_name, so_far
+from emhrnn.paper.jobs import run_jobs
+from emhrnn.paper.provenance import machine
+from emhrnn.training.config import Config, make_config
+from emhrnn.training.data import reads_ids
+from emhrnn.training.reads import read_settings
+from emhrnn.training.run import is_run
+from emhrnn.training.train import check_settings
+from emhrnn.version import __version__
+
+Say = Callable[[str], None]
+_FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
+NAMING = ("--models", "--reference", "--rows")  # options that name rows
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is the same for all rows."""
+
+    seeds: int = 3
+    preset: str = "default"
+    config: Path | None = None
+    assignments: tuple[str, ...] = ()
+    vectors: Path | None = None
+
+    def settings(self, row: Row, seed: int, data: DataSet | None = None) -> Config:
+        """`training.seed` is the first seed; later assignments win: those of the set, of the protocol, of the row."""
+        own = [f"model.name={row.model}", *row.settings]
+        config = make_config(self.preset, self.config, [*(data.settings if data else ()), *self.assignments, *own])
+        return config.model_copy(
+            update={"training": config.training.model_copy(update={"seed": config.training.seed + seed})}
+        )
+
+
+def compare(
+    sets: Sequence[DataSet],
+    rows: Sequence[Row],
+    out: Path,
+    *,
+    protocol: Protocol,
+    reference: str | None = None,
+    processes: int = 1,
+    report: bool = False,
+    kept: Path | None = None,
+    progress: bool = True,
+    say: Say = print,
+) -> Table:
+    """Train and test all rows on all sets, and write the table. What is done already is not done again; for a `report`
+    nothing else is done either, and another process may be at it. Rows that a `kept` table has and this one lacks stay.
+
+    Raises:
+        EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead, and
+            named by its `failed`.
+    """
+    _check(rows, protocol, reference)
+    if out.is_file() or is_run(out):
+        what = "a run" if out.is_dir() else "a file"
+        raise DataError(f"{out} is {what}, a folder for the table and its runs is needed; give another with --out")
+    earlier = None if kept is None else read_table(kept)
+    if not report:
+        _forget_lost_corpora(sets, out / "data")
+    found = _prepare(sets, rows, out, protocol, processes, report, progress, say)
+    jobs, missing = _jobs(sets, rows, found, protocol)
+    if reference is None:  # the first row that some set can train
+        reference = next((row.name for row in rows if row.name in {name for _, name, _ in jobs}), rows[0].name)
+    first_seed = protocol.settings(rows[0], 0).training.seed
+    if report:
+        done = _done(jobs, out / "runs")
+        missing += _to_come([key for key in jobs if key not in done], first_seed)
+    else:
+        outcomes = run_jobs(
+            train_row, list(jobs.values()), out / "runs", processes=processes, progress=progress, say=say
+        )
+        done = dict(zip(jobs, outcomes, strict=True))
+    table = Table(
+        sets=found,
+        rows=tuple(row for data in sets for row in table_rows(_finished(data.name, rows, done, first_seed), reference)),
+        missing=(*missing, *_failures(done, first_seed)),
+        reference=reference,
+        seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
+        settings=_told_settings(protocol),
+        made_by=_made_by(done),
+        failed=() if report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
+        once=tuple(row.name for row in rows if not _draws(protocol.settings(row, 0))),
+    )
+    if earlier is not None:
+        table = keep(table, earlier, [row.name for row in rows])
+    write_json(out / "table.json", table.to_dict())
+    write_text(out / "table.md", render_markdown(table))
+    write_text(out / "table.html", render_html(table))
+    return table
+
+
+Key = tuple[str, str, int]  # set, row, seed
+
+
+def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
+    """What a report lacks, one for each row of a set."""
+    seeds: dict[tuple[str, str], list[int]] = {}
+    for data, row, seed in keys:
+        seeds.setdefault((data, row), []).append(first_seed + seed)
+    return [Missing(*row, f"not done: seed {', '.join(map(str, lacking))}") for row, lacking in seeds.items()]
+
+
+def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:
+    outcomes = zip(jobs, so_far(folder, list(jobs.values()), failures=True), strict=True)
+    done = {key: outcome for key, outcome in outcomes if outcome is not None}
+    if not done:
+        raise DataError(f"{folder} holds no finished run of these rows with these settings; leave out --report")
+    return done
+
+
+def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> None:
+    if protocol.seeds < 1:
+        raise ConfigError(f"seeds = {protocol.seeds}; at least one is needed")
+    if reference is not None and reference not in [row.name for row in rows]:
+        names = ", ".join(row.name for row in rows)
+        raise ConfigError(f"the reference {reference!r} is not among the rows; give one of {names}")
+    if protocol.vectors is not None and not protocol.vectors.is_file():
+        raise DataError(f"{protocol.vectors} does not exist; give a file of word vectors")
+    for row in rows:
+        check_settings(protocol.settings(row, 0))
+
+
+def _prepare(
+    sets: Sequence[DataSet],
+    rows: Sequence[Row],
+    out: Path,
+    protocol: Protocol,
+    processes: int,
+    report: bool,
+    progress: bool,
+    say: Say,
+) -> dict[str, dict[str, Any]]:
+    config, folder = protocol.settings(rows[0], 0), out / "data"
+    jobs = [data_job(data, config) for data in sets]
+    found: dict[str, dict[str, Any]] = {}
+    outcomes: Sequence[Outcome | None]
+    if report:
+        outcomes = so_far(folder, jobs)
+    else:
+        outcomes = run_jobs(prepare_data, jobs, folder, processes=processes, progress=progress, say=say)
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        if outcome is None:
+            raise DataError(f"{folder} holds nothing of {job.name} with these settings; leave out --report")
+        if outcome.result is None:
+            raise DataError(f"{outcome.name}: {outcome.error}")
+        found[outcome.name] = outcome.result
+    return {data.name: {**found[data.name], "settings": list(data.settings)} for data in sets}
+
+
+def _forget_lost_corpora(sets: Sequence[DataSet], folder: Path) -> None:
+    """Records can be kept without the corpora, which are large and come out the same again: then they are made anew."""
+    for data in sets:
+        if not has_corpora(folder / data.name):
+            (folder / f"{data.name}.json").unlink(missing_ok=True)
+
+
+def _jobs(
+    sets: Sequence[DataSet], rows: Sequence[Row], found: dict[str, dict[str, Any]], protocol: Protocol
+) -> tuple[dict[Key, Job], list[Missing]]:
+    """One seed of all rows before the next, so that there is something to look at early."""
+    vectors = None if protocol.vectors is None else str(protocol.vectors.resolve())
+    digest = None if protocol.vectors is None else sha256(protocol.vectors)
+    jobs: dict[Key, Job] = {}
+    missing: list[Missing] = []
+    for seed in range(protocol.seeds):
+        for data in sets:
+            for row in rows:
+                config = protocol.settings(row, seed, data)
+                if seed > 0 and not _draws(config):
+                    continue
+                why = _lacks(row, config, found[data.name], vectors)
+                if why is not None:
+                    missing += [Missing(data.name, row.name, why)] if seed == 0 else []
+                    continue
+                parts = found[data.name]["parts"]
+                settings, places = _settings_and_places(config)
+                arguments = {
+                    "data": data.name,
+                    "data_sha256": {name: part["sha256"] for name, part in parts.items()},
+                    "row": row.name,
+                    **settings,
+                    "vectors_sha256": digest,
+                }
+                name = job_name(f"{data.name}--{row.name}--{config.training.seed}")
+                jobs[data.name, row.name, seed] = Job(name, arguments, {"vectors": vectors, **places})
+    return jobs, missing
+
+
+def _draws(config: Config) -> bool:
+    return MODELS[config.model.name].draws(config.model.model_dump())
+
+
+def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]]:
+    """Those that the row reads: others may change, or come new, and its runs stay good. Of pretrained weights, a record
+    holds the name of their folder and what is in it."""
+    settings = read_settings(config)
+    folder = folder_of(settings["model"].get("pretrained", ""))
+    if folder is None:
+        return {"settings": settings}, {}
+    named = {**settings, "model": {**settings["model"], "pretrained": folder.name}}
+    return {"settings": named, "pretrained_sha256": weights_sha256(folder)}, {"pretrained": str(folder)}
+
+
+def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
+    needs = MODELS[row.model].needs
+    if reads_ids(config) and not (found["users"] and found["products"]):
+        return "skipped: it needs user and product ids, and the data has none"
+    if VECTORS in needs and vectors is None:
+        return "skipped: it needs pretrained word vectors (--vectors)"
+    return None
+
+
+def _finished(data: str, rows: Sequence[Row], done: dict[Key, Outcome], first_seed: int) -> list[Runs]:
+    runs = []
+    for row in rows:
+        found = {key[2]: outcome.result for key, outcome in done.items() if key[:2] == (data, row.name)}
+        results = {seed: result for seed, result in found.items() if result is not None}
+        if not results:
+            continue
+        runs.append(
+            Runs(
+                data=data,
+                model=row.name,
+                seeds=tuple(first_seed + seed for seed in results),
+                results=tuple(results.values()),
+                right=np.stack([unpack(result["right"], result["documents"]) for result in results.values()]),
+                settings=_told(row.settings),
+            )
+        )
+    return runs
+
+
+def _failures(done: dict[Key, Outcome], first_seed: int) -> list[Missing]:
+    return [
+        Missing(data, row, f"seed {first_seed + seed} failed: {outcome.error}")
+        for (data, row, seed), outcome in done.items()
+        if outcome.error is not None
+    ]
+
+
+def _told_settings(protocol: Protocol) -> dict[str, Any]:
+    return {
+        "preset": protocol.preset,
+        "config": None if protocol.config is None else protocol.config.name,
+        "set": list(_told(protocol.assignments)),
+        "vectors": None if protocol.vectors is None else protocol.vectors.name,
+    }
+
+
+def _told(assignments: Sequence[str]) -> tuple[str, ...]:
+    """Pretrained weights by the name of their folder, wherever it lies."""
+    told = []
+    for assignment in assignments:
+        name, _, value = assignment.partition("=")
+        folder = folder_of(value.strip(" \"'")) if name.strip() == "model.pretrained" else None
+        told.append(assignment if folder is None else f"{name}={folder.name}")
+    return tuple(told)
+
+
+def told_command(words: Sequence[str]) -> str:
+    """Without the folders that files were in. The name of a row may hold a slash; of its settings, paths alone do."""
+    told, option = ["emhrnn"], ""
+    for word in words:
+        name, equals, _ = word.partition("=")
+        of_rows = option in NAMING or (equals and name in NAMING)
+        if word != "--report":
+            told.append(
+                re.sub(r"\[[^\]]*\]", lambda settings: _FOLDERS.sub("", settings[0]), word)
+                if of_rows
+                else _FOLDERS.sub("", word)
+            )
+        option = word
+    return shlex.join(told)
+
+
+def _made_by(done: dict[Key, Outcome]) -> dict[str, Any]:
+    """Runs may be older than the table: it names the commits and threads of all of them, and the command that makes
+    them as well as the table."""
+    import sklearn
+    import torch
+
+    times = [outcome.result["times"] for outcome in done.values() if outcome.result is not None]
+    threads = " or ".join(map(str, sorted({one["threads"] for one in times})))
+    return {
+        "command": told_command(sys.argv[1:]),
+        "commit": ", ".join(sorted({one.get("commit", "unknown") for one in times})),
+        "versions": {
+            "emhrnn": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+        "machine": machine() + f"; threads of a run: {threads}" * bool(times),
+    }

@@ -1,0 +1,1 @@
+"""How faithful explanations are: the table of `emhrnn paper faithfulness`."""

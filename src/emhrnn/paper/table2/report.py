@@ -1,0 +1,151 @@
+"""Three kinds of numbers that must not be mixed: the paper's, those of the papers it cites, and ours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from emhrnn.evaluation.significance import p_value
+from emhrnn.paper.comparison.markdown import describe_making, describe_set, percent, plain
+from emhrnn.paper.comparison.table import Table, TableRow
+from emhrnn.paper.table2.numbers import COLUMNS, PAPER_ROWS, YELP_15, Family
+from emhrnn.paper.table2.sets import Found
+
+STANDS_IN = "stands in for Bert-base and is not comparable with its numbers"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One of our numbers, with the printed ones of the same row, if they are of the same data."""
+
+    row: TableRow
+    paper: float | None
+    published: float | None
+    comparable: bool
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        own = {"paper": self.paper, "published": self.published, "comparable": self.comparable, "why": self.why}
+        return {**self.row.to_dict(), **own}
+
+
+@dataclass(frozen=True)
+class Table2:
+    table: Table
+    found: Sequence[Found]
+    quick: bool = False
+
+    def cells(self, found: Found) -> list[Cell]:
+        parts = self.table.sets[found.data.name]["parts"]
+        documents = sum(part["documents"] for part in parts.values())
+        return [_cell(row, found, documents, self.quick) for row in self.table.of(found.data.name)]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.table.to_dict(),
+            "rows": [cell.to_dict() for found in self.found for cell in self.cells(found)],
+            "paper": {row.name: row.paper for row in PAPER_ROWS.values()},
+            "published": {row.name: row.published for row in PAPER_ROWS.values() if row.published},
+            "notes": {row.name: row.note for row in PAPER_ROWS.values() if row.note},
+            "what": {found.data.name: found.what for found in self.found},
+            "quick": self.quick,
+        }
+
+
+def _cell(row: TableRow, found: Found, documents: int, quick: bool) -> Cell:
+    printed = PAPER_ROWS.get(row.model)
+    if printed is None:
+        return Cell(row, None, None, False, STANDS_IN if _stands_in(row) else "not a row of the paper")
+    if found.column is None:
+        return Cell(row, None, None, False, found.what)
+    paper, published = printed.paper.get(found.column), printed.published.get(found.column)
+    family = found.family(documents)
+    wanted = printed.family(found.column)
+    if quick:
+        why = "a quick look at a few documents"
+    elif paper is None and published is None:
+        why = "the paper has no number"
+    elif family is None:
+        why = f"{documents:,} documents are not the set that the numbers are of"
+    elif family != wanted:
+        why = f"the printed number is of {_told(wanted)}, this is {_told(family)}"
+    else:
+        return Cell(row, paper, published, True, "the same set; splits and tuning may differ")
+    return Cell(row, paper, published, False, why)
+
+
+def _stands_in(row: TableRow) -> bool:
+    """An encoder other than Bert-base, or one of which only the head was trained."""
+    return row.model not in PAPER_ROWS and any(setting.startswith("model.pretrained=") for setting in row.settings)
+
+
+def _told(family: Family) -> str:
+    return {"tang": "Tang's set", "tang-ids": "Tang's smaller set with users", "zhang": "Zhang's balanced set"}[family]
+
+
+def render_markdown(result: Table2) -> str:
+    table = result.table
+    parts = ["# Table 2 of the paper\n"]
+    if result.quick:
+        parts.append("**A quick look: a few documents, one epoch. The figures mean nothing.**\n")
+    parts += ["## What the paper prints\n", _printed("paper"), YELP_15 + "\n"]
+    parts += ["## What the cited papers print, where it differs\n", _printed("published")]
+    parts += [f"- {row.name}: {row.note}." for row in PAPER_ROWS.values() if row.note]
+    parts.append("\n## Ours\n")
+    stand_ins = {row.model: row.settings for row in table.rows if _stands_in(row)}
+    parts += [f"{plain(name)} ({plain(', '.join(how))}) {STANDS_IN}.\n" for name, how in stand_ins.items()]
+    for found in result.found:
+        name = found.data.name
+        parts.append(f"### {plain(name)}: {plain(found.what)}\n\n{describe_set(table.sets[name])}\n")
+        parts.append(_ours(result.cells(found), stands_alone=found.column is None))
+        parts += [f"- {plain(models)}: {plain(why)}" for models, why in table.missing_of(name)]
+        parts.append("")
+    parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")
+    parts.append(describe_making(table))
+    return "\n".join(parts)
+
+
+def _printed(which: str) -> str:
+    lines = [["method", *COLUMNS], ["---", *["---:"] * len(COLUMNS)]]
+    for row in PAPER_ROWS.values():
+        numbers = row.paper if which == "paper" else row.published
+        if numbers:
+            lines.append([row.name, *(f"{numbers[c]:.1f}" if c in numbers else "-" for c in COLUMNS)])
+    return _lines(lines)
+
+
+def _ours(cells: Sequence[Cell], *, stands_alone: bool) -> str:
+    """A stand-in's numbers stand alone, so that nobody reads them beside those of other data."""
+    head = ["method", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "parameters", "words/s"]
+    more = [] if stands_alone else ["paper", "published", "comparable"]
+    lines = [[*head, *more], ["---", *["---:"] * (len(head) - 1), *["---"] * len(more)]]
+    for cell in cells:
+        row, against = cell.row, cell.row.against
+        line = [
+            plain(row.told),
+            f"**{percent(row.accuracy)}**" if row.best else percent(row.accuracy),
+            "-" if row.sd is None else percent(row.sd),
+            str(row.seeds),
+            f"{percent(row.low)}-{percent(row.high)}",
+            percent(row.macro_f1),
+            "-" if against is None else f"{100 * against.difference.difference:+.1f}{' *' if against.counts else ''}",
+            "-" if against is None else p_value(against.difference.p),
+            f"{row.parameters:,}",
+            f"{row.words_per_second:,.0f}",
+        ]
+        if not stands_alone:
+            line += [
+                _number(cell.paper),
+                _number(cell.published),
+                ("yes" if cell.comparable else "no") + f": {cell.why}",
+            ]
+        lines.append(line)
+    told = "These are other data than the paper's: not comparable with any number above.\n\n" if stands_alone else ""
+    return told + _lines(lines)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _lines(lines: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

@@ -1,0 +1,160 @@
+"""Score files of any size: each row in gives one row out, in the same order, in constant memory, and a kill at any
+moment costs only the chunks that were being scored.
+
+    chunks.py       rows -> chunks, as bytes                              the reading process
+    scorer.py       chunk -> part of the output                           every worker; documents.py, tables.py
+    local.py        chunks -> parts, in worker processes
+    on_ray.py       the same on a Ray cluster
+    unfinished.py   parts -> OUT, with a journal to go on from
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tqdm import tqdm
+
+from emhrnn.corpus import Columns
+from emhrnn.corpus.readers.datasets import is_dataset
+from emhrnn.corpus.readers.source import Source
+from emhrnn.errors import DataError
+from emhrnn.files import sha256
+from emhrnn.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
+from emhrnn.scoring.local import Scored, score_locally
+from emhrnn.scoring.scorer import Task
+from emhrnn.scoring.tables import check_suffix
+from emhrnn.scoring.unfinished import Totals, Unfinished
+from emhrnn.training.config import validated
+from emhrnn.training.data import Named, check_ids, check_read_alike, prepared, reads_ids
+from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, text_settings_of
+from emhrnn.version import __version__
+
+Engine = Literal["local", "ray"]
+
+
+@dataclass(frozen=True)
+class Result:
+    rows: int
+    words: int
+    unscored: int
+    repaired: int  # rows that were scored, but whose text was mended
+    before: int  # rows that an earlier call had done
+    errors: Path | None  # the file that tells of rows that could not be scored, or were repaired
+
+
+def score(
+    run: Path,
+    data: Data,
+    out: Path,
+    *,
+    explain: bool = False,
+    engine: Engine = "local",
+    workers: int = 1,
+    restart: bool = False,
+    progress: bool = True,
+) -> Result:
+    """Write `id`, `label` and the probability of every class for each row of the data; with `explain`, also what
+    decided. What an earlier call left unfinished is verified and kept, unless `restart` is given.
+
+    Raises:
+        EmhrnnError: run or data cannot be read, `out` cannot be written, or the unfinished output is of something else.
+    """
+    data = replace(data, written=_written(out))
+    check_out(out, data)
+    description = read_description(run)
+    data, total = _checked(data, description, explain=explain)
+    task = Task(run=run, suffix=check_suffix(out), explain=explain)
+    with Unfinished(out).opened(_settings(task, data), restart=restart) as unfinished:
+        before = unfinished.totals.documents
+        bar = tqdm(
+            total=total, desc="scoring", unit="row" if data.prepared else "B", unit_scale=True,
+            disable=None if progress else True,
+        )  # fmt: skip
+        with bar:
+            for chunk, part in _parts(engine, data, task, unfinished, workers):
+                unfinished.add(chunk.digest, part)
+                bar.set_postfix(rows=f"{unfinished.totals.documents:,}", refresh=False)
+                bar.update(chunk.done - bar.n)
+        unfinished.finish()
+    totals: Totals = unfinished.totals
+    errors = unfinished.errors if unfinished.errors.exists() else None
+    return Result(totals.documents, totals.words, totals.unscored, totals.repaired, before, errors)
+
+
+def _parts(engine: Engine, data: Data, task: Task, unfinished: Unfinished, workers: int) -> Iterator[Scored]:
+    if engine == "ray":
+        from emhrnn.scoring.on_ray import score_on_ray
+
+        return score_on_ray(data, unfinished.place, task, workers)
+    return score_locally(read_chunks(data, unfinished.place), task, workers)
+
+
+def _written(out: Path) -> tuple[Path, ...]:
+    unfinished = Unfinished(out)
+    return tuple(path.resolve() for path in (out, unfinished.errors, unfinished.folder))
+
+
+def check_out(out: Path, data: Data) -> None:
+    """Raise a DataError for a file that cannot take the predictions, before any work is done."""
+    suffix = check_suffix(out)
+    if out.is_dir() and (suffix != ".dataset" or (any(out.iterdir()) and not is_dataset(out))):
+        raise DataError(f"{out} is a folder, the predictions go to one file; give the name of a file")
+    if out.exists() and any(path.exists() and out.samefile(path) for path in data.paths):
+        raise DataError(f"{out} is the data itself, which would be replaced by its predictions; give another file")
+    for path in data.paths:
+        if path.exists() and data.writes(path):
+            raise DataError(f"{path} is written beside {out}, so it cannot be data, too; give another --out")
+
+
+def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple[Data, int]:
+    """The data, seen to be readable, and its size: bytes, or rows of a prepared corpus."""
+    config = validated(description["config"])
+    for path in data.paths:
+        stored = prepared(Named(path=path, format=data.format, columns=data.columns, split=data.split))
+        if stored is None:
+            continue
+        if len(data.paths) > 1:
+            raise DataError(f"{path} is a prepared corpus, which is scored alone; give one at a time, or raw files")
+        if explain:
+            raise DataError(f"{path} is a prepared corpus, which has no text to show; give the raw file to explain it")
+        check_read_alike(path, stored.text, text_settings_of(description["text"]))
+        check_ids(config, path, stored.report.columns)
+        return Data(paths=data.paths, prepared=True), len(stored)
+    source = Source(data.files(), format=data.format, columns=data.columns, lenient=True)
+    _check_beside_classes(source.paths, data)
+    if reads_ids(config):
+        with closing(iter(source)) as records:
+            next(records, None)  # now it knows its columns
+        check_ids(config, data.paths[0], source.taken)
+    return data, source.meter.total
+
+
+def _check_beside_classes(files: list[Path], data: Data) -> None:
+    """Raise a DataError where OUT.unfinished would be read as one more class."""
+    parents = {written.parent for written in data.written}
+    for path in files:
+        if path.is_dir() and not is_dataset(path) and path.resolve() in parents:
+            raise DataError(f"{path} has a folder per class, and --out would lie among them; give a file elsewhere")
+
+
+def _settings(task: Task, data: Data) -> dict[str, Any]:
+    """What must be the same to go on with an unfinished output."""
+    digest = hashlib.sha256()
+    for name in (CONFIG, WEIGHTS, VOCABULARY, IDS):
+        if (task.run / name).is_file():
+            digest.update(f"{name} {sha256(task.run / name)}\n".encode())
+    columns: Columns = data.columns
+    return {
+        "emhrnn": __version__,
+        "run": digest.hexdigest(),
+        "data": {} if data.prepared else {str(path): path.stat().st_size for path in data.files() if path.is_file()},
+        "paths": [str(path) for path in data.paths],
+        "columns": asdict(columns),
+        "format": data.format,
+        "split": data.split,
+        "explain": task.explain,
+        "chunks": [ROWS, CHARACTERS],
+    }

@@ -1,0 +1,171 @@
+"""The batch function: a chunk of rows in, its part of the output file out. The same in every process and on Ray."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float32, Float64
+
+from emhrnn.api import labels_of
+from emhrnn.evaluation.predict import predict_documents
+from emhrnn.explain.explainer import explain_texts, explanations_of
+from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
+from emhrnn.files import encoded
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.scoring.documents import Documents, Reader
+from emhrnn.scoring.tables import Row, to_bytes
+from emhrnn.text import Limits
+from emhrnn.training.run import load_run
+
+NO_WORDS = "no words"
+FEW_WORDS = 40_000  # of a vocabulary whose input projections are all kept: 64 MB at most in the default sizes
+COUNTS = ("documents", "words", "unscored", "repaired")  # of a part
+LEVELS = ("sentence", "phrase", "word")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What is asked of each row."""
+
+    run: Path
+    suffix: str  # of the file to write
+    explain: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What a chunk gives: bytes of the output, lines of the errors file, and counts."""
+
+    rows: bytes
+    errors: bytes
+    documents: int
+    words: int
+    unscored: int
+    repaired: int  # of those that were scored
+
+
+class Scorer:
+    """Holds the run, ready to predict. One thread: processes make better use of the cores than threads do."""
+
+    def __init__(self, task: Task) -> None:
+        torch.set_num_threads(1)
+        self.task = task
+        self.run = load_run(task.run)
+        self._reader = Reader(self.run)
+        self._shares = [f"p_{name}" for name in self.run.classes]
+        # A word costs a look-up once its input projection is there: 1.6 kB. All of GloVe's would be 160 MB in every
+        # process; a chunk uses a sixth of them, ten times each and more.
+        self._all_words = len(self.run.vocabulary) <= FEW_WORDS
+        if isinstance(self.run.model, EMHRNN) and self._all_words:
+            self.run.model.precompute_words()
+        if task.explain:
+            explain_texts(self.run, ["word"])  # a model that cannot explain says so now
+
+    @property
+    def columns(self) -> list[str]:
+        flat = [f"{level}{what}" for level in LEVELS for what in ("", "_weight", "_effect")]
+        decided = ["decided"] if self.task.suffix == ".jsonl" else flat
+        return ["id", "label", *self._shares, *(decided if self.task.explain else [])]
+
+    def __call__(self, payload: bytes) -> Part:
+        chunk = json.loads(payload)
+        first, rows = int(chunk["first"]), list[dict[str, Any]](chunk["rows"])
+        documents = self._reader.read(rows)
+        for index in np.flatnonzero(documents.lengths == 0).tolist():
+            rows[index].setdefault("fault", NO_WORDS)
+        scored = np.flatnonzero(documents.lengths)
+        table = [{**dict.fromkeys(self.columns), "id": row["id"]} for row in rows]  # each row of the data has its row
+        if len(scored):
+            self._fill([table[i] for i in scored.tolist()], [rows[i] for i in scored.tolist()], documents.take(scored))
+        return Part(
+            rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
+            errors=encoded("".join(_error(row, first + index) for index, row in enumerate(rows))),
+            documents=len(rows),
+            words=int(documents.lengths.sum()),
+            unscored=len(rows) - len(scored),
+            repaired=sum("repairs" in row and "fault" not in row for row in rows),
+        )
+
+    def _fill(self, table: list[Row], rows: list[dict[str, Any]], documents: Documents) -> None:
+        """Label, probabilities and, if asked for, what decided. An explanation has the probabilities, too, unless it
+        reads a text otherwise: all of it where the run has limits, or in sentences of its own where they are given."""
+        run = self.run
+        if isinstance(run.model, EMHRNN) and not self._all_words:
+            run.model.forget_words()  # before there are new ones: memory for one table is enough
+            run.model.precompute_words(np.flatnonzero(np.bincount(documents.words)))
+        explained = self._explained(rows) if self.task.explain else []
+        if explained and run.text.limits == Limits() and not any("sentences" in row for row in rows):
+            shares = np.stack([probabilities for probabilities, _ in explained]).astype(np.float32)
+        else:
+            shares = predict_documents(
+                run.model, documents, multi_label=run.multi_label, temperature=run.temperature
+            ).probabilities
+        for row, label, values in zip(table, labels_of(run, shares), _in_digits(shares), strict=True):
+            row["label"] = label if isinstance(label, str) else "|".join(label)
+            row.update(zip(self._shares, values, strict=True))
+        told = _nested if self.task.suffix == ".jsonl" else _flat
+        for row, (_, path) in zip(table, explained, strict=False):
+            if path is not None:
+                row.update(told(path))
+
+    def _explained(
+        self, rows: list[dict[str, Any]]
+    ) -> list[tuple[Float64[np.ndarray, " classes"], DecisivePath | None]]:
+        """Probabilities and what decided, None for the prior. The rest of an explanation is large where there are many
+        classes, and goes."""
+        explanations = explanations_of(
+            self.run,
+            [row["text"] for row in rows],
+            users=[row.get("user") for row in rows],
+            products=[row.get("product") for row in rows],
+        )
+        return [
+            (explanation.probabilities, explanation.decisive_path() if explanation.supported else None)
+            for explanation in explanations
+        ]
+
+
+def _nodes(path: DecisivePath) -> list[tuple[str, Sentence | Phrase | Word]]:
+    return [("sentence", path.sentence), ("phrase", path.phrase), ("word", path.word)]
+
+
+def _nested(path: DecisivePath) -> Row:
+    return {
+        "decided": {
+            level: {
+                "text": node.text, "start": node.start, "end": node.end,
+                "weight": round(node.weight, 6), "share": round(node.share, 6), "effect": _effect(node),
+            }
+            for level, node in _nodes(path)
+        }
+    }  # fmt: skip
+
+
+def _flat(path: DecisivePath) -> Row:
+    row: Row = {}
+    for level, node in _nodes(path):
+        row |= {level: node.text, f"{level}_weight": round(node.weight, 6), f"{level}_effect": _effect(node)}
+    return row
+
+
+def _effect(node: Sentence | Phrase | Word) -> float | None:
+    """None for a model whose effects are not known."""
+    return None if node.effect is None else round(node.effect, 6)
+
+
+def _in_digits(shares: Float32[np.ndarray, "rows classes"]) -> list[list[float]]:
+    """Through text, so that csv and jsonl show the seven digits that there are, not seventeen."""
+    values = shares.astype("U16").astype(np.float64)
+    return [row.tolist() for row in values]
+
+
+def _error(row: dict[str, Any], number: int) -> str:
+    """A line for a row that could not be scored, or only after a repair."""
+    reason = row.get("fault") or " and ".join(row.get("repairs", ()))
+    if not reason:
+        return ""
+    told = {"row": number, "id": row["id"], "where": row["where"], "reason": reason, "scored": "fault" not in row}
+    return json.dumps(told, ensure_ascii=False) + "\n"

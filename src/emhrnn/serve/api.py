@@ -1,0 +1,184 @@
+"""The API that programs call: JSON in, JSON out, errors as `{"error": one sentence}`."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import to_json
+
+from emhrnn.api import labels_of
+from emhrnn.explain.explanation import Explanation
+from emhrnn.serve.limits import Limits, check_aside, check_explained, check_texts
+from emhrnn.serve.state import Served, state_of
+from emhrnn.serve.written import Written
+from emhrnn.version import __version__
+
+api = APIRouter()
+
+
+class Error(BaseModel):
+    error: str = Field(description="What is wrong and what to do, in one sentence.")
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Error, "description": "The body is not JSON"},
+    401: {"model": Error, "description": "The token is missing or wrong"},
+    408: {"model": Error, "description": "The request did not arrive in time"},
+    413: {"model": Error, "description": "The request is too large"},
+    422: {
+        "model": Error,
+        "description": "A text has no words or too many, there are too many texts or too many words in all, a field is "
+        "not understood, or there is no such run",
+    },
+    503: {"model": Error, "description": "Too many requests or connections, or there was no answer in time"},
+}
+
+
+class Documents(BaseModel):
+    """One text, or a list of them.
+
+    For models that read who wrote a text, and about what: `user` and `product` of the one, `users` and `products` of
+    the list, null where it is not known. A name that is left out or new is read as the average.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "The soup was not bad at all."}]}
+    )
+    text: str | None = None
+    texts: list[str] | None = None
+    user: str | None = None
+    product: str | None = None
+    users: list[str | None] | None = None
+    products: list[str | None] | None = None
+    run: str | None = Field(
+        None, description="Which run answers, by its name in /v1/model; the first one served if left out."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "Documents":
+        if (self.text is None) == (self.texts is None):
+            raise ValueError("give either text or texts")
+        for one, many in (("user", "users"), ("product", "products")):
+            if self.texts is not None and getattr(self, one) is not None:
+                raise ValueError(f"texts go with {many}, a list; {one} is for a single text")
+            names = getattr(self, many)
+            if self.texts is None and names is not None:
+                raise ValueError(f"text goes with {one}; {many} is for a list of texts")
+            if names is not None and len(names) != len(self.texts or []):
+                raise ValueError(f"{len(names)} {many} for {len(self.texts or [])} texts; give one for each, or null")
+        return self
+
+    def listed(self) -> list[Written]:
+        if self.text is not None:
+            return [Written(self.text, self.user, self.product)]
+        texts = self.texts or []
+        nobody: list[str | None] = [None] * len(texts)
+        return list(map(Written, texts, self.users or nobody, self.products or nobody))
+
+
+class ToExplain(Documents):
+    threshold: Annotated[float | None, Field(ge=0, le=1)] = Field(
+        None, description="Phrases end where pi is larger; the model's own threshold if left out."
+    )
+
+
+class Prediction(BaseModel):
+    label: str | list[str] = Field(description="The class; for multi-label models a list of classes.")
+    probabilities: dict[str, float] = Field(description="Calibrated, by class.")
+
+
+class Predictions(BaseModel):
+    predictions: list[Prediction]
+
+
+class Explanations(BaseModel):
+    explanations: list[dict[str, Any]] = Field(description="A tree for each text: sentences, phrases, words.")
+
+
+class ModelFacts(BaseModel):
+    name: str = Field(description="Of the run folder; what run takes in a request.")
+    model: str
+    classes: list[str]
+    multi_label: bool
+    vocabulary: int
+    parameters: int | None = Field(description="Null for models fitted at once, which count none.")
+    explains: bool
+    ids: bool = Field(description="Whether it reads users and products.")
+    version: str
+
+
+class Health(BaseModel):
+    status: str
+
+
+@api.post("/v1/predict", responses=REFUSALS, summary="Classify one text or several", tags=["model"])
+async def predict(documents: Documents, request: Request) -> Predictions:
+    served, asked = await _checked(request, documents, check_texts)
+    run = served.model.run
+    table = await served.predict(asked)
+    state_of(request).telemetry.documents += len(asked)
+    labels = labels_of(run, table)
+    return Predictions.model_construct(
+        predictions=[
+            Prediction.model_construct(
+                label=label if isinstance(label, str) else list(label),
+                probabilities=dict(zip(run.classes, row, strict=True)),
+            )
+            for label, row in zip(labels, table.tolist(), strict=True)
+        ]
+    )
+
+
+@api.post(
+    "/v1/explain",
+    responses=REFUSALS,
+    response_model=Explanations,
+    summary="Show which sentence, phrase and word decided",
+    tags=["model"],
+)
+async def explain(documents: ToExplain, request: Request) -> Response:
+    served, asked = await _checked(request, documents, check_explained)
+    explanations = await served.explain(asked, documents.threshold)
+    state_of(request).telemetry.documents += len(asked)
+    return Response(await asyncio.to_thread(_encoded, explanations), media_type="application/json")
+
+
+@api.get("/v1/model", summary="What is served", tags=["model"])
+async def model(request: Request) -> list[ModelFacts]:
+    return [
+        ModelFacts(
+            name=served.name,
+            model=served.model.run.config.model.name,
+            classes=list(served.model.classes),
+            multi_label=served.model.run.multi_label,
+            vocabulary=len(served.model.run.vocabulary),
+            parameters=sum(p.numel() for p in served.model.run.model.parameters()) or None,
+            explains=served.explains,
+            ids=served.reads_ids,
+            version=__version__,
+        )
+        for served in state_of(request).served
+    ]
+
+
+@api.get("/healthz", summary="Whether the server is up", tags=["operation"])
+async def health() -> Health:
+    return Health(status="ok")
+
+
+async def _checked(
+    request: Request, documents: Documents, check: Callable[[Sequence[str], Limits], None]
+) -> tuple[Served, list[Written]]:
+    state, asked = state_of(request), documents.listed()
+    served, texts = state.named(documents.run), [document.text for document in asked]
+    await check_aside(check, texts, state.limits)
+    return served, asked
+
+
+def _encoded(explanations: Sequence[Explanation]) -> bytes:
+    """`Explanations` as JSON, for a thread. It takes seconds for the most words, so that it is made in pieces: while
+    one is encoded, nothing else runs."""
+    pieces = (to_json(explanation.to_dict(), inf_nan_mode="null") for explanation in explanations)
+    return b'{"explanations":[' + b",".join(pieces) + b"]}"

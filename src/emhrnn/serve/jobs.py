@@ -1,0 +1,278 @@
+"""Files on the corpus page: each is read and classified in the background, in pieces, so that the reading page stays
+quick; it can be watched and cancelled.
+
+When all rows are done, the phrases that speak for each class are gathered from some of them (explain/lexicon.py).
+
+Rows are kept in memory, at most `Limits.rows` of them; a longer file is for `emhrnn predict`, and the page says so.
+A small upload may unpack to any size, and one row may be all of it, so both have a limit.
+"""
+
+import secrets
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float32
+
+from emhrnn.api import labels_of
+from emhrnn.corpus import Columns, Corpus, Source
+from emhrnn.corpus.readers.formats import format_of
+from emhrnn.corpus.readers.parquet import unpacked_bytes
+from emhrnn.corpus.readers.streams import open_bytes
+from emhrnn.corpus.record import Record
+from emhrnn.errors import DataError, EmhrnnError
+from emhrnn.evaluation.predict import Predictions
+from emhrnn.explain.explainer import explain_texts
+from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.lexicon import Entry, Gathered, measured
+from emhrnn.serve.limits import Limits, RefusedError, has_words
+from emhrnn.serve.state import Served
+from emhrnn.serve.written import Written, columns_of
+from emhrnn.training.run import Run
+
+PIECE, PIECE_CHARACTERS = 64, 1 << 18  # rows per turn of the model, fewer where they are long: others wait behind it
+GATHERED = 500  # rows whose phrases are looked at
+
+
+@dataclass(frozen=True)
+class Row:
+    number: int  # in the file, counted from 1
+    text: str
+    user: str | None
+    product: str | None
+    label: str | None  # None: not known, or none of the model's classes
+    predicted: str
+    confidence: float
+    true_probability: float | None
+
+    @property
+    def correct(self) -> bool | None:
+        return None if self.label is None else self.label == self.predicted
+
+
+@dataclass(eq=False)
+class Job:
+    """Written by its thread, read by the pages."""
+
+    key: str
+    name: str
+    path: Path
+    served: Served
+    limits: Limits
+    own: bool = False  # the file is a copy for this job alone
+    rows: list[Row] = field(default_factory=list)
+    skipped: int = 0  # rows without words
+    too_long: int = 0  # rows
+    strange: int = 0  # rows with a label that is none of the model's classes
+    lengths: Counter[int] = field(default_factory=Counter)  # of phrases
+    lexicon: list[tuple[str, list[Entry]]] = field(default_factory=list)  # by class
+    share: float = 0.0  # of what there is to do
+    doing: str = "Reading and classifying"
+    state: str = "running"  # running, done, cancelled, failed
+    trouble: str = ""
+    cut: bool = False  # the file has more rows than are shown
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+    def snapshot(self) -> "Job":
+        """As it is now: a page is drawn from one moment. The state first: when it says done, all rows are there."""
+        state = self.state
+        return replace(self, rows=list(self.rows), lengths=Counter(self.lengths), state=state)
+
+    def run(self) -> None:
+        try:
+            if self.own:
+                _check_unpacked(self.path, self.limits.unpacked_bytes)
+            for piece in self._pieces():
+                if self.cancel.is_set():
+                    self.state = "cancelled"
+                    return
+                self._add(piece)
+            if not self.rows:
+                what = "words" if not self.too_long else f"words and at most {self.limits.row_characters:,} characters"
+                self.state, self.trouble = "failed", f"the file has no rows with {what}; pick another one"
+                return
+            self.state = "done" if self._gather() else "cancelled"
+        except (EmhrnnError, OSError) as error:
+            self.trouble = str(error).replace(str(self.path), self.name)  # where it lies is nobody's business
+            self.state = "failed"
+        except Exception:
+            self.state, self.trouble = "failed", "an error on the server; its log says more"
+            raise
+        finally:
+            if self.own:
+                shutil.rmtree(self.path.parent, ignore_errors=True)
+
+    def _gather(self) -> bool:
+        """The lexicon; False when cancelled on the way."""
+        if not self.served.has_phrases:
+            return True
+        run, step = self.served.model.run, -(-len(self.rows) // GATHERED)
+        some = [Written(row.text, row.user, row.product) for row in self.rows[::step]]  # from all over the file
+        gathered = Gathered(len(run.classes))
+        self.doing, self.share = "Measuring phrases", 0.0
+        for start in range(0, len(some), PIECE):
+            if self.cancel.is_set():
+                return False
+            piece = some[start : start + PIECE]
+            gathered.add(self.served.engine.wait(lambda piece=piece: _explained(run, piece)))  # type: ignore[misc]
+            self.share = (start + len(piece)) / len(some) / 2
+        lexicon = []
+        for label, name in enumerate(run.classes):
+            if self.cancel.is_set():
+                return False
+            entries = self.served.engine.wait(lambda label=label: measured(run, gathered, label))  # type: ignore[misc]
+            lexicon.append((name, entries))
+            self.share = 0.5 + (label + 1) / len(run.classes) / 2
+        self.lexicon = lexicon
+        return True
+
+    def _pieces(self) -> Iterator[list[Record]]:
+        source = _open(self.path)
+        with closing(iter(source)) as records:
+            while len(self.rows) < self.limits.rows and (piece := _piece(records)):
+                self.share = source.meter.done / source.meter.total if source.meter.total else 1.0
+                yield piece
+            self.cut = next(records, None) is not None
+        self.share = 1.0
+
+    def _add(self, piece: list[Record]) -> None:
+        short = [record for record in piece if len(record.text) <= self.limits.row_characters]
+        words = [record for record in short if has_words(record.text)]
+        self.too_long += len(piece) - len(short)
+        self.skipped += len(short) - len(words)
+        if not words:
+            return
+        run = self.served.model.run
+        predictions = self.served.engine.wait(lambda: _classified(run, words))
+        table = predictions.probabilities
+        if predictions.phrases is not None:
+            self.lengths.update({k: n for k, n in enumerate(predictions.phrases.histogram, start=1) if n})
+        for record, label, chances in zip(words, labels_of(run, table), table, strict=True):
+            true = _true_label(record, run)
+            self.strange += true is None and record.label is not None
+            self.rows.append(
+                Row(
+                    number=record.where.row,
+                    text=record.text,
+                    user=record.user,
+                    product=record.product,
+                    label=true,
+                    predicted=label if isinstance(label, str) else listing(label),
+                    confidence=_confidence(chances, run.multi_label),
+                    true_probability=None
+                    if true is None or run.multi_label
+                    else float(chances[run.classes.index(true)]),
+                )
+            )
+
+
+def _check_unpacked(path: Path, most: int) -> None:
+    """Before anything of it is kept in memory. A parquet file is packed inside, too."""
+    if any(size > most for size in _stream_bytes(path)) or (
+        format_of(path) == "parquet" and any(size > most for size in unpacked_bytes(path))
+    ):
+        raise DataError(f"{path} unpacks to more than {most >> 20} MB; score it with emhrnn predict")
+
+
+def _stream_bytes(path: Path) -> Iterator[int]:
+    """So far."""
+    with open_bytes(path) as stream:
+        yield from accumulate(len(block) for block in iter(lambda: stream.read(1 << 20), b""))
+
+
+def _piece(records: Iterator[Record]) -> list[Record]:
+    """The next rows, for one turn of the model."""
+    piece, characters = list[Record](), 0
+    for record in records:
+        piece.append(record)
+        characters += len(record.text)
+        if len(piece) == PIECE or characters >= PIECE_CHARACTERS:
+            break
+    return piece
+
+
+def _open(path: Path) -> Source:
+    """With labels where the file has them; which is seen at its first row."""
+    try:
+        with closing(iter(Source(path, columns=Columns()))) as records:
+            next(records, None)
+    except DataError:
+        return Source(path, columns=Columns(labelled=False))
+    return Source(path, columns=Columns())
+
+
+def _classified(run: Run, records: list[Record]) -> Predictions:
+    corpus = Corpus.from_records(
+        records, vocabulary=run.vocabulary, text=run.text, users=run.users, products=run.products
+    )
+    return run.predict(corpus)
+
+
+def _explained(run: Run, documents: list[Written]) -> list[Explanation]:
+    asked = columns_of(documents)
+    return explain_texts(run, asked.texts, users=asked.users, products=asked.products)
+
+
+def _true_label(record: Record, run: Run) -> str | None:
+    label, order = record.label, {name: index for index, name in enumerate(run.classes)}
+    if isinstance(label, tuple):
+        return listing(sorted(label, key=lambda name: order.get(name, len(order)))) if run.multi_label else None
+    return label if label in run.classes else None
+
+
+def _confidence(chances: Float32[np.ndarray, " classes"], multi_label: bool) -> float:
+    """Of the prediction: its probability; of several labels or none, that of the decision which was closest."""
+    return float(np.maximum(chances, 1 - chances).min() if multi_label else chances.max())
+
+
+def listing(labels: Sequence[str]) -> str:
+    """Several labels of a document, or none."""
+    return ", ".join(labels) or "no label"
+
+
+class Jobs:
+    """The files that were opened last."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._jobs: dict[str, Job] = {}
+
+    def check_room(self) -> None:
+        """Raise a RefusedError when no other file can be read now."""
+        if sum(job.running for job in self._jobs.values()) >= 2:
+            raise RefusedError(503, "two files are being read already; wait for one or cancel it")
+
+    def start(self, served: Served, path: Path, name: str, *, own: bool = False) -> Job:
+        """An `own` file, with its folder, goes when it has been read."""
+        self.check_room()
+        while len(self._jobs) >= self.limits.jobs:
+            oldest = next((key for key, job in self._jobs.items() if not job.running), None)
+            if oldest is None:
+                break
+            del self._jobs[oldest]
+        job = Job(secrets.token_hex(8), name, path, served, self.limits, own)
+        self._jobs[job.key] = job
+        threading.Thread(target=job.run, name=f"emhrnn-file-{job.key}", daemon=True).start()
+        return job
+
+    def get(self, key: str) -> Job:
+        if key not in self._jobs:
+            raise RefusedError(404, "this file is no longer open; open it again from the corpus page")
+        return self._jobs[key]
+
+    def all(self) -> list[Job]:
+        return list(reversed(self._jobs.values()))
+
+    def stop(self) -> None:
+        for job in self._jobs.values():
+            job.cancel.set()

@@ -1,0 +1,96 @@
+"""Calls of the command line, and files to give to it."""
+
+import csv
+import io
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from emhrnn.cli import main
+
+TINY = [
+    "--set", "training.epochs=1", "--set", "em.warmup_epochs=0", "--set", "data.min_count=1",
+    "--set", "model.embedding_size=4", "--set", "model.word_size=3", "--set", "model.phrase_size=3",
+    "--set", "model.sentence_size=3", "--set", "model.attention_size=3",
+    "--set", "model.buckets=50",
+]  # fmt: skip
+GOOD = "The soup was good. We liked the waiter, and the room was lovely."
+BAD = "The soup was bad. We hated the waiter, but the room was cheap."
+
+
+def rows(count: int) -> list[tuple[str, str]]:
+    return [(f"{GOOD if i % 2 else BAD} Visit {i}.", "good" if i % 2 else "bad") for i in range(count)]
+
+
+def write_reviews(path: Path, count: int) -> Path:
+    return write_rows(path, rows(count))
+
+
+def write_rows(path: Path, texts_and_labels: list[tuple[str, str]]) -> Path:
+    if path.suffix == ".jsonl":
+        lines = [json.dumps({"text": text, "label": label}) for text, label in texts_and_labels]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return path
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *texts_and_labels])
+    return path
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, object]:
+        """The one object on stdout, which must hold nothing else."""
+        assert self.out.count("\n") == 1
+        value = json.loads(self.out)
+        assert isinstance(value, dict)
+        return value
+
+
+class Cli:
+    """`cli("train", data, "--out", run)` is `emhrnn train DATA --out RUN`, in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.capsys, self.monkeypatch = capsys, monkeypatch
+
+    def __call__(self, *arguments: str | Path, stdin: bytes = b"") -> Result:
+        self.monkeypatch.setattr(sys, "argv", ["emhrnn", *map(str, arguments)])
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = self.capsys.readouterr()
+        code = ended.value.code or 0
+        assert isinstance(code, int)
+        return Result(code, captured.out, captured.err)
+
+    def ok(self, *arguments: str | Path, stdin: bytes = b"") -> Result:
+        result = self(*arguments, stdin=stdin)
+        assert result.code == 0, result.err
+        return result
+
+    def error(self, *arguments: str | Path, stdin: bytes = b"") -> str:
+        """The one line on stderr of a command that cannot do what it is asked."""
+        result = self(*arguments, stdin=stdin)
+        assert result.code == 2, (result.out, result.err)
+        assert result.out == ""
+        assert result.err.startswith("emhrnn: ")
+        assert result.err.count("\n") == 1
+        assert "Traceback" not in result.err
+        assert ";" in result.err, f"no word on what to do: {result.err}"
+        return result.err
+
+    def train_error(self, data: Path, *more: str | Path) -> str:
+        """The error of training on the data, which must leave the place of the run free."""
+        out = data.parent / "refused"
+        message = self.error("train", data, "--out", out, "--quiet", *TINY, *more)
+        assert not out.exists()
+        assert not list(data.parent.glob(".*.partial"))
+        return message

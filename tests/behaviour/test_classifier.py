@@ -1,0 +1,159 @@
+"""EMHRNNClassifier: what scikit-learn users expect, and that it is the same model as everywhere else."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import emhrnn
+from emhrnn import EMHRNNClassifier, Explanation
+from emhrnn.errors import ConfigError, DataError
+from tests.behaviour.commands import GOOD, TINY, rows, write_reviews
+
+SMALL = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
+TEXTS = [text for text, _ in rows(24)]
+NAMES = [label for _, label in rows(24)]
+
+
+def small(**options: Any) -> EMHRNNClassifier:
+    return EMHRNNClassifier(settings=SMALL, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> EMHRNNClassifier:
+    return small().fit(TEXTS, NAMES)
+
+
+def test_predictions(fitted: EMHRNNClassifier) -> None:
+    probabilities = fitted.predict_proba(TEXTS)
+    assert probabilities.shape == (24, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-6)
+    assert fitted.predict(TEXTS).tolist() == fitted.classes_[probabilities.argmax(axis=1)].tolist()
+    assert fitted.score(TEXTS, NAMES) == np.mean(fitted.predict(TEXTS) == np.array(NAMES))
+    assert fitted.predict(["", "   "]).shape == (2,)
+    assert fitted.predict_proba([]).shape == (0, 2)
+    assert [epoch.epoch for epoch in fitted.history_] == [0]
+    assert fitted.best_epoch_ == 0
+
+
+def test_it_learns() -> None:
+    settings = {**SMALL, "em.estep": "none", "training.learning_rate": 0.05, "training.batch_words": 100}
+    del settings["training.epochs"]
+    classifier = EMHRNNClassifier(settings=settings, epochs=8).fit(TEXTS * 2, NAMES * 2)
+    assert classifier.score(TEXTS, NAMES) > 0.9
+
+
+def test_explanations(fitted: EMHRNNClassifier) -> None:
+    one = fitted.explain(GOOD)
+    assert isinstance(one, Explanation)
+    assert one.text == GOOD
+    assert "Decided most by" in str(one)
+    several = fitted.explain([GOOD, "bad"])
+    assert [explanation.text for explanation in several] == [GOOD, "bad"]
+    assert several[0].predicted == one.predicted
+
+
+def test_buckets_are_of_the_run(fitted: EMHRNNClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many buckets there may be is asked when a run begins, and never of one that is trained."""
+    fitted.save(tmp_path / "run")
+    monkeypatch.setattr("emhrnn.training.config.MOST_SAYINGS", 20)
+    assert emhrnn.load(tmp_path / "run").run.config.model.buckets == SMALL["model.buckets"]
+    fewer = small().fit(TEXTS, NAMES)
+    assert fewer.model_.run.config.model.buckets == 10
+    fewer.save(tmp_path / "fewer")
+    monkeypatch.undo()
+    model = emhrnn.load(tmp_path / "fewer")
+    np.testing.assert_array_equal(model.predict_proba(TEXTS), fewer.predict_proba(TEXTS))
+
+
+def test_a_saved_classifier_is_a_run(fitted: EMHRNNClassifier, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "run")
+    model = emhrnn.load(tmp_path / "run")
+    np.testing.assert_array_equal(model.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    assert model.predict(TEXTS) == fitted.predict(TEXTS).tolist()
+    with pytest.raises(DataError, match="exists and is not empty"):
+        fitted.save(tmp_path / "run")
+    fitted.save(tmp_path / "run", overwrite=True)
+
+
+def test_it_is_the_same_model_as_that_of_the_command_line(fitted: EMHRNNClassifier, tmp_path: Path) -> None:
+    trained = emhrnn.train(
+        write_reviews(tmp_path / "reviews.csv", 24), tmp_path / "run", settings=SMALL, progress=False
+    )
+    np.testing.assert_array_equal(trained.model.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+
+
+def test_vectors(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("good 1 2 3 4\nbad 4 3 2 1\nexcellent 1 2 3 5\n")
+    classifier = small(vectors=tmp_path / "vectors.txt").fit(TEXTS, NAMES)
+    assert "excellent" in classifier.model_.run.vocabulary
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "told"),
+    [
+        ("one text", ["a"], "give a list of texts"),
+        ([*TEXTS[:23], None], NAMES, "text 24 is a NoneType"),
+        (TEXTS, NAMES[:-1], "24 texts and 23 labels"),
+        (TEXTS, ["a"] * 24, "training needs at least two classes"),
+        (TEXTS, ["a", " a"] * 12, "are both written 'a'"),
+        (TEXTS, ["a", ""] * 12, r"label 2 is missing \(''\)"),
+        (TEXTS, np.array(["a", None] * 12, dtype=object), r"label 2 is missing \(None\)"),
+        (TEXTS, [True, 2] * 12, "of several types"),
+        (TEXTS, None, "the labels are None; give a list of them, one label per text"),
+        (TEXTS, [["a"], []] * 12, "the only label is 'a'"),
+        ({"text": TEXTS}, NAMES, "a table was given"),
+        ([" "] * 24, NAMES, "all 24 texts are blank"),
+        (TEXTS, np.array([1, "n"] * 12, dtype=object), "of several types"),
+        (TEXTS, [[1, "n"], ["n"]] * 12, "of several types"),
+        (TEXTS[:2], NAMES[:2], "too few"),
+    ],
+)
+def test_input_that_cannot_be_used(texts: Any, labels: Any, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        small().fit(texts, labels)
+
+
+def test_a_model_refuses_what_the_classifier_refuses(fitted: EMHRNNClassifier) -> None:
+    """To go through a table is to go through the names of its columns."""
+    model, table = fitted.model_, {"text": TEXTS, "label": NAMES}
+    for ask in (model.predict, model.predict_proba, model.explain, fitted.predict):
+        with pytest.raises(DataError, match="a table was given; give its column of texts"):
+            ask(table)
+    assert model.predict(text for text in TEXTS) == model.predict(TEXTS)
+    with pytest.raises(DataError, match="the limit is 0 phrases; give 1 or more"):
+        model.counterfactual(GOOD, limit=0)
+
+
+def test_labels_and_weights_that_can_be_read_once(fitted: EMHRNNClassifier) -> None:
+    other = small().fit(iter(TEXTS), iter(NAMES), iter([1.0] * 24))
+    np.testing.assert_array_equal(other.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    with pytest.raises(DataError, match="give one number per text"):
+        small().fit(TEXTS, NAMES, ["a"] * 24)
+
+
+def test_a_label_that_was_never_seen_is_wrong() -> None:
+    classifier = small().fit(TEXTS, [["good"], ["bad", "cheap"]] * 12)
+    found = classifier.predict(TEXTS)
+    assert classifier.score(TEXTS, found) == 1
+    assert classifier.score(TEXTS, [*found[:12], *[["new"]] * 12]) == 0.5
+    assert classifier.score(TEXTS, [*found[:12], *[["new"]] * 12], [1] * 12 + [3] * 12) == 0.25
+
+
+def test_document_vectors_have_names(fitted: EMHRNNClassifier) -> None:
+    names = fitted.get_feature_names_out()
+    assert names.tolist()[:2] == ["emhrnnclassifier0", "emhrnnclassifier1"]
+    assert len(names) == fitted.transform(TEXTS).shape[1]
+    assert small().fit_transform(TEXTS, NAMES).shape == (24, len(names))
+    table = small().set_output(transform="pandas").fit(TEXTS, NAMES).transform(TEXTS)
+    assert table.columns.tolist() == names.tolist()
+
+
+def test_settings_that_cannot_be_used() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean 'training.epochs'"):
+        EMHRNNClassifier(settings={"training.epoch": 3}).fit(TEXTS, NAMES)
+    with pytest.raises(ConfigError, match=r"write section\.key"):
+        EMHRNNClassifier(settings={"epochs": 3}).fit(TEXTS, NAMES)
+    with pytest.raises(ConfigError, match="unknown preset"):
+        EMHRNNClassifier(preset="none").fit(TEXTS, NAMES)

@@ -1,0 +1,280 @@
+"""Every command once as a person would use it."""
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from emhrnn.training.checkpoint import load_tensors, save_tensors
+from emhrnn.training.config import setting_names
+from tests.behaviour.commands import GOOD, TINY, Cli, write_reviews
+
+COMMANDS = ["demo", "compare", "serve", "train", "evaluate", "predict", "explain", "info"]
+
+
+def test_help_names_every_command_and_how_to_start(cli: Cli) -> None:
+    help = cli.ok("--help").out
+    assert "emhrnn demo" in help
+    assert "emhrnn train reviews.csv --out run" in help
+    assert "Exit codes" in help
+    assert all(f"\n  {command} " in help for command in COMMANDS)
+    assert "..." not in help.split("Commands:")[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_fits_a_terminal(cli: Cli, command: str) -> None:
+    help = cli.ok(command, "-h").out
+    assert max(map(len, help.splitlines())) <= 100
+    assert f"emhrnn {command}" in help
+
+
+def test_help_of_train_lists_every_setting(cli: Cli) -> None:
+    help = cli.ok("train", "--help").out
+    assert [name for name in setting_names() if f"  {name} = " not in help] == []
+
+
+def test_version(cli: Cli) -> None:
+    assert cli.ok("--version").out == "emhrnn 0.1.0\n"
+
+
+def test_wrong_usage_is_exit_code_2(cli: Cli) -> None:
+    for arguments in (["trian"], ["train"], ["train", "x", "--out", "y", "--epochs", "3"], ["demo", "--seed", "-1"]):
+        result = cli(*arguments)
+        assert (result.code, result.out) == (2, "")
+        assert "Error: " in result.err
+
+
+def test_train_evaluate_predict_explain_info(cli: Cli, tmp_path: Path) -> None:
+    data, run = write_reviews(tmp_path / "reviews.csv", 24), tmp_path / "run"
+    trained = cli.ok("train", data, "--out", run, "--json", "--quiet", *TINY)
+    assert trained.err == ""
+    assert trained.json["run"] == str(run)
+    assert {path.name for path in run.iterdir()} == {
+        "card.md", "checkpoint", "config.json", "corpus", "history.jsonl", "metrics.json", "model.safetensors",
+        "vocabulary.txt",
+    }  # fmt: skip
+    scores = cli.ok("evaluate", run, data, "--json").json
+    assert scores["documents"] == 24
+    assert {"accuracy", "macro_f1", "loss", "confusion"} <= set(scores)
+    table = cli.ok("evaluate", run, data).out
+    assert "accuracy" in table
+    assert "columns: predicted class" in table
+    assert cli.ok("info", run, "--json").json["kind"] == "run"
+    assert "em-hrnn" in cli.ok("info", run).out
+
+
+def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
+    lengths = {
+        rule: cli.ok("evaluate", run, made / "test.jsonl", "--segmentation", rule, "--json").json["phrases"]["mean"]
+        for rule in ("words", "every-2", "none")
+    }
+    assert lengths["words"] == 1
+    assert 1 < lengths["every-2"] <= 2 < lengths["none"]
+    refused = cli.error("evaluate", run, made / "test.jsonl", "--segmentation", "letters")
+    assert "unknown segmentation 'letters'" in refused
+    assert "every-K" in refused
+    plain = tmp_path / "plain"
+    cli.ok("train", made / "reviews.csv", "--out", plain, "--model", "hn-max", *TINY)
+    for segmentation in ("words", "all"):
+        refused = cli.error("evaluate", plain, made / "test.jsonl", "--segmentation", segmentation)
+        assert "hn-max cannot be cut otherwise; --segmentation needs em-hrnn with one level" in refused
+
+
+def test_evaluate_compares_all_cuts(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
+    test = made / "test.jsonl"
+    found = cli.ok("evaluate", run, test, "--segmentation", "all", "--json").json
+    cuts = {cut["name"]: cut for cut in found["cuts"]}
+    assert list(cuts) == ["learned", "mean of 8 drawn", "none", "words", "punctuation", "random", "every-4"]
+    drawn = cuts.pop("mean of 8 drawn")
+    assert 0 <= drawn["accuracy"] <= 1
+    assert drawn["against"] is not None
+    for name, cut in cuts.items():
+        scores = cli.ok("evaluate", run, test, "--segmentation", name, "--json").json
+        assert cut["accuracy"] == scores["accuracy"]
+        assert cut["words_per_phrase"] == scores["phrases"]["mean"]
+        assert found["always"] <= cut["accuracy"] <= found["in_reach"]
+        assert abs(cut["accuracy"] - cuts["learned"]["accuracy"]) <= cut["differs"]
+    assert cuts["learned"]["differs"] == 0
+    told = cli.ok("evaluate", run, test, "--segmentation", "all").out
+    assert "the same network, its phrases cut otherwise" in told
+    assert "Right however it is cut" in told
+    assert 0 < found["label_bits"] < found["boundary_bits"]
+    assert f"end takes {found['boundary_bits']:.0f} bits; its label tells {found['label_bits']:.2g} of them" in told
+    assert "leave out --expert" in cli.error("evaluate", run, test, "--segmentation", "all", "--expert", "ngrams")
+    fixed = tmp_path / "fixed"
+    cli.ok("train", made / "reviews.csv", "--out", fixed, *TINY, "--set", "model.segmentation=words")
+    refused = cli.error("evaluate", fixed, test, "--segmentation", "all")
+    assert "this run's phrases are words, and were not learned; give another" in refused
+
+
+def test_evaluate_hears_one_expert(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
+    scores = {
+        name: cli.ok("evaluate", run, made / "test.jsonl", *which, "--json").json
+        for name, which in {
+            "both": [],
+            "recurrent": ["--expert", "recurrent"],
+            "ngrams": ["--expert", "ngrams"],
+        }.items()
+    }
+    assert len({score["loss"] for score in scores.values()}) == 3
+    assert scores["ngrams"]["phrases"] == scores["both"]["phrases"]
+    deaf = tmp_path / "deaf"  # a copy of the run whose n-grams have nothing to say
+    shutil.copytree(run, deaf)
+    tensors, note = load_tensors(deaf / "model.safetensors")
+    tensors["ngrams.table"].zero_()
+    save_tensors(deaf / "model.safetensors", tensors, note)
+    silent = cli.ok("evaluate", deaf, made / "test.jsonl", "--json").json
+    assert silent["loss"] == scores["recurrent"]["loss"]
+    shares = {"recurrent": 0.0, "common": 1.0, "rare": 1.0, "pairs": 1.0}
+    save_tensors(deaf / "model.safetensors", tensors, {**note, "shares": shares})
+    heard = cli.ok("evaluate", deaf, made / "test.jsonl", "--json", "--expert", "recurrent").json
+    assert heard["loss"] == scores["recurrent"]["loss"]
+    refused = cli.error("evaluate", run, made / "test.jsonl", "--expert", "oracle")
+    assert "unknown expert 'oracle'; use recurrent or ngrams" in refused
+    plain = tmp_path / "plain"
+    cli.ok("train", made / "reviews.csv", "--out", plain, *TINY, "--set", "model.ngrams=false")
+    refused = cli.error("evaluate", plain, made / "test.jsonl", "--expert", "ngrams")
+    assert "--expert needs em-hrnn with model.ngrams and one level" in refused
+
+
+def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
+    data, run = write_reviews(tmp_path / "reviews.jsonl", 24), tmp_path / "run"
+    result = cli.ok("train", data, "--out", run, *TINY)
+    assert f"emhrnn evaluate {run} TEST_DATA" in result.out
+    assert f"emhrnn explain {run}" in result.out
+    other = tmp_path / "an other"
+    told = cli.ok("train", data, "--out", other, "--model", "hn-max", *TINY).out
+    assert "emhrnn explain" not in told
+    assert f"emhrnn evaluate '{other}' TEST_DATA" in told
+    told = cli.ok("paper", "prepare", data, "--out", tmp_path / "a corpus", "--like", other).out
+    assert f"emhrnn evaluate '{other}' '{tmp_path / 'a corpus'}'" in told
+    assert "\r" not in result.err  # no bar where stderr is no terminal
+    material, epoch = result.err.splitlines()
+    assert material.startswith("reviews.jsonl: 22 documents of ")
+    assert "text from 'text', label from 'label'" in material
+    assert epoch.startswith("epoch   1/1")
+
+
+def test_predictions_in_three_formats_agree(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
+    out = {suffix: tmp_path / f"labels.{suffix}" for suffix in ("csv", "jsonl", "parquet", "JSONL")}
+    for path in out.values():
+        assert cli.ok("predict", run, made / "test.jsonl", "--out", path, "--json").json["rows"] == 8
+    lines = [json.loads(line) for line in out["jsonl"].read_text().splitlines()]
+    assert [line["id"] for line in lines] == [str(i) for i in range(8)]
+    assert all(abs(line["p_bad"] + line["p_good"] - 1) < 1e-6 for line in lines)
+    assert out["JSONL"].read_text() == out["jsonl"].read_text()
+    with out["csv"].open(newline="") as file:
+        from_csv = list(csv.DictReader(file))
+    assert [{k: str(v) for k, v in line.items()} for line in lines] == from_csv
+    table = pyarrow.parquet.read_table(out["parquet"])
+    assert table.column("label").to_pylist() == [line["label"] for line in lines]
+    assert table.column("p_good").to_pylist() == pytest.approx([line["p_good"] for line in lines], abs=1e-7)
+
+
+def test_rows_without_words_are_predicted_too(cli: Cli, run: Path, tmp_path: Path) -> None:
+    data = tmp_path / "some.jsonl"
+    data.write_text('{"text": "good", "id": "a"}\n{"text": "   ", "id": "b"}\n{"text": null, "id": "c"}\n')
+    cli.ok("predict", run, data, "--out", tmp_path / "p.jsonl")
+    found = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in found] == ["a", "b", "c"]
+    assert found[1]["p_good"] == found[2]["p_good"]
+
+
+def test_marked_sentence_ends_count_in_predict_as_in_evaluate(cli: Cli, run: Path, tmp_path: Path) -> None:
+    sentences = ["the soup was good . we liked it", "no ! really", "bad"]
+    row = "u\t\tp\t\tgood\t\t" + " <sssss> ".join(sentences)
+    (tmp_path / "a.ss").write_text(row + "\n")
+    cli.ok("predict", run, tmp_path / "a.ss", "--out", tmp_path / "p.jsonl")
+    cli.ok("paper", "prepare", tmp_path / "a.ss", "--out", tmp_path / "corpus", "--like", run)
+    cli.ok("predict", run, tmp_path / "corpus", "--out", tmp_path / "q.jsonl")
+    first, second = (json.loads((tmp_path / name).read_text()) for name in ("p.jsonl", "q.jsonl"))
+    assert first["p_good"] == second["p_good"]
+
+
+def test_explain_three_ways_to_give_and_three_to_show(cli: Cli, run: Path, tmp_path: Path) -> None:
+    (tmp_path / "review.txt").write_text(GOOD)
+    shown = cli.ok("explain", run, GOOD).out
+    assert "Decided most by sentence" in shown
+    assert cli.ok("explain", run, "--file", tmp_path / "review.txt").out == shown
+    assert cli.ok("explain", run, "-", stdin=GOOD.encode()).out == shown
+    reader, writer = os.pipe()
+    os.write(writer, GOOD.encode())
+    os.close(writer)
+    assert cli.ok("explain", run, "--file", f"/dev/fd/{reader}").out == shown  # as --file <(...) gives it
+    os.close(reader)
+    assert cli.ok("explain", run, GOOD, "--json").json["text"] == GOOD
+    page = tmp_path / "why.html"
+    assert f"see {page}" in cli.ok("explain", run, GOOD, "--html", page).out
+    assert "<html" in page.read_text()
+
+
+def test_a_prepared_corpus_gives_the_same_weights_as_its_file(cli: Cli, made: Path, tmp_path: Path) -> None:
+    corpus, settings = tmp_path / "corpus", [*TINY, "--set", "data.min_count=3", "--quiet"]
+    assert f"emhrnn train {corpus}" in cli.ok("paper", "prepare", made / "reviews.csv", "--out", corpus).out
+    cli.ok("train", corpus, "--out", tmp_path / "a", *settings)
+    cli.ok("train", made / "reviews.csv", "--out", tmp_path / "b", *settings)
+    for name in ("model.safetensors", "vocabulary.txt"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_test_data_prepared_like_a_run_scores_the_same(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
+    only_good = tmp_path / "good.jsonl"
+    lines = (made / "test.jsonl").read_text().splitlines(keepends=True)
+    only_good.write_text("".join(line for line in lines if '"good"}' in line))
+    corpus = tmp_path / "corpus"
+    assert f"emhrnn evaluate {run}" in cli.ok("paper", "prepare", only_good, "--out", corpus, "--like", run).out
+    assert cli.ok("evaluate", run, corpus, "--json").json == cli.ok("evaluate", run, only_good, "--json").json
+
+
+def test_validation_data_may_be_a_file_a_corpus_or_a_split(cli: Cli, made: Path, tmp_path: Path) -> None:
+    settings = ["--quiet", "--json", *TINY]
+    cli.ok("paper", "prepare", made / "test.jsonl", "--out", tmp_path / "corpus")
+    for name in (made / "test.jsonl", tmp_path / "corpus"):
+        trained = cli.ok(
+            "train", made / "reviews.csv", "--out", tmp_path / f"{name.stem}-run", "--valid", name, *settings
+        )
+        assert trained.json["valid"]["documents"] == 8  # type: ignore[index]
+    split = tmp_path / "all.csv"
+    text = (made / "reviews.csv").read_text().splitlines()
+    parts = ["split", *["dev"] * 6, *["train"] * 18]
+    split.write_text("\n".join(f"{row},{part}" for row, part in zip(text, parts, strict=True)))
+    options = ["--split", "train", "--valid-split", "dev"]
+    trained = cli.ok("train", split, "--out", tmp_path / "split-run", *options, *settings)
+    assert trained.json["valid"]["documents"] == 6  # type: ignore[index]
+    assert cli.ok("info", tmp_path / "split-run", "--json").json["data"]["train"]["documents"] == 18  # type: ignore[index]
+
+
+def test_info_of_data_shows_what_would_be_taken(cli: Cli, made: Path, tmp_path: Path) -> None:
+    shown = cli.ok("info", made / "reviews.csv").out
+    assert "text = text, label = label" in shown
+    assert "first label  bad" in shown
+    (tmp_path / "a.csv").write_text("text,stars,sentiment\nx,1,2\n")
+    assert "could be 'stars' or 'sentiment'" in cli.ok("info", tmp_path / "a.csv").out
+    facts = cli.ok("info", tmp_path / "a.csv", "--json").json
+    assert (facts["kind"], facts["format"], facts["first_text"]) == ("data", "csv", "x")
+
+
+def test_info_counts_no_parameters_of_a_model_that_has_none(cli: Cli, made: Path, tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "a.csv", 24)
+    cli.ok("train", data, "--out", tmp_path / "run", "--model", "tfidf-lr", "--quiet")
+    assert "tfidf-lr, fitted at once\n" in cli.ok("info", tmp_path / "run").out
+
+
+def test_tables_of_which_a_run_failed_are_shown_and_end_with_code_2(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from emhrnn.paper.comparison.table import Table as Comparison
+    from emhrnn.paper.simulation.table import Table as Simulation
+    from emhrnn.paper.table2.report import Table2
+
+    compared = Table2(Comparison({}, (), (), "hn-att", (0,), {}, failed=("yelp--HN-ATT--0",)), ())
+    simulated = Simulation({}, (), (), failures=("state-exact-10: its process ended with code 1",))
+    monkeypatch.setattr("emhrnn.paper.table2.run.reproduce_table2", lambda *_, **__: compared)
+    monkeypatch.setattr("emhrnn.paper.simulation.run.simulate", lambda *_, **__: simulated)
+    for table, failed in (("table2", "yelp--HN-ATT--0"), ("table1", "state-exact-10")):
+        result = cli("paper", table, "--quick", "--json")
+        assert result.code == 2
+        assert result.json
+        assert f"1 run failed: {failed}; the table is written without them" in result.err

@@ -1,0 +1,45 @@
+"""An analysis with made-up numbers, hostile text in every place that shows any."""
+
+from emhrnn.corpus.record import clean_text
+from emhrnn.evaluation.phrases import PhraseLengths
+from emhrnn.explain.lexicon import Entry
+from emhrnn.paper.analysis.analysis import Agreement, Analysis, Example, ModelFacts
+from emhrnn.paper.analysis.tally import Attention
+from tests.explain.documents import HOSTILE as ANY_HOSTILE
+from tests.explain.documents import REVIEW, explained
+
+HOSTILE = clean_text(ANY_HOSTILE)[0]  # as every text is read
+
+
+def made_up_model(name: str, seed: int) -> ModelFacts:
+    words = [Attention(word, 7, 0.5, 0.25, 2.0 + k + seed, 1.5, 0.1) for k, word in enumerate(("good", "bad", "great"))]
+    entries = [
+        Entry("<b>not bad</b>", 3, 0.25, HOSTILE),
+        Entry("so it goes", 2, 0.1, REVIEW),
+        Entry("a phrase of many words of somebody else", 2, 0.1, REVIEW),
+    ]
+    lengths = PhraseLengths(30, 4.1, 1, 9, [5, 6, 7, 3, 2, 1, 2, 1, 3])
+    average = Attention("(all words)", 100, 0.25, 0.25, 1.0, 1.0, 0.1)
+    important = [("good", 4), ("<i>", 2)]
+    return ModelFacts(name, "em-hrnn", seed, 0.9, lengths, words, average, important, [("a", entries), ("b", [])])
+
+
+def made_up_analysis() -> Analysis:
+    texts = enumerate([REVIEW, HOSTILE] * 4)
+    drawn = [Example(row, (explained(text, row), explained(text, row + 50))) for row, text in texts]
+    same = Agreement(8, sum(example.same_word for example in drawn), 0, 0.05)
+    return Analysis(
+        data="<data>",
+        documents=8,
+        words=100,
+        skipped=1,
+        classes=("a", "b"),
+        tied={"a": ["good"], "b": ["bad"]},
+        models=[made_up_model("first run", 0), made_up_model("second run", 1)],
+        agreement=same,
+        agreement_of_all=same,
+        drawn=drawn,
+        shown=drawn[0],
+        seed=0,
+        making={"command": "emhrnn paper analyse", "commit": "c", "machine": "m"},
+    )

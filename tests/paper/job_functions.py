@@ -1,0 +1,45 @@
+"""Jobs for the tests, in a module of their own because processes import them by name."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from emhrnn.errors import DataError
+from emhrnn.paper.job_process import report_progress
+
+
+def square(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    print("squaring")
+    return {"square": arguments["x"] ** 2, "threads": os.environ["OMP_NUM_THREADS"]}
+
+
+def fragile(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Fails in the way its argument says, as long as `folder/../repaired` is missing."""
+    folder.joinpath("seen").touch()
+    if not (folder.parent / "repaired").exists():
+        match arguments["how"]:
+            case "input":
+                raise DataError("the soup is cold; warm it up")
+            case "bug":
+                raise ZeroDivisionError("of ours")
+            case "crash":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "result":
+                return {"x": float("nan")}
+    return {"how": arguments["how"]}
+
+
+def slow_count(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Counts to `to`, and goes on from where it was stopped. `pids` tells how often it was started."""
+    with (folder / "pids").open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    path = folder / "count"
+    count = int(path.read_text()) if path.exists() else 0
+    while count < arguments["to"]:
+        time.sleep(arguments["seconds"])
+        count += 1
+        path.write_text(str(count))
+        report_progress(folder, count / arguments["to"], f"{count} of {arguments['to']}")
+    return {"count": count, "starts": len((folder / "pids").read_text().split())}

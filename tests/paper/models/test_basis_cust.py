@@ -1,0 +1,63 @@
+"""Basis customisation against its oracle, in each of its places."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from emhrnn.errors import ConfigError
+from emhrnn.paper.models.basis_cust import PLACES, BasisCust
+from tests.models.examples import (
+    CLASSES,
+    check_learns,
+    check_logits_and_gradients,
+    check_sums_to_one,
+    check_survives_saving,
+    enlarged,
+    generator_of,
+    make_batch,
+    make_table,
+    seeds,
+    sentences_of,
+    shapes,
+)
+from tests.oracles import basis_cust as oracle
+
+IDS = 4
+
+
+def small(seed: int = 0, **settings) -> BasisCust:
+    sizes = {"users": IDS, "products": IDS, "id_size": 3, "bases": 2, "word_size": 4, "attention_size": 6}
+    return BasisCust(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes | settings)
+
+
+@pytest.mark.parametrize("customize", PLACES)
+@settings(max_examples=6, deadline=None)
+@given(lengths=shapes, seed=seeds)
+def test_equals_the_oracle(customize, lengths, seed) -> None:
+    model, batch = enlarged(small(seed, customize=customize)), make_batch(lengths, seed, ids=IDS)
+    output = check_logits_and_gradients(
+        model,
+        batch,
+        lambda d: oracle.logits(model, sentences_of(batch, d), int(batch.users[d]), int(batch.products[d])),
+    )
+    check_sums_to_one(output.alpha, batch.sentence_offsets)
+    check_sums_to_one(output.gamma, batch.document_offsets)
+
+
+@pytest.mark.parametrize("customize", ["linear", "bias"])
+def test_learns_from_ids_alone_and_survives_saving(customize) -> None:
+    """All documents say the same; only who wrote it tells the class."""
+    batch = make_batch([[2]] * 12, ids=IDS)
+    batch.words[:] = 3
+    batch.users[:] = np.arange(12) % CLASSES
+    batch.labels[:] = batch.users
+    model = small(customize=customize, bases=3, id_size=4)
+    check_learns(model, batch, steps=100, learning_rate=0.05)
+    check_survives_saving(model, small(1, customize=customize, bases=3, id_size=4), batch)
+
+
+def test_unknown_place() -> None:
+    with pytest.raises(
+        ConfigError, match="unknown place to customize 'output'; use one of linear, bias, attention, word"
+    ):
+        small(customize="output")

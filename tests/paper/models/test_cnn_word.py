@@ -1,0 +1,61 @@
+"""CNN-word against its oracle."""
+
+import pytest
+import torch
+
+from emhrnn.errors import ConfigError
+from emhrnn.paper.models.cnn_word import CNNWord
+from tests.models.examples import (
+    CLASSES,
+    check_learns,
+    check_logits_and_gradients,
+    check_survives_saving,
+    enlarged,
+    generator_of,
+    make_batch,
+    make_table,
+    sentences_of,
+    separable_batch,
+)
+from tests.oracles import cnn_word as oracle
+
+
+def small(seed: int = 0, **settings) -> CNNWord:
+    sizes = {"features": 4, "dense_size": 6, "length": 150} | settings
+    return CNNWord(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+
+
+def test_equals_the_oracle_on_short_and_long_documents() -> None:
+    model, batch = enlarged(small()), make_batch([[70, 60, 40], [3], [100, 50]])
+    generator = generator_of(1)
+    with torch.no_grad():  # taps that are equal, as at first, make equal frames, and the pooling may take either
+        for convolution in model.convolutions:
+            convolution.weight.add_(torch.randn(convolution.weight.shape, generator=generator) / 10)
+    check_logits_and_gradients(model, batch, lambda document: oracle.logits(model, sentences_of(batch, document)))
+
+
+def test_words_behind_the_length_are_not_read() -> None:
+    model = small()
+    long, cut = make_batch([[160]]), make_batch([[160]])
+    cut.words[150:] = 0
+    assert (model(long).logits == model(cut).logits).all()
+
+
+def test_learns_and_survives_saving() -> None:
+    settings = {"features": 16, "dense_size": 16, "length": 123, "tune_embedding": True}
+    model, batch = small(dropout=0.1, **settings), separable_batch()
+    check_learns(model, batch, steps=60, learning_rate=0.01)
+    check_survives_saving(model, small(1, **settings), batch)
+
+
+def test_at_first_it_has_no_regard_to_place() -> None:
+    model = small()
+    first = model.first.weight.view(6, 4, -1)  # (dense_size, features, frames)
+    for weight in (first, *(convolution.weight for convolution in model.convolutions)):
+        assert torch.equal(weight, weight[:, :, :1].expand_as(weight))
+        assert weight.sum(1).abs().max() < 1e-6
+
+
+def test_too_short() -> None:
+    with pytest.raises(ConfigError, match="reads 122 words, too few"):
+        small(length=122)

@@ -1,0 +1,128 @@
+"""Stacked latent levels: against the oracle, what a level starts with, weights that add up, and EM's law on each."""
+
+import itertools
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.em.blocks import exact_blocks
+from emhrnn.em.steps import e_step, newton_indicator
+from emhrnn.models.row import Sizes
+from emhrnn.models.table import build_em_hrnn
+from emhrnn.paper.models.em_hrnn_levels import EMHRNNLevels
+from tests.models.examples import (
+    CLASSES,
+    VOCABULARY,
+    check_sums_to_one,
+    check_survives_saving,
+    enlarged,
+    make_batch,
+    make_table,
+    seeds,
+    sentences_of,
+    shapes,
+)
+from tests.oracles import em_hrnn_levels as oracle
+
+
+def small(seed: int = 0, levels: int = 3) -> EMHRNNLevels:
+    sizes = Sizes(
+        classes=CLASSES, levels=levels, word_size=4, phrase_size=3, sentence_size=5, attention_size=6, rate=0.6,
+        cell="gru" if seed // 2 % 2 else "lstm",
+    )  # fmt: skip
+    model = build_em_hrnn(sizes, make_table(seed), ["word"] * VOCABULARY, seed)
+    assert isinstance(model, EMHRNNLevels)
+    return model
+
+
+def risen(seed: int = 0, levels: int = 3) -> EMHRNNLevels:
+    """All levels at work, with weights that matter."""
+    model = small(seed, levels)
+    enlarged(model)
+    while int(model.level) < levels - 1:
+        model.rise()
+    for level in model.levels:
+        torch.nn.init.zeros_(level.indicator.bias)
+    return model
+
+
+def cuts(model: EMHRNNLevels, batch: Batch, document: int) -> list[list[list[bool]]]:
+    """z of each level, a list per sentence."""
+    found = []
+    for k, level in enumerate(model.levels):
+        model.level.fill_(k)
+        units = model.units(batch)
+        z = level.segment(units, level.words(units))
+        begin, end = batch.document_offsets[document], batch.document_offsets[document + 1]
+        offsets = units.sentence_offsets
+        found.append([z[offsets[i] : offsets[i + 1]].tolist() for i in range(begin, end)])
+    return found
+
+
+@settings(max_examples=8, deadline=None)
+@given(lengths=shapes, seed=seeds)
+def test_equals_the_oracle(lengths, seed) -> None:
+    model, batch = risen(seed % 1000), make_batch(lengths, seed)
+    output = model(batch)
+    for document in range(batch.n_documents):
+        slow = oracle.document_logits(list(model.levels), sentences_of(batch, document), cuts(model, batch, document))
+        torch.testing.assert_close(output.logits[document], slow, atol=1e-9, rtol=1e-7)
+    phrases_before = np.concatenate([[0], np.cumsum(output.z)])
+    check_sums_to_one(output.alpha, np.concatenate([[0], np.flatnonzero(output.z) + 1]))
+    check_sums_to_one(output.beta, phrases_before[batch.sentence_offsets])
+    check_sums_to_one(output.gamma, batch.document_offsets)
+
+
+def test_one_level_is_em_hrnn() -> None:
+    sizes = Sizes(classes=CLASSES, word_size=4)
+    alone = build_em_hrnn(sizes, make_table(), ["word"] * VOCABULARY, 0)
+    model = build_em_hrnn(Sizes(classes=CLASSES, word_size=4, levels=2), make_table(), ["word"] * VOCABULARY, 0)
+    batch = make_batch([[3, 2], [4]])
+    assert torch.equal(alone(batch).logits, model(batch).logits)
+
+
+def test_a_new_level_changes_what_it_adds_and_no_more() -> None:
+    model, batch = small(levels=2), make_batch([[5, 6], [4]])
+    first = {name: p.clone() for name, p in model.levels[0].named_parameters()}
+    model.rise()
+    assert all(torch.equal(p, first[name]) for name, p in model.levels[0].named_parameters())
+    below, top = model.levels
+    assert torch.equal(top.word_layer.state_weight, below.phrase_layer.state_weight)
+    assert torch.equal(top.output.weight, below.output.weight)
+    model(batch).logits.sum().backward()
+    assert all(p.grad is None or p.grad.abs().sum() > 0 for p in top.parameters())
+
+
+def test_frozen_levels_get_no_gradient() -> None:
+    model, batch = risen(levels=2), make_batch([[5, 6], [4]])
+    units = model.units(batch)
+    top = model.top
+    top.encode(units, top.words(units), units.sentence_final).logits.sum().backward()
+    assert all(p.grad is None for p in model.levels[0].parameters())
+    assert top.word_layer.state_weight.grad.abs().sum() > 0
+
+
+def test_em_never_lowers_the_likelihood() -> None:
+    """Exact EM of the top's indicator, theta fixed: the E-steps serve phrases as they serve words."""
+    model, batch = risen(levels=2), make_batch([[6, 6], [5], [6, 3]], seed=1)
+    units, top = model.units(batch), model.top
+    blocks = exact_blocks(units)
+    assert blocks.free.sum() > 3
+    evidence = []
+    for _ in range(6):
+        states = top.words(units)
+        posterior = e_step(top, units, states, units.sentence_final.copy(), blocks)
+        evidence.append(float(posterior.evidence.sum()))
+        free = torch.from_numpy(~units.sentence_final)
+        newton_indicator(top.indicator, states.h1, posterior.marginals(), free, steps=5)
+    assert all(after >= before - 1e-9 for before, after in itertools.pairwise(evidence))
+    assert evidence[-1] > evidence[0]
+
+
+def test_survives_saving() -> None:
+    model, fresh = small(), small(1)
+    model.rise()
+    check_survives_saving(model, fresh, make_batch([[5, 6], [4]]))
+    assert int(fresh.level) == 1

@@ -1,0 +1,107 @@
+"""HM-RNN against its oracle: states, boundaries and straight-through gradients."""
+
+import itertools
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from emhrnn.layers.native import native_kernels
+from emhrnn.paper.models import multiscale_backward
+from emhrnn.paper.models.boundary import annealed_slope, hard_sigmoid
+from emhrnn.paper.models.hm_rnn import HMRNN
+from tests.models.examples import (
+    CLASSES,
+    check_learns,
+    check_logits_and_gradients,
+    check_survives_saving,
+    enlarged,
+    generator_of,
+    make_batch,
+    make_table,
+    seeds,
+    sentences_of,
+    separable_batch,
+    shapes,
+    words_of,
+)
+from tests.oracles import hm_rnn as oracle
+
+
+def small(seed: int = 0, **settings) -> HMRNN:
+    sizes = {"word_size": 4} | settings
+    return HMRNN(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+
+
+@pytest.mark.parametrize("layers", [2, 3, 4])
+@settings(max_examples=8, deadline=None)
+@given(lengths=shapes, seed=seeds)
+def test_equals_the_oracle(layers, lengths, seed) -> None:
+    model, batch = enlarged(small(seed, layers=layers), 1.3), make_batch(lengths, seed)
+    model.set_epoch(seed % 20)
+    with mock.patch.object(multiscale_backward, "ROWS", 1 + seed % 9):  # the backward pass goes by stretches of so many
+        output = check_logits_and_gradients(
+            model, batch, lambda document: oracle.logits(model, sentences_of(batch, document))
+        )
+    z = [
+        z_t[0].item()
+        for document in range(batch.n_documents)
+        for z_t in oracle.states(model, words_of(batch, document))[1]
+    ]
+    assert np.array_equal(output.z, np.array(z, dtype=bool) | batch.sentence_final)
+    assert np.array_equal(output.pi.detach().numpy() > 0.5, np.array(z, dtype=bool))
+
+
+@pytest.mark.parametrize("native", [False, True])
+def test_gradients_of_a_long_document_are_finite(native) -> None:
+    model, batch = small(word_size=8), make_batch([[700]])
+    with torch.no_grad():
+        for weight in (*model.weights, model.input.weight):
+            weight.mul_(6)  # gradients double every few words
+            weight[-1].mul_(0.1)  # detectors are undecided
+    with native_kernels(native):
+        gradients = torch.autograd.grad(model(batch).logits.sum(), model.parameters())
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+def test_all_operations_occur_in_the_test_above() -> None:
+    """UPDATE, COPY and FLUSH of the middle layer, or its equality would say little."""
+    model, batch = enlarged(small(3), 1.3), make_batch([[6, 6, 6], [6, 5]], 3)
+    seen = set()
+    for document in range(2):
+        _, z = oracle.states(model, words_of(batch, document))
+        seen |= {(int(before[1]), int(now[0])) for before, now in itertools.pairwise(z)}
+    assert seen == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_gradcheck_where_no_detector_switches() -> None:
+    """Without the detectors' own gradient the function is smooth, and the backward pass is its derivative."""
+    model = enlarged(small(5), 1.3)
+    model.slope.fill_(1e6)  # every detector is saturated: straight-through says 0, and so do differences
+    batch = make_batch([[3, 2], [4]], 5)
+    names = [name for name, _ in model.named_parameters()]
+    weights = [parameter.detach().clone().requires_grad_() for parameter in model.parameters()]
+
+    def logits(*weights):
+        return torch.func.functional_call(model, dict(zip(names, weights, strict=True)), (batch,)).logits
+
+    assert torch.autograd.gradcheck(logits, weights, fast_mode=True)
+
+
+def test_slope_grows_to_five() -> None:
+    assert [annealed_slope(epoch) for epoch in (0, 25, 100, 500)] == [1, 2, 5, 5]
+    model = small()
+    model.set_epoch(25)
+    assert model.state_dict()["slope"] == 2
+    x = torch.tensor([-1.0, -0.25, 0, 0.25, 1])
+    assert hard_sigmoid(x, model.slope).tolist() == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_learns_and_survives_saving() -> None:
+    settings = {"word_size": 8, "tune_embedding": True}
+    model, batch = small(dropout=0.1, **settings), separable_batch(18)
+    check_learns(model, batch, steps=60, learning_rate=0.03)
+    model.set_epoch(3)
+    check_survives_saving(model, small(1, **settings), batch)

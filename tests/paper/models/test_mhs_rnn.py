@@ -1,0 +1,82 @@
+"""MHS-RNN against its oracle: states, boundaries and straight-through gradients."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from emhrnn.layers.packing import pack
+from emhrnn.paper.models.mhs_rnn import MHSRNN
+from emhrnn.paper.models.multiscale_lstm import multiscale_states
+from tests.models.examples import (
+    CLASSES,
+    check_learns,
+    check_logits_and_gradients,
+    check_sums_to_one,
+    check_survives_saving,
+    enlarged,
+    generator_of,
+    make_batch,
+    make_table,
+    seeds,
+    sentences_of,
+    separable_batch,
+    shapes,
+)
+from tests.oracles import mhs_rnn as oracle
+
+
+def small(seed: int = 0, **settings) -> MHSRNN:
+    sizes = {"word_size": 4, "sentence_size": 3, "attention_size": 6} | settings
+    return MHSRNN(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@settings(max_examples=10, deadline=None)
+@given(lengths=shapes, seed=seeds)
+def test_equals_the_oracle(attention, lengths, seed) -> None:
+    model, batch = enlarged(small(seed, attention=attention), 1.3), make_batch(lengths, seed)
+    model.set_epoch(seed % 20)
+    output = check_logits_and_gradients(
+        model, batch, lambda document: oracle.logits(model, sentences_of(batch, document))
+    )
+    z = [
+        z_t.item()
+        for document in range(batch.n_documents)
+        for words in sentences_of(batch, document)
+        for z_t in oracle.sentence_states(model, words)[2]
+    ]
+    assert np.array_equal(output.z, np.array(z, dtype=bool))
+    if attention:
+        check_sums_to_one(output.gamma, batch.document_offsets)
+        weights = output.alpha.clone()
+        weights[torch.from_numpy(output.z)] += output.beta
+        check_sums_to_one(weights, batch.sentence_offsets)
+    else:
+        assert output.alpha is None
+        assert output.gamma is None
+
+
+def test_detectors_say_both_yes_and_no_in_the_test_above() -> None:
+    output = enlarged(small(1), 1.3)(make_batch([[6, 6], [6, 6]], 1))
+    assert 0 < (output.pi > 0.5).double().mean() < 1
+
+
+def test_phrases_do_not_begin_silent() -> None:
+    """With weights of the usual size their states were a fifth of those of the words, or less."""
+    model, batch = small(word_size=50), make_batch([[20, 30], [40], [10, 10, 10]])
+    h, _ = multiscale_states(
+        model.input(model.embedding(torch.from_numpy(batch.words))),
+        [model.word_weight.repeat(1, 2), model.phrase_weight], [model.phrase_bias], model.slope,
+        pack(batch.sentence_offsets), model.wiring, forced=torch.from_numpy(batch.sentence_final),
+    )  # fmt: skip
+    of_words, of_phrases = h.detach()[torch.from_numpy(batch.sentence_final)].square().mean((0, 2)).sqrt()
+    assert of_phrases > of_words
+
+
+@pytest.mark.parametrize("attention", [False, True])
+def test_learns_and_survives_saving(attention) -> None:
+    settings = {"word_size": 8, "tune_embedding": True, "attention": attention}
+    model, batch = small(dropout=0.1, **settings), separable_batch(18)
+    check_learns(model, batch, steps=60, learning_rate=0.03)
+    check_survives_saving(model, small(1, **settings), batch)

@@ -1,0 +1,92 @@
+"""SSWE: the loss against its oracle; vectors that learn polarity; the classifier on top."""
+
+import numpy as np
+import pytest
+import torch
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.paper.models.sswe import SSWE, Scorer, _neighbours, hybrid_loss, polarity
+from tests.models.examples import (
+    CLASSES,
+    check_survives_saving,
+    generator_of,
+    make_batch,
+    make_table,
+    separable_batch,
+    words_of,
+)
+from tests.oracles import sswe as oracle
+
+
+def small(**settings) -> SSWE:
+    return SSWE(table=make_table(), classes=CLASSES, **settings)
+
+
+def test_loss_equals_the_oracle() -> None:
+    scores = torch.randn(20, 2, 2, generator=generator_of(0))
+    delta = [-1, 0, 1, 1] * 5
+    ours = hybrid_loss(scores[:, 0] - scores[:, 1], torch.tensor(delta, dtype=torch.float32), torch.ones(20))
+    pairs = [tuple(map(tuple, pair)) for pair in scores.tolist()]
+    assert ours.item() == pytest.approx(oracle.hybrid_loss(pairs, delta), rel=1e-5)
+
+
+def test_scores_equal_the_oracle() -> None:
+    scorer, x = Scorer(5, generator=generator_of(0)), 3 * make_table()
+    window = torch.tensor([[0, 3, 4], [5, 5, 1]])
+    slow = torch.stack([oracle.scores(scorer, list(x[row])) for row in window])
+    torch.testing.assert_close(scorer(x, window), slow)
+
+
+def test_polarity_is_the_side_of_the_middle() -> None:
+    assert polarity(np.arange(5), 5).tolist() == [-1, -1, 0, 1, 1]
+    assert polarity(np.arange(2), 2).tolist() == [-1, 1]
+
+
+def test_windows_stay_within_sentences() -> None:
+    batch = Batch.from_lists([[[1, 2, 3], [4]], [[5, 6]]])
+    assert _neighbours(batch).tolist() == [[0, 1, 2], [1, 2, 3], [2, 3, 0], [0, 4, 0], [0, 5, 6], [5, 6, 0]]
+
+
+def test_features_are_min_max_and_mean() -> None:
+    model, batch = small(), make_batch([[3, 2], [1]])
+    for document, row in enumerate(model.features(batch)):
+        x = model.vectors[words_of(batch, document)]
+        torch.testing.assert_close(row, torch.cat([x.min(0).values, x.max(0).values, x.mean(0)]))
+
+
+def test_fits_and_survives_saving() -> None:
+    batch = separable_batch()
+    model = small(epochs=2, C=10.0)
+    model.fit([batch], seed=1)
+    assert not torch.equal(model.vectors, make_table())
+    assert np.array_equal(model(batch).logits.argmax(1).numpy(), batch.labels)
+    check_survives_saving(model, small(), batch)
+    again = small(epochs=2, C=10.0)
+    again.fit([batch], seed=1)
+    assert torch.equal(again.weight, model.weight)
+
+
+def test_given_vectors_are_kept_without_epochs() -> None:
+    model = small(epochs=0)
+    model.fit([separable_batch()])
+    assert torch.equal(model.vectors, make_table())
+
+
+def test_multi_label_data_have_no_polarity() -> None:
+    batch = make_batch([[2], [3]])
+    several = Batch(
+        words=batch.words,
+        sentence_offsets=batch.sentence_offsets,
+        document_offsets=batch.document_offsets,
+        rows=batch.rows,
+        labels=np.eye(2, CLASSES, dtype=np.float32),
+    )
+    with pytest.raises(ConfigError, match="learns from ordered classes"):
+        small().fit([several])
+
+
+def test_an_empty_vocabulary() -> None:
+    batch = Batch.from_lists([[[0, 0]], [[0]]], labels=[0, 1])
+    with pytest.raises(DataError, match=r"the vocabulary is empty.*; give more documents, or lower data.min_count"):
+        SSWE(table=make_table()[:1], classes=CLASSES).fit([batch])

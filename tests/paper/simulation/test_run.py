@@ -1,0 +1,95 @@
+"""The whole simulation in small, as a user runs it: table, figures, resumption, and what it says to mistakes."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.paper.simulation.figures import draw_recovery
+from emhrnn.paper.simulation.run import Plan, simulate
+from emhrnn.paper.simulation.sizes import Sizes
+from emhrnn.paper.simulation.table import Table, make_allowed, make_row
+
+TINY = Sizes(train=40, test=10, rounds=2)
+
+
+def result(test, seconds=1.0):
+    measured = {"free": test - 0.1, "all": test, "free_with_label": test, "all_with_label": test, "log_evidence": -0.5}
+    return {"train": measured, "test": measured, "seconds": seconds}
+
+
+def test_rows_are_means_over_seeds_in_percent():
+    row = make_row("state", "exact", [result(0.97), result(0.99)])
+    assert (row.train, row.test, row.test_sd, row.seeds) == (98.0, 98.0, pytest.approx(1.414, abs=1e-3), 2)
+    assert row.test_free == 88.0
+    assert row.log_evidence == -0.5
+    assert make_row("state", "exact", [result(0.97)]).test_sd is None
+
+
+def test_a_method_without_posterior_has_no_figures_with_the_label():
+    plain = {"train": {"free": 0.5, "all": 0.6}, "test": {"free": 0.5, "all": 0.6}, "seconds": 1.0}
+    row = make_row("vocabulary", "hm-rnn", [plain])
+    assert row.test_with_label is None
+    allowed = make_allowed("vocabulary", [{"label_entropy": 2.3, "information": 0.5, "free": 0.6, "all": 0.68}])
+    text = Table({"command": "emhrnn"}, [row], [allowed]).to_markdown()
+    assert "| HM-RNN | 60.0 | 60.0 | - | 50.0 | - | - | 1 | 1 | 90.1 |" in text
+    assert "recovers 68.0 %" in text
+
+
+def test_a_change_of_one_kind_of_learning_leaves_the_jobs_of_others_done():
+    other = Sizes(rounds=3)
+    assert Sizes().arguments("vocabulary", "exact") == other.arguments("vocabulary", "exact")
+    assert Sizes().arguments("state", "exact") != other.arguments("state", "exact")
+    assert Sizes.from_arguments(other.arguments("state", "exact")).rounds == 3
+
+
+def test_runs_writes_and_does_nothing_twice(tmp_path):
+    plan = Plan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY, cost=False)
+    lines = []
+    report = lambda plan: simulate(  # noqa: E731
+        replace(plan, report=True), tmp_path / "so-far", tmp_path / "jobs", command="emhrnn", processes=1
+    )
+    run = lambda: simulate(  # noqa: E731
+        plan,
+        tmp_path,
+        tmp_path / "jobs",
+        command="emhrnn paper simulate",
+        processes=1,
+        progress=False,
+        say=lines.append,
+    )
+    with pytest.raises(TrainingError, match="no job of the simulation came to its end"):
+        report(plan)
+    first = run()
+    assert len(lines) == 2  # the method and the oracle
+    assert run().to_dict() == first.to_dict()
+    more = report(replace(plan, seeds=3)).to_dict()
+    assert more["unfinished"].startswith("4 of 6 jobs")
+    report(replace(plan, cost=True))
+    assert not (tmp_path / "jobs" / "cost").exists()
+    assert more["rows"] == first.to_dict()["rows"]
+    assert len(lines) == 2
+    (row,) = json.loads((tmp_path / "table1.json").read_text())["rows"]
+    assert {"reading", "method", "train", "test", "test_sd", "seeds"} <= row.keys()
+    assert 50 <= row["test"] <= 100
+    assert "EM-HRNN, exact" in (tmp_path / "table1.md").read_text()
+    assert "<svg" in (tmp_path / "table1-recovery.svg").read_text()
+
+
+def test_rows_are_told_before_the_oracle_was_asked(tmp_path):
+    """It comes last of each seed; a report may be made before, or it may have failed."""
+    table = Table({"command": "emhrnn"}, [make_row("state", "exact", [result(0.97)])], [])
+    assert "## state\n\n| method |" in table.to_markdown()
+    assert "| EM-HRNN, exact | 97.0 | 97.0 |" in table.to_markdown()
+    draw_recovery(table, {("state", "exact"): [[{"epoch": 1, "test": 0.97}]]}, tmp_path / "recovery.svg")
+    assert "<svg" in (tmp_path / "recovery.svg").read_text()
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ConfigError, match="unknown reading 'stat'; use one or more of independent, state, vocabulary"):
+        Plan(readings=("stat",))
+    with pytest.raises(ConfigError, match="unknown method 'window-3'; use one or more of hm-rnn"):
+        Plan(methods=("window-3",))
+    with pytest.raises(ConfigError, match="0 seeds; use at least 1"):
+        Plan(seeds=0)

@@ -1,0 +1,70 @@
+"""Every row can be run, and an encoder is called what it is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from emhrnn.errors import ConfigError
+from emhrnn.paper.table2.rows import FROZEN, table2_rows
+
+BERT = {"model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768, "architectures": ["BertModel"]}
+
+
+def encoder(folder: Path, **other: Any) -> Path:
+    """A folder that looks like one with weights."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({**BERT, **other}))
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).touch()
+    return folder
+
+
+def names(folder: Path, *, frozen: bool = False) -> list[str]:
+    return [row.name for row in table2_rows(folder, frozen=frozen)]
+
+
+def test_every_row_can_be_read() -> None:
+    rows = table2_rows()
+    assert len(rows) == 22  # 17 of the paper without Bert-base, and five more
+    assert "transformer" not in [row.model for row in rows]
+    assert next(row for row in rows if row.name == "EM-HRNN with window size 2").settings == (
+        "em.estep=blocks",
+        "em.block_length=2",
+        "em.windows=25",
+    )
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        ({}, "Bert-base"),
+        ({"num_hidden_layers": 6}, "mine"),
+        ({"hidden_size": 384}, "mine"),
+        ({"model_type": "mpnet"}, "mine"),
+    ],
+)
+def test_only_bert_base_is_called_so(tmp_path: Path, other: dict[str, Any], name: str, frozen: bool) -> None:
+    folder = encoder(tmp_path / "mine", **other)
+    told = names(folder, frozen=frozen)
+    name += ", frozen" * frozen
+    place = told.index(name)
+    assert (told[place - 1], told[place + 1]) == ("MHS-RNN with attention", "EM-HRNN with window size 1")
+    assert len(told) == 23
+    assert table2_rows(folder, frozen=frozen)[place].settings == (f"model.pretrained={folder}", *FROZEN * frozen)
+
+
+def test_weights_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--frozen is about pretrained weights, and none are given; add --pret"):
+        table2_rows(frozen=True)
+    with pytest.raises(ConfigError, match=r"nowhere: no such folder; give a folder with config.json"):
+        table2_rows(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="another network than the row 'Bert-base'; give the folder another name"):
+        table2_rows(encoder(tmp_path / "Bert-base", hidden_size=384), frozen=True)
+    with pytest.raises(ConfigError, match="another network than the row 'fastText'"):
+        table2_rows(encoder(tmp_path / "fastText", hidden_size=384))
+    (encoder(tmp_path / "torn") / "config.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"config.json cannot be read as JSON; give a folder"):
+        table2_rows(tmp_path / "torn")

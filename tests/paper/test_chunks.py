@@ -1,0 +1,76 @@
+"""`emhrnn paper chunks`: a tiny run beside a tiny gold standard."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from emhrnn.paper.chunks.agreement import as_batch, learned
+from emhrnn.paper.chunks.conll import read_chunks
+from emhrnn.training.run import load_run
+from tests.behaviour.commands import Cli
+from tests.oracles.chunks import chunk_ends, scores
+
+GOLD = [
+    [("The", "B-NP"), ("soup", "I-NP"), ("was", "B-VP"), ("good", "B-ADJP"), (".", "O")],
+    [
+        ("We", "B-NP"),
+        ("have", "B-VP"),
+        ("liked", "I-VP"),
+        ("the", "B-NP"),
+        ("waiter", "I-NP"),
+        (",", "O"),
+        ("too", "O"),
+    ],
+    [("Good", "O")],
+]
+
+
+@pytest.fixture
+def conll(tmp_path: Path) -> Path:
+    text = "\n\n".join("\n".join(f"{word} X {tag}" for word, tag in sentence) for sentence in GOLD) + "\n\n"
+    path = tmp_path / "conll2000.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conll2000/test.txt", text)
+    return path
+
+
+def gold() -> set[tuple[int, int]]:
+    return {(i, end) for i, sentence in enumerate(GOLD) for end in chunk_ends([tag for _, tag in sentence])}
+
+
+def test_chunk_ends_are_read(conll: Path) -> None:
+    chunked = read_chunks(conll, "test")
+    assert chunked.sentences == [[word for word, _ in sentence] for sentence in GOLD]
+    places = [(i, t) for i, sentence in enumerate(GOLD) for t in range(len(sentence))]
+    found = {place for place, ends in zip(places, chunked.ends.tolist(), strict=True) if ends}
+    assert {(i, t) for i, t in found if t < len(GOLD[i]) - 1} == gold()
+    assert all((i, len(sentence) - 1) in found for i, sentence in enumerate(GOLD))
+
+
+def test_the_table_is_what_sets_say(cli: Cli, run: Path, conll: Path, tmp_path: Path) -> None:
+    told = cli.ok("paper", "chunks", run, conll, "--out", tmp_path / "out").out
+    rows = {row["name"]: row for row in json.loads((tmp_path / "out" / "chunks.json").read_text())["rows"]}
+    loaded, chunked = load_run(run), read_chunks(conll, "test")
+    z, _ = learned(loaded, as_batch(loaded, chunked.sentences))
+    places = [(i, t) for i, sentence in enumerate(GOLD) for t in range(len(sentence))]
+    inner = {(i, t) for i, t in places if t < len(GOLD[i]) - 1}
+    found = {place for place, ends in zip(places, z.tolist(), strict=True) if ends} & inner
+    model = rows["em-hrnn"]
+    assert (model["precision"], model["recall"], model["f1"]) == pytest.approx(scores(found, gold()))
+    assert rows["every word"]["recall"] == 1
+    assert rows["every word"]["precision"] == pytest.approx(len(gold()) / len(inner))
+    assert (tmp_path / "out" / "chunks.md").read_text().strip() in told
+
+
+def test_what_is_no_gold_standard(cli: Cli, run: Path, conll: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "out")
+    assert "does not exist" in cli.error("paper", "chunks", run, tmp_path / "none.zip", *out)
+    assert "no train.txt" in cli.error("paper", "chunks", run, conll, "--part", "train", *out)
+    (tmp_path / "wrong.txt").write_text("just words here please\n")
+    assert "line 1" in cli.error("paper", "chunks", run, tmp_path / "wrong.txt", *out)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x81")
+    assert "not text" in cli.error("paper", "chunks", run, tmp_path / "binary", *out)
+    (tmp_path / "empty").write_text("\n\n")
+    assert "no sentences" in cli.error("paper", "chunks", run, tmp_path / "empty", *out)

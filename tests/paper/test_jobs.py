@@ -1,0 +1,174 @@
+"""Jobs run once, survive each other's failures, and go on after any kind of stop."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from emhrnn.errors import ConfigError
+from emhrnn.paper.job_display import Display, time_left
+from emhrnn.paper.job_records import Job, job_name
+from emhrnn.paper.jobs import run_jobs
+from tests.paper.job_functions import fragile, slow_count, square
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+def test_another_setting_is_named_alone(tmp_path: Path) -> None:
+    settings = {"training": {"epochs": 1, "seed": 0}, "em": {}}
+    run_jobs(square, [Job("a", {"x": 2, "settings": settings})], tmp_path, say=quiet)
+    other = {**settings, "training": {"epochs": 2, "seed": 0}}
+    with pytest.raises(ConfigError, match=r"was done with settings\.training\.epochs = 1, not 2; give another folder"):
+        run_jobs(square, [Job("a", {"x": 2, "settings": other})], tmp_path, say=quiet)
+
+
+def test_results_come_in_the_order_of_the_jobs_and_are_kept(tmp_path: Path) -> None:
+    jobs = [Job(f"x={x}", {"x": x}) for x in (3, 1, 2)]
+    said: list[str] = []
+    outcomes = run_jobs(square, jobs, tmp_path, processes=2, say=said.append)
+    assert [outcome.result and outcome.result["square"] for outcome in outcomes] == [9, 1, 4]
+    assert len(said) == 3
+    record = json.loads((tmp_path / "x=3.json").read_text())
+    assert (record["state"], record["arguments"], record["result"]["square"]) == ("done", {"x": 3}, 9)
+    assert (tmp_path / "x=3" / "log.txt").read_text() == "squaring\n"
+    again = run_jobs(square, jobs, tmp_path, processes=2, say=said.append)
+    assert again == outcomes
+    assert len(said) == 3  # nothing was done
+
+
+def test_threads_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    for given, threads in (("", "4"), ("3", "3"), ("99", "4")):
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+        (outcome,) = run_jobs(square, [Job("a", {"x": 2})], tmp_path / f"given{given}", processes=2, say=quiet)
+        assert outcome.result == {"square": 4, "threads": threads}
+
+
+def test_failures_stop_no_other_job_and_are_tried_again(tmp_path: Path) -> None:
+    jobs = [Job(how, {"how": how}) for how in ("input", "bug", "crash", "result", "none")]
+    errors = {o.name: o.error for o in run_jobs(fragile, jobs, tmp_path, processes=2, say=quiet)}
+    assert errors["input"] == "the soup is cold; warm it up"
+    assert errors["bug"] == f"ZeroDivisionError: of ours; see {tmp_path / 'bug' / 'log.txt'}"
+    assert "Traceback" in (tmp_path / "bug" / "log.txt").read_text()
+    assert (errors["crash"] or "").startswith("its process was killed by SIGKILL (memory may have run out;")
+    assert (errors["result"] or "").startswith("ValueError: Out of range float")
+    assert errors["none"] is None
+    (tmp_path / "repaired").touch()
+    outcomes = run_jobs(fragile, jobs, tmp_path, processes=2, say=quiet)
+    assert [(o.error, o.result) for o in outcomes] == [(None, {"how": job.name}) for job in jobs]
+
+
+def test_other_arguments_are_refused_but_after_a_failure(tmp_path: Path) -> None:
+    run_jobs(square, [Job("a", {"x": 2})], tmp_path, processes=1, say=quiet)
+    with pytest.raises(
+        ConfigError, match=r"the job a in .* was done with x = 2, not 3; give another folder, or delete"
+    ):
+        run_jobs(square, [Job("a", {"x": 3})], tmp_path, processes=1)
+    assert run_jobs(square, [Job("b", {"x": "no"})], tmp_path, processes=1, say=quiet)[0].error is not None
+    assert run_jobs(square, [Job("b", {"x": 3})], tmp_path, processes=1, say=quiet)[0].error is None
+
+
+@pytest.mark.parametrize(
+    ("jobs", "message"),
+    [
+        ([Job("a/b", {})], "'a/b' cannot be the name of a job"),
+        ([Job("../a", {})], "cannot be the name of a job"),
+        ([Job("a", {}), Job("A", {})], "two jobs have the name 'A'"),
+        ([Job("a", {"x": {1, 2}})], "the arguments of the job 'a' cannot be written as JSON"),
+        ([Job("a", {"x": float("nan")})], "the arguments of the job 'a' cannot be written as JSON"),
+    ],
+)
+def test_bad_jobs(tmp_path: Path, jobs: list[Job], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run_jobs(square, jobs, tmp_path, processes=1)
+    with pytest.raises(ConfigError, match="processes = 0; at least one is needed"):
+        run_jobs(square, [], tmp_path, processes=0)
+
+
+def test_names_for_files() -> None:
+    assert job_name("yelp em-hrnn[em.blocks=5] 0") == "yelp-em-hrnn-em.blocks=5--0"
+    assert job_name("../..") == "job"
+
+
+SLOW = """
+import sys
+from pathlib import Path
+from emhrnn.paper.job_records import Job
+from emhrnn.paper.jobs import run_jobs
+from tests.paper.job_functions import slow_count
+jobs = [Job(name, {"to": 4, "seconds": 0.1}) for name in "abcd"]
+run_jobs(slow_count, jobs, Path(sys.argv[1]), processes=2)
+"""
+
+
+def started(folder: Path) -> "subprocess.Popen[bytes]":
+    """A process that runs four jobs, two at a time, and is in the middle of the second pair."""
+    process = subprocess.Popen([sys.executable, "-c", SLOW, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_for(lambda: any((folder / name / "count").exists() for name in "cd"))
+    return process
+
+
+def wait_for(happened: "object", seconds: float = 30) -> None:
+    assert callable(happened)
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_stopped_in_the_middle_and_gone_on_with(tmp_path: Path, number: signal.Signals) -> None:
+    process = started(tmp_path)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode != 0
+    pids = [int(pid) for name in "abcd" if (p := tmp_path / name / "pids").exists() for pid in p.read_text().split()]
+    wait_for(lambda: not any(alive(pid) for pid in pids))  # no child outlives its parent
+    done = {name for name in "abcd" if json.loads((tmp_path / f"{name}.json").read_text()).get("state") == "done"}
+    assert done < set("abcd")
+    jobs = [Job(name, {"to": 4, "seconds": 0.1}) for name in "abcd"]
+    outcomes = run_jobs(slow_count, jobs, tmp_path, processes=2, say=quiet)
+    assert all(outcome.result and outcome.result["count"] == 4 for outcome in outcomes)
+    starts = {outcome.name: outcome.result["starts"] for outcome in outcomes if outcome.result}
+    assert all(starts[name] == 1 for name in done)
+    assert any(starts[name] == 2 for name in "abcd")
+
+
+def test_a_folder_has_one_user_at_a_time(tmp_path: Path) -> None:
+    process = started(tmp_path)
+    with pytest.raises(ConfigError, match="is in use by another process"):
+        run_jobs(slow_count, [], tmp_path, processes=1)
+    process.terminate()
+    process.communicate(timeout=30)
+
+
+def test_the_time_left_is_at_the_pace_so_far() -> None:
+    assert time_left(10.0, 0.0, 4) == ""
+    assert time_left(10.0, 1.0, 4) == "about 0:30 left"
+    assert time_left(3600.0, 1.5, 4) == "about 1 h 40 min left"
+    assert time_left(600.0, 1.0, 2) == "about 10 min left"
+
+
+def test_the_display_follows_the_jobs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Display(2) as display:
+        display.show(0, {"a": (0.5, "epoch 1"), "b": (0.0, "")})
+        display.show(1, {"b": (0.5, "epoch 2")})
+        display._bars.refresh()
+    told = capsys.readouterr().err
+    assert "1 of 2" in told
+    assert "epoch 2" in told

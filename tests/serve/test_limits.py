@@ -1,0 +1,128 @@
+"""How many words a request may bring, as the model counts them; and that a large answer holds nobody else up."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from fastapi.testclient import TestClient
+
+from emhrnn.explain.explanation import Explanation
+from emhrnn.serve.limits import Limits, RefusedError, check_explained, check_texts
+from emhrnn.serve.rendering import rendered
+from emhrnn.serve.server import application
+from emhrnn.text import read_document
+from tests.behaviour.commands import GOOD
+
+FEW = Limits(words=20, explained_words=30)
+BOTH = pytest.mark.parametrize("path", ["/v1/predict", "/v1/explain"])
+
+
+@pytest.fixture(scope="module")
+def strict(made: Path) -> Iterator[TestClient]:
+    with TestClient(application([made / "run"], limits=FEW), base_url="http://127.0.0.1") as opened:
+        yield opened
+
+
+@BOTH
+def test_words_without_blanks_are_words(strict: TestClient, path: str) -> None:
+    for text in ("a," * 11, "!a" * 11, "\u6c64" * 21, "soup " * 21):
+        answer = strict.post(path, json={"texts": ["fine", text]})
+        assert answer.status_code == 422
+        assert answer.json() == {
+            "error": f"text 2, of {len(text)} characters, has more than 20 words (a mark is a word, too); give at most "
+            "20, or cut it into several texts"
+        }
+    for text in ("a," * 10, "soup " * 20, "x" * 1000, "soup<br />" * 20):
+        assert strict.post(path, json={"text": text}).status_code == 200
+
+
+def test_as_many_words_as_the_model_reads() -> None:
+    for text in (GOOD * 3, "a,b;c " * 9, "Don't!<br /><br>Mr. O'Brien: 3.14? " * 4, "\0 soup \ud800,x" * 7):
+        words = len(read_document(text.replace("\0", " ")))
+        check_texts([text], Limits(words=words))
+        with pytest.raises(RefusedError, match="has more than"):
+            check_texts([text], Limits(words=words - 1))
+
+
+@BOTH
+@pytest.mark.parametrize("text", ["", "  \n", "\0", " \0\t\0", "<br>", "<br /><BR>\0", "\u2003"])
+def test_a_text_without_words(strict: TestClient, path: str, text: str) -> None:
+    answer = strict.post(path, json={"texts": ["soup", text]})
+    assert answer.status_code == 422
+    assert answer.json() == {"error": "text 2 has no words; give a text with at least one word"}
+
+
+def test_words_to_explain_in_one_request(strict: TestClient) -> None:
+    texts = ["soup, " * 8] * 2
+    assert strict.post("/v1/predict", json={"texts": texts}).status_code == 200
+    refused = strict.post("/v1/explain", json={"texts": texts})
+    assert refused.status_code == 422
+    assert refused.json() == {
+        "error": "2 texts with more than 30 words together (a mark is a word, too); explain at most 30 in one request, "
+        "and send the others in the next"
+    }
+    assert strict.post("/v1/explain", json={"texts": ["soup, " * 8, "soup, " * 7]}).status_code == 200
+
+
+def test_what_people_may_explain() -> None:
+    check_explained(["soup, " * 97] * 256, Limits())
+    with pytest.raises(RefusedError, match="256 texts with more than 50,000 words together"):
+        check_explained(["The soup was good, not bad. " * 230] * 256, Limits())
+
+
+def test_explanations_are_encoded_away_from_the_event_loop(strict: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    to_dict, on_the_loop = Explanation.to_dict, list[bool]()
+
+    def watched(explanation: Explanation) -> dict[str, Any]:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            on_the_loop.append(False)
+        else:
+            on_the_loop.append(True)
+        return to_dict(explanation)
+
+    monkeypatch.setattr(Explanation, "to_dict", watched)
+    texts = ["The s\u00fcp was good.", 'Not "bad".']
+    answer = strict.post("/v1/explain", json={"texts": texts})
+    assert on_the_loop == [False, False]
+    assert answer.headers["content-type"] == "application/json"
+    assert [explanation["text"] for explanation in answer.json()["explanations"]] == texts
+
+
+def test_long_texts_are_counted_away_from_the_event_loop(strict: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = list[str]()
+
+    def watched(text: str) -> list[str]:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        counted.append(text)
+        return [text]
+
+    monkeypatch.setattr("emhrnn.serve.limits.split_sentences", watched)
+    long = ["longer words " * 2, "and, again " * 2]
+    for path in ("/v1/predict", "/v1/explain"):
+        assert strict.post(path, json={"texts": long}).status_code == 200
+    assert set(counted) == set(long)
+    counted.clear()
+    assert strict.post("/", data={"text": long[0]}).status_code == 200
+    assert long[0] in counted
+
+
+def test_a_text_is_drawn_away_from_the_event_loop(strict: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = list[str]()
+
+    def watched(request: Request, name: str, **values: Any) -> HTMLResponse:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        drawn.append(name)
+        return rendered(request, name, **values)
+
+    monkeypatch.setattr("emhrnn.serve.reading_pages.rendered", watched)
+    assert "Decided most by" in strict.post("/", data={"text": GOOD}).text
+    assert "Decided most by" in strict.post("/part/read", data={"text": GOOD}).text
+    assert drawn == ["read.html", "reading.html"]

@@ -1,0 +1,248 @@
+"""The pages without script: each flow works with plain forms and links."""
+
+import gzip
+import io
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+
+from emhrnn.api import load
+from emhrnn.corpus.record import Record, Where
+from emhrnn.serve.engine import Engine
+from emhrnn.serve.jobs import PIECE, PIECE_CHARACTERS, Job, Jobs, _piece
+from emhrnn.serve.limits import Limits, RefusedError
+from emhrnn.serve.rendering import templates
+from emhrnn.serve.server import application
+from emhrnn.serve.state import Served
+from tests.behaviour.commands import BAD, GOOD
+from tests.explain.parsed import Page
+from tests.serve.test_safety import PEOPLE, finished
+
+
+def test_reading(client: TestClient) -> None:
+    empty = client.get("/").text
+    assert "Or start with one of these" in empty
+    page = client.post("/", data={"text": GOOD}, headers=PEOPLE).text
+    assert "Decided most by sentence" in page
+    assert page.count('class="words"') >= 2
+
+
+def test_dropping_phrases(client: TestClient) -> None:
+    page = client.post("/part/read", data={"text": GOOD, "dropped": "0"}).text
+    assert "without 1 phrase<" in page
+    assert page.count(" dropped") == 1
+    both = client.post("/part/read", data={"text": GOOD, "dropped": "0,1,99999,x"}).text
+    assert "without 2 phrases" in both
+    all_of_it = client.post("/part/read", data={"text": GOOD, "dropped": ",".join(map(str, range(40)))})
+    assert all_of_it.status_code == 200
+
+
+def test_moving_the_threshold(client: TestClient) -> None:
+    def phrases(threshold: str) -> int:
+        return client.post("/part/read", data={"text": GOOD, "threshold": threshold}).text.count('id="phrase-')
+
+    assert phrases("0") > phrases("1") == 2
+    assert phrases("nonsense") == phrases("")
+
+
+def test_what_is_wrong_with_a_text_is_told_on_the_page(client: TestClient) -> None:
+    answer = client.post("/", data={"text": " "}, headers=PEOPLE)
+    assert answer.status_code == 422
+    assert "has no words" in answer.text
+    assert "<textarea" in answer.text
+
+
+def test_comparing(client: TestClient) -> None:
+    page = client.post("/compare", data={"text": BAD}).text
+    assert page.count('class="card"') == 2
+    assert "0</span> boundaries that the other one has not" in page  # it is the same run twice
+
+
+def test_a_file(client: TestClient) -> None:
+    path = client.post("/corpus", data={"file": "below/more.jsonl"}).url.path
+    page = finished(client, path)
+    assert ">13<" in page  # documents with words
+    assert "without words" in page
+    assert 'class="confusion"' in page
+    bad = client.get(path, params={"label": "bad"}).text
+    assert "6 labelled" in bad
+    for order in ("sure", "error", "file", "nonsense"):
+        assert client.get(path, params={"order": order, "page": 99}).status_code == 200
+    opened = client.get("/", params={"job": path.rpartition("/")[2], "row": 1}).text
+    assert "Decided most by" in opened
+    assert "labelled" in opened
+    assert client.get("/", params={"job": path.rpartition("/")[2], "row": 999}, headers=PEOPLE).status_code == 404
+
+
+def test_a_file_without_labels_and_a_broken_one(client: TestClient) -> None:
+    def opened(name: str, body: bytes) -> str:
+        return finished(client, client.post("/corpus/upload", params={"name": name}, content=body).json()["job"])
+
+    plain = opened("plain.csv", b"text\nThe soup was good.\nThe soup was bad.\n")
+    assert "Predicted classes" in plain
+    assert "Not compared with labels: they are read from a column named" in plain
+    broken = opened("broken.parquet", b"this is no parquet")
+    assert 'class="trouble"' in broken
+    assert "Traceback" not in broken
+    assert "upload" not in broken  # where the server keeps it
+
+
+def test_rows_without_words_and_with_other_labels_are_counted(client: TestClient) -> None:
+    """A break tag is no word, and one such row made the whole file fail."""
+    rows = b"text,label\n<br />,good\nThe soup was good.,fine\nThe soup was bad.,bad\n"
+    page = finished(client, client.post("/corpus/upload", params={"name": "odd.csv"}, content=rows).json()["job"])
+    assert "<dt>without words</dt><dd>1</dd>" in page
+    assert "<dt>other labels</dt><dd>1<small>none of the model's classes" in page
+    assert "of 1 with a label" in page
+    assert 'class="trouble"' not in page
+
+
+def test_small_uploads_that_unpack_to_large_ones_are_bounded(client: TestClient) -> None:
+    def opened(content: bytes) -> str:
+        packed = gzip.compress(content)
+        answer = client.post("/corpus/upload", params={"name": "packed.csv.gz"}, content=packed)
+        return finished(client, answer.json()["job"])
+
+    assert "packed.csv.gz unpacks to more than 1 MB; score it with emhrnn predict" in opened(
+        b"text\n" + b"a" * (2 << 20)
+    )
+    page = opened(b"text\n" + b"soup " * 2000 + b"\nThe soup was good.\n")
+    assert "<dt>too long</dt><dd>1<small>over 5,000 characters" in page
+    assert "<dt>documents</dt><dd>1</dd>" in page
+    assert "no rows with words and at most 5,000 characters; pick another" in opened(b"text\n" + b"soup " * 2000)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        ({"text": ["soup " * 500_000, "good"]}, {"compression": "zstd"}),  # the footer tells
+        ({"text": pa.DictionaryArray.from_arrays([0] * 3000, ["soup " * 200])}, {}),  # one value in every row
+        ({"text": ["soup"], "labels": [["good " * 200] * 3000]}, {}),  # and within one row
+    ],
+)
+def test_parquet_that_unpacks_to_much_is_refused(
+    client: TestClient, columns: dict[str, Any], options: dict[str, Any]
+) -> None:
+    packed = io.BytesIO()
+    pq.write_table(pa.table(columns), packed, **options)
+    assert len(packed.getvalue()) < 20_000
+    answer = client.post("/corpus/upload", params={"name": "a.parquet"}, content=packed.getvalue())
+    page = finished(client, answer.json()["job"])
+    assert "a.parquet unpacks to more than 1 MB; score it with emhrnn predict" in page
+
+
+def test_parquet_of_a_usual_size_is_read(client: TestClient) -> None:
+    packed = io.BytesIO()
+    columns = {
+        "text": ["The soup was good.", None],
+        "label": pa.array(["good", "bad"]).dictionary_encode(),
+        "stars": pa.array([5, 1]).dictionary_encode(),
+        "more": [{"kind": "a", "marks": [1, 2]}, {"kind": "b", "marks": None}],
+    }
+    pq.write_table(pa.table(columns), packed)
+    answer = client.post("/corpus/upload", params={"name": "a.parquet"}, content=packed.getvalue())
+    assert "<dt>documents</dt><dd>1</dd>" in finished(client, answer.json()["job"])
+
+
+def test_long_rows_take_turns_of_their_own() -> None:
+    """So that no request waits for many of them."""
+    texts = ["a" * (PIECE_CHARACTERS // 2)] * 3 + ["a"] * (PIECE + 1)
+    records = iter([Record(text, None, Where("x.csv", row)) for row, text in enumerate(texts)])
+    assert [len(_piece(records)) for _ in range(4)] == [2, PIECE, 2, 0]
+
+
+def test_the_label_of_a_row_stays_while_its_text_does(client: TestClient) -> None:
+    page = client.post("/part/read", data={"text": GOOD, "dropped": "0", "label": "<good>"}).text
+    assert "labelled &lt;good&gt;<" in page
+    assert 'data-label="&lt;good&gt;"' in page
+
+
+def test_many_classes_fold_away() -> None:
+    names, chances = [f"class {k}" for k in range(9)], [k / 36 for k in range(9)]
+    table: Any = templates().get_template("document.html").module
+    drawn = table.classes(names, chances, [chance + 0.001 for chance in chances], ("class 0", "class 8"))
+    assert "3 more classes" in drawn
+    assert [name for name in names if f">{name}<" in drawn] == names
+    assert drawn.count('class="chosen"') == 2
+    assert ">+0<" in drawn  # a thousandth less, and no minus before nothing
+
+
+def test_the_end_of_a_sentence_is_given(client: TestClient) -> None:
+    page = client.post("/part/read", data={"text": GOOD}).text
+    assert page.count("<td>given</td>") == page.count('<li class="sentence')
+
+
+def test_uploads_stay_only_while_they_are_read(app: Any, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, uploads = b"text\nThe soup was good.\n", app.app.state.uploads
+    for name in ("a.\0.csv", f"a.{'b' * 300}.csv", "A.JSON.bz2", "x.csv"):
+        answer = client.post("/corpus/upload", params={"name": name}, content=body)
+        assert answer.status_code == 200, name
+        finished(client, answer.json()["job"])
+    for _ in range(100):  # the file goes when its job says that it is done
+        if not list(uploads.iterdir()):
+            break
+        time.sleep(0.05)
+    assert list(uploads.iterdir()) == []
+
+    def full(_: Jobs) -> None:
+        raise RefusedError(503, "two files are being read already; wait for one or cancel it")
+
+    monkeypatch.setattr(Jobs, "check_room", full)
+    assert client.post("/corpus/upload", params={"name": "x.csv"}, content=body).status_code == 503
+    assert list(uploads.iterdir()) == []
+
+
+def test_files_of_the_data_folder(run: Path, tmp_path: Path) -> None:
+    """More than a page holds; and one whose name is not UTF-8, which broke the page for all."""
+    for number in range(203):
+        (tmp_path / f"{number:03}.csv").write_text("text\ngood\n")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")).write_text("text\ngood\n")
+    with TestClient(application([run], data=tmp_path), base_url="http://127.0.0.1") as opened:
+        page = opened.get("/corpus").text
+    assert page.count("<option") == 200
+    assert "3 more files are not listed" in page
+
+
+def test_cancelling(client: TestClient) -> None:
+    path = client.post("/corpus", data={"file": "reviews.csv"}).url.path
+    assert client.post(f"{path}/cancel").status_code == 200
+    finished(client, path)
+    assert client.get(f"{path}/state").json()["state"] in ("cancelled", "done")  # done if it was faster than we
+    assert client.get("/corpus/none", headers=PEOPLE).status_code == 404
+
+
+def test_a_cancelled_file_is_read_no_further(run: Path, data: Path) -> None:
+    model = load(run)
+    served = Served("run", run, model, Engine(model, Limits()))
+    job = Job("key", "reviews.csv", data / "reviews.csv", served, Limits(rows=40))
+    job.cancel.set()
+    job.run()
+    assert (job.state, job.rows) == ("cancelled", [])
+
+
+def test_runs_and_reference(client: TestClient) -> None:
+    runs = client.get("/runs").text
+    assert "learning_rate" in runs
+    assert "<svg" in runs
+    docs = client.get("/docs").text
+    assert "POST /v1/predict" in docs
+    assert "curl http://127.0.0.1/v1/model<" in docs
+    assert "Which run answers, by its name in /v1/model" in docs
+
+
+def test_the_reference_calls_the_server_that_was_asked(client: TestClient) -> None:
+    docs = client.get("/docs", headers={"host": "localhost:8123"}).text
+    assert "curl -X POST http://localhost:8123/v1/predict -H" in docs
+    assert ":8000" not in docs
+
+
+def test_every_page_is_well_formed(client: TestClient) -> None:
+    for path in ("/", "/compare", "/corpus", "/runs", "/docs", "/login"):
+        Page(client.get(path).text)
+    Page(client.post("/", data={"text": GOOD}).text)

@@ -1,0 +1,88 @@
+"""The search space: every range is valid for its setting, every system has one, and what is wrong is told."""
+
+from typing import Any
+
+import pytest
+
+from emhrnn.errors import ConfigError
+from emhrnn.models.table import MODELS
+from emhrnn.training.config import make_config
+from emhrnn.tuning.space import PAPER_GRID, SPACES, space_of
+from emhrnn.tuning.varying import Varied, assignments_of, varied, with_values
+
+CONFIG = make_config()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_system_has_a_space_of_valid_settings(name: str) -> None:
+    config = make_config(assignments=[f"model.name={name}"])
+    space = varied(space_of(config))
+    assert space
+    for one in space:
+        for value in one.values:
+            with_values(config, {one.name: value})
+    assert SPACES.keys() == MODELS.keys()
+
+
+def test_settings_that_would_do_nothing_do_not_vary() -> None:
+    paper = make_config("paper")
+    assert "training.batch_words" not in space_of(paper)
+    for cut, expected in (("every-4", []), ("random", ["em.rate"])):
+        fixed = space_of(make_config(assignments=[f"model.segmentation={cut}"]))
+        assert [name for name in fixed if name.startswith("em.")] == expected
+    assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"]))
+    assert "em.pace" not in space_of(make_config(assignments=["em.newton=true"]))
+    for settings in (["training.epochs=1"], ["training.epochs=3", "model.levels=2"]):
+        names = [one.name for one in varied(space_of(make_config(assignments=settings)))]
+        assert "em.warmup_epochs" not in names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("training.learning_rate=0.001:1:log", Varied("training.learning_rate", (0.001, 1.0), True, True)),
+        ("em.blocks=2:8", Varied("em.blocks", (2, 8), True)),
+        ("model.dropout=0:1e-1", Varied("model.dropout", (0.0, 0.1), True)),
+        ("training.decay=none, cosine", Varied("training.decay", ("none", "cosine"))),
+        ("em.focus=true,false", Varied("em.focus", (True, False))),
+        ("model.C=1:10", Varied("model.C", (1.0, 10.0), True)),
+        ("model.fit_epochs=1:3", Varied("model.fit_epochs", (1, 3), True)),
+    ],
+)
+def test_notation(text: str, expected: Varied) -> None:
+    (one,) = varied(assignments_of([text]))
+    assert one == expected
+    assert all(type(a) is type(b) for a, b in zip(one.values, expected.values, strict=True))
+    assert varied({one.name: str(one)}) == [one]  # what is written down is read back
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("training.learning_rat=1:2", "unknown setting 'training.learning_rat'; did you mean 'training.learning_rate'"),
+        ("learning_rate", "cannot read --vary 'learning_rate'; write section.key=low:high"),
+        ("training.learning_rate=", "cannot read --vary"),
+        ("training.learning_rate=1:2:3", "cannot read --vary"),
+        ("training.learning_rate=2:1", "the range '2:1' of training.learning_rate is empty"),
+        ("model.dropout=0:0.5:log", "is logarithmic and starts at 0.0; start above 0"),
+        ("model.dropout=0:1.5", "model.dropout = 1.5: input should be less than 1"),
+        ("em.blocks=1:2.5", "em.blocks = 2.5: input should be a valid integer"),
+        ("em.focus=true:false", "em.focus is no number, 'true:false' is a range; give its values as a list"),
+        ("training.decay=fast,slow", "training.decay = 'fast'"),
+        ("training.seed=1,2", "training.seed cannot vary: all trials share it; give it once with --set"),
+    ],
+)
+def test_wrong_notation(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        varied(assignments_of([text]))
+    assert message in str(error.value)
+
+
+def test_the_grid_of_the_paper() -> None:
+    (one,) = varied(PAPER_GRID)
+    assert one.values == (0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+@pytest.mark.parametrize(("value", "inside"), [(0.1, True), (0.5, True), (0.6, False), ("x", False), (None, False)])
+def test_holds(value: Any, inside: bool) -> None:
+    assert Varied("model.dropout", (0.0, 0.5), True).holds(value) is inside
