@@ -22,10 +22,10 @@ def test_paper_preset_is_the_letter_of_the_paper() -> None:
 def test_later_sources_win(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text("[training]\nepochs = 3\nlearning_rate = 0.5\n")
-    config = make_config("paper", file, ["training.epochs=7", "em.impute=gibbs", "data.lowercase=false"])
+    config = make_config("paper", file, ["training.epochs=7", "em.impute=posterior", "data.lowercase=false"])
     assert config.training.epochs == 7
     assert config.training.learning_rate == 0.5
-    assert config.em.impute == "gibbs"
+    assert config.em.impute == "posterior"
     assert config.data.lowercase is False
     assert config.training.optimizer == "sgd"
 

@@ -36,12 +36,9 @@ def make_run(corpus: Corpus, *settings: str) -> Run:
     return new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
 
 
-def parameters(run: Run, *, indicator: bool) -> dict[str, torch.Tensor]:
-    return {
-        name: p.detach().clone()
-        for name, p in run.model.named_parameters()
-        if name.startswith("indicator.") == indicator
-    }
+def network(run: Run) -> dict[str, torch.Tensor]:
+    """Its parameters but for those of the indicator."""
+    return {name: p.detach().clone() for name, p in run.model.named_parameters() if not name.startswith("indicator.")}
 
 
 @pytest.mark.parametrize(
@@ -51,11 +48,8 @@ def parameters(run: Run, *, indicator: bool) -> dict[str, torch.Tensor]:
         {"em.theta": "sample"},
         {"em.impute": "prior", "em.hold_rate": "false"},
         {"em.impute": "posterior"},
-        {"em.impute": "gibbs", "em.theta": "sample"},
-        {"em.newton": "true"},
-        {"em.detach_indicator": "true", "em.temperature": 0.5},
+        {"em.impute": "posterior", "em.theta": "sample", "em.temperature": 0.5},
         {"em.printed_q": "true"},
-        {"em.frozen_epochs": 1, "em.newton": "true"},
         {"training.class_weight": "balanced", "training.label_smoothing": 0.1, "training.optimizer": "sgd"},
     ],
     ids=lambda settings: ", ".join(f"{name}={value}" for name, value in settings.items()),
@@ -63,11 +57,11 @@ def parameters(run: Run, *, indicator: bool) -> dict[str, torch.Tensor]:
 def test_every_variant_trains(corpus: Corpus, settings: dict[str, Any]) -> None:
     assignments = [f"{name}={value}" for name, value in settings.items()]
     run = make_run(corpus, "training.epochs=2", "em.warmup_epochs=0", *assignments)
-    before = parameters(run, indicator=False)
+    before = network(run)
     result = fit(run, corpus, corpus, progress=False)
     assert len(result.epochs) == 2
     assert all(np.isfinite(epoch.train_loss) for epoch in result.epochs)
-    assert any(not torch.equal(before[name], p) for name, p in parameters(run, indicator=False).items())
+    assert any(not torch.equal(before[name], p) for name, p in network(run).items())
 
 
 def test_smoothed_labels_weigh_no_segmentations() -> None:
@@ -78,24 +72,9 @@ def test_smoothed_labels_weigh_no_segmentations() -> None:
         check_settings(config)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["em.printed_q=true", "em.estep=importance"], "em.printed_q = true, but em.estep = importance"),
-        (["em.newton=true", "em.detach_indicator=true"], "nothing to it"),
-        (["em.newton=true", "em.indicator_weight=0.5"], "nothing to it"),
-        (["em.newton=true", "em.pace=3"], "em.pace = 3 multiplies a learning rate, and em.newton = true has none"),
-        (["em.windows=3"], "em.windows = 3 is for em.estep = blocks, not local"),
-    ],
-)
-def test_settings_that_would_do_nothing_are_refused(settings: list[str], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        check_settings(make_config(assignments=settings))
-
-
-@pytest.mark.parametrize("preset", ["default", "paper"])
-def test_newton_goes_with_the_pace_of_a_preset(preset: str) -> None:
-    check_settings(make_config(preset, assignments=["em.newton=true"]))
+def test_settings_that_would_do_nothing_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"em.windows = 3 is for em.estep = blocks, not local"):
+        check_settings(make_config(assignments=["em.windows=3"]))
 
 
 def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
@@ -108,7 +87,7 @@ def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     assert last["valid_mean_phrase"] == pytest.approx(1 / 0.3, rel=0.25)
 
 
-@pytest.mark.parametrize("estep", ["blocks", "importance"])
+@pytest.mark.parametrize("estep", ["blocks", "first-order"])
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 def test_theta_learns_on_as_many_phrases_at_any_temperature(
     corpus: Corpus, estep: str, temperature: float, monkeypatch: pytest.MonkeyPatch
@@ -158,11 +137,6 @@ def test_both_terms_of_q_together_are_the_gradient_of_the_evidence() -> None:
     for name, gradient in direct.items():
         torch.testing.assert_close(ours[name], gradient, rtol=1e-6, atol=1e-9)
 
-    doubled = make_run(corpus, *TINY, "em.estep=exact", "em.indicator_weight=2")
-    loss, _ = make_objective(doubled.model.double(), doubled.config, corpus).loss(batch, 0, 0)
-    twice = gradients(doubled, loss)["indicator.bias"]
-    torch.testing.assert_close(twice, 2 * ours["indicator.bias"], rtol=1e-6, atol=1e-9)
-
 
 def test_a_document_counts_once_however_many_blocks_it_has() -> None:
     corpus = short_documents()
@@ -172,10 +146,9 @@ def test_a_document_counts_once_however_many_blocks_it_has() -> None:
     assert losses[3] == pytest.approx(np.mean(losses[:3]), rel=1e-6)
 
 
-@pytest.mark.parametrize("impute", ["gibbs", "posterior"])
-def test_a_visit_begins_where_the_last_one_ended(impute: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_visit_begins_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = short_documents()
-    run = make_run(corpus, "em.warmup_epochs=0", f"em.impute={impute}", "em.rate=0.4")
+    run = make_run(corpus, "em.warmup_epochs=0", "em.impute=posterior", "em.rate=0.4")
     objective = make_objective(run.model, run.config, corpus)
     assert isinstance(objective, EMObjective)
     given = []
@@ -195,8 +168,7 @@ def test_a_visit_begins_where_the_last_one_ended(impute: str, monkeypatch: pytes
         assert np.array_equal(given[-1], after)
 
 
-def test_phases(corpus: Corpus) -> None:
-    """Warm-up leaves pi flat but for its bias; the indicator phase moves pi alone."""
+def test_the_warm_up_leaves_pi_flat_but_for_its_bias(corpus: Corpus) -> None:
     warm = make_run(corpus, "training.epochs=1", "em.warmup_epochs=1")
     weight = warm.model.get_parameter("indicator.weight").detach().clone()
     assert fit(warm, corpus, corpus, progress=False).epochs[0].boundaries.keys() <= {
@@ -204,13 +176,6 @@ def test_phases(corpus: Corpus) -> None:
         "valid_longest_phrase",
     }
     assert torch.equal(weight, warm.model.get_parameter("indicator.weight"))
-
-    only_pi = ("em.warmup_epochs=0", "em.frozen_epochs=1", "training.calibrate=false")  # no shares in the weights
-    frozen = make_run(corpus, "training.epochs=1", *only_pi)
-    network, indicator = parameters(frozen, indicator=False), parameters(frozen, indicator=True)
-    fit(frozen, corpus, corpus, progress=False)
-    assert all(torch.equal(network[name], p) for name, p in parameters(frozen, indicator=False).items())
-    assert not torch.equal(indicator["indicator.weight"], frozen.model.get_parameter("indicator.weight"))
 
 
 @pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "em"])
@@ -269,7 +234,6 @@ def test_a_fixed_segmentation_learns_no_boundaries(corpus: Corpus) -> None:
     ("settings", "settled"),
     [
         (("em.warmup_epochs=2",), [False, False, True]),
-        (("em.warmup_epochs=1", "em.frozen_epochs=1"), [False, False, True]),
         (("em.estep=none",), [True, True, True]),
         (("model.segmentation=every-3", "em.warmup_epochs=2"), [True, True, True]),
     ],
@@ -283,20 +247,13 @@ def test_the_best_epoch_is_sought_once_phrases_are_learned(
     assert [objective.settled(epoch) for epoch in range(3)] == settled
 
 
-@pytest.mark.parametrize("estep", ["importance", "reinforce"])
-def test_an_e_step_without_weights_of_all_is_refused_by_name(estep: str) -> None:
-    with pytest.raises(ConfigError, match=f"em.theta = all weighs every segmentation, but em.estep = {estep} has no"):
-        check_settings(make_config(assignments=["em.theta=all", f"em.estep={estep}"]))
-
-
 def test_what_only_one_level_has_is_off_with_several() -> None:
     several = make_config(assignments=["model.levels=2"])
     assert (several.model.skip, several.model.ngrams, several.model.pauses) == (False, False, False)
     check_settings(several)
     assert make_config(assignments=["model.levels=1"]).model.skip
-    for name in ("skip", "restart"):
-        with pytest.raises(ConfigError, match=rf"model\.{name} = true is for em-hrnn with one level, here are 2"):
-            check_settings(make_config(assignments=["model.levels=2", f"model.{name}=true"]))
+    with pytest.raises(ConfigError, match=r"model\.skip = true is for em-hrnn with one level, here are 2"):
+        check_settings(make_config(assignments=["model.levels=2", "model.skip=true"]))
 
 
 @pytest.mark.parametrize("levels", [1, 2])

@@ -24,8 +24,6 @@ STEADY = [
 VARIANTS = {
     "em, all": ["em.estep=blocks", "em.theta=all"],
     "em, map": ["em.estep=exact", "em.theta=map"],
-    "em, indicator alone": ["em.estep=blocks", "em.frozen_epochs=1"],
-    "em, newton": ["em.estep=blocks", "em.newton=true"],
     "plain": ["model.name=hn-att"],
     "balanced": ["model.name=lstm", "training.class_weight=balanced", "training.label_smoothing=0.2"],
 }
@@ -40,7 +38,7 @@ def texts_of(lengths: list[list[int]], seed: int) -> list[str]:
 
 
 def loss_and_gradient(corpus: Corpus, batch: Batch, assignments: list[str]) -> list[torch.Tensor]:
-    """The loss, then the gradient, or for a Newton step the new value, of every parameter."""
+    """The loss, then the gradient, or where there is none the value, of every parameter."""
     config = make_config(assignments=[*STEADY, *assignments])
     table = embedding_table(config, corpus.vocabulary, None)
     run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)

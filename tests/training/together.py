@@ -27,12 +27,9 @@ COMMON = [
 EM = ["em.warmup_epochs=1", "em.blocks=3", "em.block_length=3"]
 SYSTEMS = {
     "local": EM,
-    "gibbs": [*EM, "em.impute=gibbs", "em.theta=sample", "training.class_weight=balanced"],
-    "all": [*EM, "em.theta=all", "em.newton=true", "model.tune_embedding=false", "training.optimizer=sgd"],
-    "indicator": [*EM, "em.frozen_epochs=1", "em.estep=first-order"],
-    "restart": [*EM, "model.restart=true"],
-    "importance": ["em.estep=importance", "em.samples=3"],
-    "reinforce": ["em.estep=reinforce", "em.samples=3", "em.theta=sample", "training.label_smoothing=0.1"],
+    "posterior": [*EM, "em.impute=posterior", "em.theta=sample", "training.class_weight=balanced"],
+    "all": [*EM, "em.theta=all", "model.tune_embedding=false", "training.optimizer=sgd"],
+    "first-order": [*EM, "em.estep=first-order", "em.theta=sample", "training.label_smoothing=0.1"],
     "one by one": [*EM, "training.batch_documents=1"],  # batches of fewer documents than processes
     "hn-att": ["model.name=hn-att"],
     "conv-grnn": ["model.name=conv-grnn"],

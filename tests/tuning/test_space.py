@@ -31,7 +31,6 @@ def test_settings_that_would_do_nothing_do_not_vary() -> None:
         fixed = space_of(make_config(assignments=[f"model.segmentation={cut}"]))
         assert [name for name in fixed if name.startswith("em.")] == expected
     assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"]))
-    assert "em.pace" not in space_of(make_config(assignments=["em.newton=true"]))
     for settings in (["training.epochs=1"], ["training.epochs=3", "model.levels=2"]):
         names = [one.name for one in varied(space_of(make_config(assignments=settings)))]
         assert "em.warmup_epochs" not in names

@@ -25,7 +25,6 @@ class Sizes:
     skip: bool = False  # em-hrnn
     ngrams: bool = False  # em-hrnn
     pauses: bool = False  # em-hrnn
-    restart: bool = False  # em-hrnn
     tune_embedding: bool = False
     dropout: float = 0.0
     segmentation: str = "learned"

@@ -36,7 +36,6 @@ def build_em_hrnn(
         skip=sizes.skip and sizes.levels == 1,  # older runs say true and mean false where there are several
         ngrams=sizes.buckets if sizes.ngrams and sizes.levels == 1 else 0,
         pauses=vocabulary if sizes.pauses and sizes.levels == 1 else (),
-        restart=sizes.restart,
         rate=sizes.rate,
         rule=None if sizes.segmentation == "learned" else rule(sizes.segmentation, vocabulary, sizes.rate),
     )
@@ -168,7 +167,6 @@ MODELS: dict[str, Row] = {
             "skip",
             "ngrams",
             "pauses",
-            "restart",
             "buckets",
             "segmentation",
             "levels",

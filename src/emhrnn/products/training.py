@@ -161,8 +161,7 @@ def _never_learned(trained: TrainedRun) -> str | None:
     each = "" if levels == 1 else f" in each of the {levels} levels"
     return (
         f"phrases were not learned: {len(epochs)} epoch{'s' * (len(epochs) != 1)} leave none for EM{each}; raise "
-        f"training.epochs, or lower em.warmup_epochs ({config.em.warmup_epochs}) and em.frozen_epochs "
-        f"({config.em.frozen_epochs})"
+        f"training.epochs, or lower em.warmup_epochs ({config.em.warmup_epochs})"
     )
 
 

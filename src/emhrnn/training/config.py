@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from emhrnn.errors import ConfigError
 
 MOST_SAYINGS = 50_000_000  # of pairs of words about classes: 200 MB
-EStepName = Literal["none", "exact", "blocks", "local", "first-order", "importance", "reinforce"]
+EStepName = Literal["none", "exact", "blocks", "local", "first-order"]
 
 
 class Section(BaseModel):
@@ -55,9 +55,6 @@ class ModelConfig(Section):
     skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
     ngrams: bool = Field(True, description="em-hrnn: words and pairs of neighbours also speak for the classes directly")
     pauses: bool = Field(True, description="em-hrnn, evidence: phrases tend to end where readers pause")
-    restart: bool = Field(
-        False, description="em-hrnn: word states begin anew at each phrase, whose vector is of its own words alone"
-    )
     dropout: float = Field(0.3, ge=0, lt=1)
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K, overlapping"
@@ -123,7 +120,7 @@ class EMConfig(Section):
         0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
     )
     focus: bool = Field(True, description="local, first-order: draw centres where pi (1 - pi) is large")
-    impute: Literal["prior", "rate", "posterior", "gibbs"] = Field(
+    impute: Literal["prior", "rate", "posterior"] = Field(
         "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
     )
     rate: float = Field(0.23, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3")
@@ -131,17 +128,12 @@ class EMConfig(Section):
         0.5, gt=0, lt=1, description="share of phrases that end a group, for levels above the first"
     )
     hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
-    samples: int = Field(8, ge=2, description="importance and reinforce: segmentations drawn per document")
-    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior; reinforce has none")
+    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
     warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
-    frozen_epochs: int = Field(0, ge=0, description="epochs after the warm-up in which only the indicator learns")
     theta: Literal["sample", "map", "all"] = Field(
         "map", description="M-step of theta on the most probable boundaries, on a posterior sample, or on all"
     )
     pace: float = Field(5.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
-    newton: bool = Field(False, description="a Newton step for the indicator layer instead of a gradient step")
-    indicator_weight: float = Field(1.0, ge=0, description="weight of the indicator's own term of Q")
-    detach_indicator: bool = Field(False, description="keep that term from reaching the word layer")
     printed_q: bool = Field(False, description="the paper's misprinted denominator, to see what it does")
     exact_limit: int = Field(20, ge=1, le=24, description="exact: most free positions per document")
 
@@ -218,7 +210,7 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
 
 SMALL = ("model.megabytes=20", "data.max_vocabulary=15000", "data.vocabulary=data")  # a model file of at most 20 MB
 
-ONE_LEVEL = ("skip", "ngrams", "pauses", "restart")  # parts of the model that it has not, with several latent levels
+ONE_LEVEL = ("skip", "ngrams", "pauses")  # parts of the model that it has not, with several latent levels
 
 
 def make_config(

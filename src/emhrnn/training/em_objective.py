@@ -9,8 +9,7 @@
 What words and pairs say by themselves (`ngrams`) is a second expert, which learns alone: neither its scores nor its
 gradient take part above. Together, it would learn the training documents by heart and leave nothing to the rest.
 
-Phases: `warm-up` trains theta on random segmentations, so that it cannot lean on one of them; `indicator` trains pi
-alone on top of it; `em` trains both.
+Phases: `warm-up` trains theta on random segmentations, so that it cannot lean on one of them; `em` trains theta and pi.
 """
 
 from dataclasses import replace
@@ -25,7 +24,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.imputation import SegmentationCache, above, from_posterior, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
-from emhrnn.em.steps import m_step_pi, m_step_theta, newton_indicator
+from emhrnn.em.steps import m_step_pi, m_step_theta
 from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
 from emhrnn.models import segmentation
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
@@ -73,7 +72,7 @@ class EMObjective:
         dropout = self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step))
         states = self.model.words(batch, dropout)
         loss, notes = self._recurrent(batch, replace(states, d=None), epoch, step, dropout)
-        if states.d is None or (self.model.rule is None and phase(self.config, epoch) == "indicator"):
+        if states.d is None:
             return loss, notes
         expert = label_part(self.label_loss, self.job, states.d, batch)
         return loss + expert - expert.detach(), notes  # what is told is the loss of the recurrent layers
@@ -82,16 +81,15 @@ class EMObjective:
         self, batch: Batch, states: WordStates, epoch: int, step: int, dropout: torch.Generator
     ) -> tuple[Float[Tensor, ""], dict[str, float]]:
         generator = self.job.numbers(numpy_generator(self.seed, Purpose.BLOCKS, step))
-        current = phase(self.config, epoch)
         if self.model.rule is not None:
             return self._theta(batch, states, self.model.rule(batch), dropout), {}
         whole, a = self.job.whole(batch), self.job.gather(states.a.detach())  # the rate is that of the whole batch
         self._follow_rate(whole, a, step)
-        if current == "warm-up":
+        if phase(self.config, epoch) == "warm-up":
             z = segmentation.random(batch, self.config.rate, generator)
             loss, notes = self._theta(batch, states, z, dropout), dict[str, float]()
         else:
-            loss, notes = self._em(batch, states, a, dropout, generator, indicator_only=current == "indicator")
+            loss, notes = self._em(batch, states, a, dropout, generator)
         self._hold_rate(whole, a, step)
         return loss, notes
 
@@ -102,18 +100,14 @@ class EMObjective:
         a: Float[Tensor, " words_of_whole"],
         dropout: torch.Generator,
         generator: np.random.Generator,
-        *,
-        indicator_only: bool,
     ) -> tuple[Float[Tensor, ""], dict[str, float]]:
         zhat = self._impute(batch, states)
         e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
         rate = self._remember(batch, zhat, e, a)
-        pi_loss = self._pi(batch, states, e, alone=indicator_only)
+        pi_loss = self._pi(batch, states, e)
         documents = batch.n_documents, self.job.whole(batch).n_documents
         means = {"log_evidence": e.log_evidence.mean(), "boundary_rate": rate}
         notes = {name: float(self.job.part(mean, *documents)) for name, mean in means.items()}
-        if indicator_only:
-            return pi_loss, notes
         if self.config.theta == "all" and e.posterior is not None:
             weights = _of_blocks(self.label_loss.weights(batch), e.posterior.blocks)
             theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior, weights=weights)
@@ -151,21 +145,12 @@ class EMObjective:
     ) -> Float[Tensor, ""]:
         return label_part(self.label_loss, self.job, self.model.encode(batch, states, z, dropout).logits, batch)
 
-    def _pi(self, batch: Batch, states: WordStates, e: EStep, *, alone: bool) -> Float[Tensor, ""]:
+    def _pi(self, batch: Batch, states: WordStates, e: EStep) -> Float[Tensor, ""]:
         weights = _of_words(self.label_loss.weights(batch), batch)
-        if self.config.newton:
-            offset = None if self.model.pauses is None else self.model.pauses(batch)
-            newton_indicator(
-                self.model.indicator, states.h1, e.gamma, e.mask, offset=offset, weights=weights, total=self.job.sum
-            )
-            return states.a.new_zeros((), requires_grad=True)
-        a = states.a
-        if alone or self.config.detach_indicator:
-            a = self.model.indicate(batch, states.h1.detach())
         # Q sums over words, and is averaged over documents
         documents = self._amount(batch)
         words = float(e.mask.sum() if weights is None else weights[e.mask].sum())
-        loss = self.config.indicator_weight * (words / documents) * m_step_pi(a, e.gamma, e.mask, weights=weights)
+        loss = (words / documents) * m_step_pi(states.a, e.gamma, e.mask, weights=weights)
         return self.job.part(loss, documents, self._amount(self.job.whole(batch)))
 
     def _amount(self, batch: Batch) -> float:

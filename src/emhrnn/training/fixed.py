@@ -4,6 +4,7 @@ import hashlib
 import json
 from typing import Any
 
+from emhrnn.errors import CheckpointError
 from emhrnn.training.config import Config
 from emhrnn.training.reads import read_settings
 
@@ -20,16 +21,33 @@ LATER: dict[str, Any] = {
     "em.windows": 0,
     "model.pauses": False,
     "model.id_count": 1,
-    "model.restart": False,
 }
 
 # Values that were retired, and what stands in for them: none of them matters once a model is trained.
-RETIRED: dict[str, dict[Any, Any]] = {"em.estep": {"semi-markov": "local"}}
+RETIRED: dict[str, dict[Any, Any]] = {
+    "em.estep": {"semi-markov": "local", "importance": "local", "reinforce": "local"},
+    "em.impute": {"gibbs": "posterior"},
+}
+
+# Settings that were retired, with the value that is what is done now. They do not matter once a model is trained, but
+# for model.restart: such a model is not built any more.
+GONE: dict[str, Any] = {
+    "model.restart": False,
+    "em.samples": 8,
+    "em.frozen_epochs": 0,
+    "em.newton": False,
+    "em.indicator_weight": 1.0,
+    "em.detach_indicator": False,
+}
 
 
 def with_later(config: Any) -> Any:
     """Settings of a run as it was written, with those that came later and without values that were retired. What does
-    not look like settings stays as it is: whoever needs them says so."""
+    not look like settings stays as it is: whoever needs them says so.
+
+    Raises:
+        CheckpointError: the model was trained with `model.restart`, which only version 0.1 can build.
+    """
     if not (isinstance(config, dict) and all(isinstance(values, dict) for values in config.values())):
         return config
     filled = {section: dict(values) for section, values in config.items()}
@@ -41,6 +59,11 @@ def with_later(config: Any) -> Any:
         section, _, name = place.partition(".")
         if section in filled and (value := filled[section].get(name)) in list(instead):  # it may be anything
             filled[section][name] = instead[value]
+    if filled.get("model", {}).get("restart") is True:
+        raise CheckpointError("the run has model.restart = true, which only emhrnn 0.1 can load; train anew without it")
+    for place in GONE:
+        section, _, name = place.partition(".")
+        filled.get(section, {}).pop(name, None)
     return filled
 
 
@@ -71,6 +94,9 @@ def difference(saved: dict[str, Any] | str, config: Config) -> str | None:
         before = saved.get(place, LATER.get(place))
         if before != now:
             return f"{place} = {before!r}, which is {now!r} now"
+    for place, usual in GONE.items():
+        if saved.get(place, usual) != usual and place != "em.samples":  # which `em.estep` tells
+            return f"{place} = {saved[place]!r}, a setting of emhrnn 0.1 that is gone"
     return None
 
 

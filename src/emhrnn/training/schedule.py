@@ -5,7 +5,7 @@ from typing import Literal
 
 from emhrnn.training.config import Config, EMConfig, TrainingConfig
 
-Phase = Literal["warm-up", "indicator", "em"]
+Phase = Literal["warm-up", "em"]
 
 _FLOOR = 0.05  # share of the learning rate that is left at the end
 _RAMP = 50  # steps over which the learning rate rises from zero; Adam's first steps are its wildest
@@ -34,11 +34,7 @@ def stage(epochs: int, levels: int, epoch: int) -> tuple[int, int, int]:
 
 def phase(config: EMConfig, epoch: int) -> Phase:
     """What is learned in this epoch (SPEC E11)."""
-    if config.estep == "none" or epoch < config.warmup_epochs:
-        return "warm-up"
-    if epoch < config.warmup_epochs + config.frozen_epochs:
-        return "indicator"
-    return "em"
+    return "warm-up" if config.estep == "none" or epoch < config.warmup_epochs else "em"
 
 
 def is_latent(config: Config) -> bool:

@@ -12,7 +12,6 @@ import numpy as np
 
 from emhrnn.corpus import Corpus, is_corpus
 from emhrnn.corpus.readers.files import data_files
-from emhrnn.em.strategies import WITHOUT_POSTERIOR
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source
@@ -22,7 +21,7 @@ from emhrnn.models.table import MODELS, OVERLAPPING, check_model
 from emhrnn.text import UNK, Vectors
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpointing import FOLDER, Checkpoints
-from emhrnn.training.config import ONE_LEVEL, Config, EMConfig
+from emhrnn.training.config import ONE_LEVEL, Config
 from emhrnn.training.data import (
     Named,
     check_ids,
@@ -190,35 +189,10 @@ def check_settings(config: Config, vectors: Vectors | None = None) -> None:
             f"training.label_smoothing = {config.training.label_smoothing}, but em.theta = all weighs segmentations by "
             "the one true label; use em.theta = map or sample, or no smoothing"
         )
-    if config.model.name == "em-hrnn" and config.em.theta == "all" and config.em.estep in WITHOUT_POSTERIOR:
-        raise ConfigError(
-            f"em.theta = all weighs every segmentation, but em.estep = {config.em.estep} has no such weights; use "
-            "em.theta = map or sample, or another em.estep"
-        )
-    if config.em.printed_q and config.em.estep in WITHOUT_POSTERIOR:
-        raise ConfigError(
-            f"em.printed_q = true, but em.estep = {config.em.estep} has no such denominator; leave it out, or use "
-            "another em.estep"
-        )
-    if config.em.newton and (config.em.indicator_weight != 1 or config.em.detach_indicator):
-        raise ConfigError(
-            "em.newton = true solves for the indicator alone: em.indicator_weight and em.detach_indicator are nothing "
-            "to it; leave them out"
-        )
-    if config.em.newton and config.em.pace not in (1, EMConfig().pace):
-        raise ConfigError(
-            f"em.pace = {config.em.pace:g} multiplies a learning rate, and em.newton = true has none for the "
-            "indicator; leave one of them out"
-        )
     if config.em.windows and config.em.estep != "blocks":
         raise ConfigError(
             f"em.windows = {config.em.windows} is for em.estep = blocks, not {config.em.estep}; leave it out, or set "
             "em.blocks"
-        )
-    if config.em.estep == "reinforce" and config.em.temperature != 1:
-        raise ConfigError(
-            f"em.temperature = {config.em.temperature:g}, but reinforce has no posterior to temper; leave it out, or "
-            "use another em.estep"
         )
     if config.model.name == "transformer":
         check_source(config.model.pretrained)

@@ -79,8 +79,6 @@ def space_of(config: Config) -> dict[str, str]:
         unused |= {name for name in space if name.startswith("em.") and name != "em.rate"}
     if config.model.segmentation not in ("learned", "random"):  # the other cuts have a rate of their own
         unused.add("em.rate")
-    if config.em.newton:
-        unused.add("em.pace")
     if estep not in ("local", "first-order"):
         unused.add("em.blocks")
     if estep not in ("local", "first-order", "blocks"):
