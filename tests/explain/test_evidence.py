@@ -9,10 +9,9 @@ import pytest
 from emhrnn.errors import DataError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Effects, Explanation
-from emhrnn.explain.headline import balance, headline
+from emhrnn.explain.headline import Shading, balance, headline
 from emhrnn.explain.html import html_page
 from emhrnn.explain.page import signed
-from emhrnn.explain.shading import Shading
 
 from .documents import HOSTILE, explained
 from .evidence import REVIEW, make_run

@@ -10,7 +10,7 @@ from emhrnn.corpus import Corpus, TextSettings
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import counterfactual
-from emhrnn.explain.exact_effects import AddsEvidence
+from emhrnn.explain.effects import AddsEvidence
 from emhrnn.explain.explainer import batch_of, explain_texts, read
 from emhrnn.explain.lexicon import Gathered, measured
 from emhrnn.training.config import make_config

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from emhrnn.explain.escape import BIDI_CONTROLS, visible
+from emhrnn.explain.headline import opening
 from emhrnn.explain.html import html_fragment, html_page
-from emhrnn.explain.inert import BIDI_CONTROLS, visible
-from emhrnn.explain.opening import opening
 from emhrnn.text.document import read_document
 
 from .documents import CLASSES, HOSTILE, REVIEW, attention, explain_document, explained, ragged

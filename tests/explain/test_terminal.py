@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from rich.cells import cell_len
 from rich.console import Console
 
+from emhrnn.explain.escape import BIDI_CONTROLS
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.inert import BIDI_CONTROLS
 from emhrnn.explain.terminal import print_explanation
 
 from .documents import HOSTILE, explained, ragged

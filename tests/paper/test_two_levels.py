@@ -7,7 +7,7 @@ import pytest
 from emhrnn.api import load
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import read
-from emhrnn.explain.faithfulness import Subject
+from emhrnn.paper.faithfulness.perturbation import Subject
 from emhrnn.products.cutting import cut_otherwise
 from emhrnn.products.training import train
 from emhrnn.training.config import make_config

@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from emhrnn.evaluation.phrases import BoundaryAgreement, PhraseLengths
+from emhrnn.explain.escape import escape
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import html_section, legend
-from emhrnn.explain.html_text import attribute
-from emhrnn.explain.inert import escape
+from emhrnn.explain.html import attribute, html_section, legend
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import Line, bar, column_chart, figure, heat_map, line_chart
 

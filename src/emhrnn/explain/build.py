@@ -7,11 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
 from emhrnn.errors import DataError
-from emhrnn.explain.columns import Columns, check_classes
-from emhrnn.explain.effects import BatchEffects
-from emhrnn.explain.evidence import PhraseEvidence
-from emhrnn.explain.exact_effects import BatchEvidence
-from emhrnn.explain.explanation import Effects, Explanation, Labels
+from emhrnn.explain.effects import BatchEffects, BatchEvidence
+from emhrnn.explain.explanation import DocumentArrays, Effects, Explanation, Labels, PhraseEvidence, check_classes
 from emhrnn.text import Document, Located
 
 MULTI_LABEL_THRESHOLD = 0.5
@@ -53,7 +50,7 @@ def explain_documents(
     expect("beta", beta, len(phrase_offsets) - 1, "phrase")
     expect("gamma", gamma, len(ends) - 1, "sentence")
     expect("alpha", alpha, len(z), "word")
-    columns = Columns(
+    columns = DocumentArrays(
         texts=[document.text for document in documents],
         starts=np.concatenate([document.starts for document in documents]),
         ends=np.concatenate([document.ends for document in documents]),
@@ -90,7 +87,7 @@ def _sentence_ends(
 
 
 def _document(
-    columns: Columns,
+    columns: DocumentArrays,
     d: int,
     effects_on: str | None,
     evidence: BatchEvidence | None,
@@ -149,7 +146,7 @@ def normalise(
     weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]
 ) -> Float64[np.ndarray, " n"]:
     """float32 softmaxes sum to 1 only to rounding, which grows with their length; shares are products of three, so the
-    rounding is removed here. A segment that is wrong by more is left as it is, for `Columns` to refuse."""
+    rounding is removed here. A segment that is wrong by more is left as it is, for `DocumentArrays` to refuse."""
     exact: Float64[np.ndarray, " n"] = weights.astype(np.float64)
     sums, lengths = np.add.reduceat(exact, offsets[:-1]), np.diff(offsets)
     rounding = 1e-4 + lengths * np.finfo(np.float32).eps

@@ -13,12 +13,11 @@ from emhrnn.corpus.names import UNKNOWN, NameTable
 from emhrnn.corpus.record import clean_text
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
+from emhrnn.explain.attention import Levels, levels_of
 from emhrnn.explain.build import explain_documents
-from emhrnn.explain.effects import BatchEffects, encode_with_effects
-from emhrnn.explain.exact_effects import AddsEvidence, BatchEvidence, exact_effects
+from emhrnn.explain.effects import AddsEvidence, BatchEffects, BatchEvidence, encode_with_effects, exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
-from emhrnn.explain.levels import Levels, levels_of
-from emhrnn.explain.thorough import thorough_effects
+from emhrnn.explain.removal import thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.text import Document, Located
@@ -38,7 +37,7 @@ def explain_texts(
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
     the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one). `users` and
     `products` are for models that read them; a name that is not given is read as the average one. `thorough` effects
-    look twice (thorough.py): truer, for the cost of about five predictions. The evidence model takes neither: its
+    look twice (removal.py): truer, for the cost of about five predictions. The evidence model takes neither: its
     effects are exact.
 
     Raises:

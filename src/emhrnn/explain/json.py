@@ -6,8 +6,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from emhrnn.errors import DataError
-from emhrnn.explain.evidence import PhraseEvidence
-from emhrnn.explain.explanation import Effects, Explanation, Labels, Phrase, Sentence, Word, as_tuple
+from emhrnn.explain.explanation import Effects, Explanation, Labels, Phrase, PhraseEvidence, Sentence, Word, as_tuple
 
 FORMAT = "emhrnn.explanation/1"
 MOST_CLASSES, LIKELIEST = 20, 5  # with more classes than the first, evidence for so many of them is kept

@@ -5,7 +5,7 @@ import hashlib
 from functools import cache
 from importlib.resources import files
 
-from emhrnn.explain.inert import escape
+from emhrnn.explain.escape import escape
 
 
 @cache

@@ -8,13 +8,16 @@ Phrases that stay keep their boundaries, so that the only thing that changes is 
 A sentence of which nothing is left is gone. A document of which nothing is left is one unknown word, as everywhere.
 """
 
+from dataclasses import dataclass, replace
+from functools import partial
+
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.exact_effects import AddsEvidence
+from emhrnn.explain.effects import AddsEvidence, BatchEffects, with_context
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.training.run import Run
@@ -81,3 +84,71 @@ def encode(run: Run, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
         return run.model.encode(batch, run.model.words(batch), z)
     output: Output = run.model(batch)
     return output
+
+
+LEVELS = ("word", "phrase", "sentence")
+
+
+@dataclass(frozen=True, eq=False)
+class RemovalUnits:
+    """What is taken out as a whole: words, phrases or sentences."""
+
+    of_word: Int64[np.ndarray, " words"]
+    offsets: Int64[np.ndarray, " documents_plus_1"]
+
+    @property
+    def counts(self) -> Int64[np.ndarray, " documents"]:
+        return np.diff(self.offsets)
+
+    def top(self, scores: Float[np.ndarray, " units"], share: float) -> Bool[np.ndarray, " units"]:
+        """The best share of each document's units, at least one; the earlier unit wins a tie."""
+        document = np.repeat(np.arange(len(self.counts)), self.counts)
+        order = np.lexsort((-scores, document))  # by document, then the best first; stable
+        rank = np.empty(len(scores), dtype=np.int64)
+        rank[order] = np.arange(len(scores)) - self.offsets[document]
+        best: np.ndarray = rank < np.ceil(share * self.counts)[document]
+        return best
+
+
+def units_of(batch: Batch, z: Bool[np.ndarray, " words"], level: str) -> RemovalUnits:
+    if level == "word":
+        return RemovalUnits(np.arange(batch.n_words), batch.word_offsets)
+    if level == "phrase":
+        return RemovalUnits(np.cumsum(z) - z, np.concatenate([[0], np.cumsum(z)])[batch.word_offsets])
+    return RemovalUnits(batch.sentence_of_word, batch.document_offsets)
+
+
+FIRST = 0.03  # of the words of a document: out of the second look
+
+
+def thorough_effects(
+    model: EMHRNN,
+    batch: Batch,
+    z: Bool[np.ndarray, " words"],
+    *,
+    multi_label: bool = False,
+    temperature: float = 1.0,
+) -> BatchEffects:
+    """As `encode_with_effects` gives them, from two looks."""
+    look = partial(with_context, model, multi_label=multi_label, temperature=temperature)
+    first = look(batch, z)
+    top = units_of(batch, z, "word").top(first.words.numpy(), FIRST)
+    top &= np.repeat(batch.document_lengths > 1, batch.document_lengths)  # something must be left
+    smaller, left = without(batch, z, ~top)
+    second = look(smaller, left, chosen=first.classes)
+    return replace(first, words=_joined(first.words, second.words, torch.from_numpy(top), batch))
+
+
+def _joined(
+    first: Float[Tensor, " words"], second: Float[Tensor, " left"], top: Bool[Tensor, " words"], batch: Batch
+) -> Float[Tensor, " words"]:
+    """The second look, brought to the scale of the first: without its strongest words a document is less certain, so
+    all effects are larger. The strongest of a second look counts at most as much as the weakest of the first."""
+    document = torch.repeat_interleave(torch.from_numpy(batch.document_lengths))  # of each word
+    least = first.new_full((batch.n_documents,), torch.inf)
+    least.scatter_reduce_(0, document[top], first[top], "amin")
+    most = first.new_zeros(batch.n_documents).scatter_reduce_(0, document[~top], second, "amax")
+    scale = (least.clamp_min(0) / most.clamp_min(1e-12)).clamp_max(1)
+    joined = first.clone()
+    joined[~top] = torch.where(second > 0, second * scale[document[~top]], second)
+    return joined

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from emhrnn.explain.inert import escape
+from emhrnn.explain.escape import escape
 from emhrnn.explain.page import percent
 
 WIDTH, HEIGHT = 420, 250  # drawn at 350 px on a phone: 12 px letters stay readable

@@ -18,11 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 from emhrnn.explain.counterfactual import Counterfactual
+from emhrnn.explain.escape import visible, without_breaks
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, as_tuple
-from emhrnn.explain.headline import Piece, balance, headline, ways
-from emhrnn.explain.inert import visible, without_breaks
+from emhrnn.explain.headline import Fragment, Shading, balance, headline, ways
 from emhrnn.explain.page import percent, signed
-from emhrnn.explain.shading import Shading
 from emhrnn.explain.svg import level
 
 # We cannot know whether the terminal is dark or light, and a ramp of backgrounds would run backwards on one of them. So
@@ -155,7 +154,7 @@ def class_bars(explanation: Explanation, ink: Ink) -> Table:
 
 def sentences(explanation: Explanation, ink: Ink) -> Table:
     """The document, one sentence a row, its weight in the margin."""
-    painter = Painter(explanation, ink)
+    painter = _DocumentText(explanation, ink)
     shading = painter.shading
     table = Table.grid(padding=(0, 1), expand=True)
     if ink.wide:
@@ -188,7 +187,7 @@ def decisive_path(explanation: Explanation, ink: Ink) -> Text:
     return line.append(f" ({percent(word.weight)}).")
 
 
-def written(pieces: Sequence[Piece], ink: Ink) -> Text:
+def written(pieces: Sequence[Fragment], ink: Ink) -> Text:
     line = Text()
     for text, kind in pieces:
         if kind == "quote":
@@ -211,7 +210,7 @@ def speaking(explanation: Explanation, ink: Ink) -> Text | None:
     return line or None
 
 
-class Painter:
+class _DocumentText:
     """Words and phrases of one document, marked relative to its heaviest ones."""
 
     def __init__(self, explanation: Explanation, ink: Ink) -> None:

@@ -10,10 +10,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from emhrnn.explain import svg
+from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.headline import balance
-from emhrnn.explain.html import decisive_path, paragraph, speaking
-from emhrnn.explain.html_text import tint
-from emhrnn.explain.inert import escape, without_breaks
+from emhrnn.explain.html import decisive_path, paragraph, speaking, tint
 from emhrnn.explain.page import percent, signed
 from emhrnn.serve.limits import RefusedError
 from emhrnn.serve.state import state_of

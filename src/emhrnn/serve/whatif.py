@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float64
 from emhrnn.api import labels_of
 from emhrnn.explain.explainer import batch_of, explain_read, read
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html_text import Classwise
+from emhrnn.explain.headline import Shading
+from emhrnn.explain.html import Classwise
 from emhrnn.explain.removal import encode, without
-from emhrnn.explain.shading import Shading
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.serve.written import Written, columns_of
 from emhrnn.training.run import Run

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from emhrnn.explain.inert import visible
+from emhrnn.explain.escape import visible
 from emhrnn.paper.analysis.document_svg import COLUMNS, LEFT, LETTER, Painter, document_svg
 from tests.explain.documents import HOSTILE, REVIEW, explained
 

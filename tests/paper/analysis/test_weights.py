@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.levels import Levels
+from emhrnn.explain.attention import Levels
 from emhrnn.paper.analysis.tally import Tally
 from emhrnn.paper.analysis.weights import important_words, word_weights
 from emhrnn.text import Vocabulary

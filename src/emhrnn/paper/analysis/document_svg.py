@@ -8,10 +8,9 @@ under a word is its share.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from emhrnn.explain.escape import escape, visible, without_breaks
 from emhrnn.explain.explanation import Explanation, Phrase, Sentence
-from emhrnn.explain.html import joined
-from emhrnn.explain.html_text import TINTS, UNDERLINES
-from emhrnn.explain.inert import escape, visible, without_breaks
+from emhrnn.explain.html import TINTS, UNDERLINES, joined
 from emhrnn.explain.page import percent
 from emhrnn.explain.svg import level
 

@@ -12,10 +12,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from emhrnn.explain.escape import escape
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.html import html_section, legend
-from emhrnn.explain.inert import escape
 from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.analysis.document_svg import document_svg

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.explanation import Sentence, Word, as_tuple
-from emhrnn.explain.inert import escape, without_breaks
 from emhrnn.explain.page import page
 from emhrnn.paper.analysis.analysis import Analysis, Example
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from emhrnn.explain.inert import visible
+from emhrnn.explain.escape import visible
 from emhrnn.explain.lexicon import Entry
 from emhrnn.explain.svg import shorten
 from emhrnn.paper.analysis.analysis import Agreement, Analysis, ModelFacts

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from importlib.resources import files
 
+from emhrnn.explain.escape import escape
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.html import html_section, legend
-from emhrnn.explain.inert import escape
 from emhrnn.explain.lexicon import Entry
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import bar, column_chart, figure, shorten

@@ -15,10 +15,10 @@ from jaxtyping import Int64
 from emhrnn.corpus import Columns, Source, is_corpus
 from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.explain.attention import levels_of
 from emhrnn.explain.build import predict
 from emhrnn.explain.explainer import batch_of, groups
 from emhrnn.explain.explanation import as_tuple
-from emhrnn.explain.levels import levels_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.paper.analysis.tally import Tally

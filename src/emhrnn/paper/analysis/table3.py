@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emhrnn.explain.inert import visible
+from emhrnn.explain.escape import visible
 from emhrnn.explain.lexicon import Entry
 from emhrnn.paper.analysis.analysis import Analysis, ModelFacts
 from emhrnn.paper.analysis.markdown import CHANCE, agreement_lines, attention_table, lines

@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.phrases import PhraseLengths, count_phrase_lengths
-from emhrnn.explain.levels import Levels
+from emhrnn.explain.attention import Levels
 from emhrnn.paper.analysis.weights import important_words, word_weights
 from emhrnn.text import Vocabulary
 

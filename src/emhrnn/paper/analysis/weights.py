@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.levels import Levels
+from emhrnn.explain.attention import Levels
 
 
 @dataclass(frozen=True, eq=False)

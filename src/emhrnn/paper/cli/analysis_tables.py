@@ -2,7 +2,7 @@
 
 from emhrnn.cli.printing import percent
 from emhrnn.cli.tables import aligned
-from emhrnn.explain.inert import visible
+from emhrnn.explain.escape import visible
 from emhrnn.explain.svg import shorten
 from emhrnn.paper.analysis.analysis import Agreement, Analysis
 from emhrnn.paper.analysis.tally import Attention

@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 
 from emhrnn.evaluation.significance import p_value
-from emhrnn.explain.inert import escape
+from emhrnn.explain.escape import escape
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import round_ticks
 from emhrnn.paper.comparison.markdown import describe_set

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from emhrnn.explain.faithfulness import SHARES
-from emhrnn.explain.units import LEVELS
+from emhrnn.explain.removal import LEVELS
 from emhrnn.paper.drawing import pyplot, save
 from emhrnn.paper.faithfulness.job import METHODS
+from emhrnn.paper.faithfulness.perturbation import SHARES
 from emhrnn.paper.faithfulness.table import OURS, Table
 
 STYLES = {

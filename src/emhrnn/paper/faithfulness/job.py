@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from emhrnn.explain import attributions
-from emhrnn.explain.attributions import Attribution
 from emhrnn.explain.explainer import read
-from emhrnn.explain.faithfulness import Subject, measure
-from emhrnn.explain.units import LEVELS
+from emhrnn.explain.removal import LEVELS
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.faithfulness import attributions
+from emhrnn.paper.faithfulness.attributions import Attribution
 from emhrnn.paper.faithfulness.documents import load_texts
+from emhrnn.paper.faithfulness.perturbation import Subject, measure
 from emhrnn.paper.job_process import report_progress
 from emhrnn.training.run import load_run
 

@@ -1,6 +1,6 @@
 """The table for people."""
 
-from emhrnn.explain.units import LEVELS
+from emhrnn.explain.removal import LEVELS
 from emhrnn.paper.faithfulness.job import METHODS
 from emhrnn.paper.faithfulness.table import OURS, Difference, Table
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.explain.attributions import STEPS
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.paper.drawing import check_plots
+from emhrnn.paper.faithfulness.attributions import STEPS
 from emhrnn.paper.faithfulness.documents import drawn_texts, save_texts
 from emhrnn.paper.faithfulness.figure import draw
 from emhrnn.paper.faithfulness.job import METHODS, run_job

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from emhrnn.explain.faithfulness import SHARES
-from emhrnn.explain.units import LEVELS
+from emhrnn.explain.removal import LEVELS
 from emhrnn.paper.faithfulness.job import METHODS, PREDICTION
+from emhrnn.paper.faithfulness.perturbation import SHARES
 
 SAMPLES, LEVEL = 10_000, 0.05
 OURS, RIVALS = ("effect", "thorough"), ("random", "attention", "gradients", "occlusion")

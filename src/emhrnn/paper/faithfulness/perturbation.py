@@ -19,8 +19,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.explain.effects import log_odds
 from emhrnn.explain.explainer import batch_of
-from emhrnn.explain.removal import logits_without
-from emhrnn.explain.units import units_of
+from emhrnn.explain.removal import logits_without, units_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.text import Located
 from emhrnn.training.run import Run

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus import TextSettings
-from emhrnn.explain import attributions
-from emhrnn.explain.faithfulness import SHARES, Subject, measure
-from emhrnn.explain.units import LEVELS, Units, units_of
+from emhrnn.explain.removal import LEVELS, RemovalUnits, units_of
+from emhrnn.paper.faithfulness import attributions
+from emhrnn.paper.faithfulness.perturbation import SHARES, Subject, measure
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run
@@ -56,7 +56,7 @@ def test_falls_are_those_of_plain_lists(lengths: list[list[int]], seed: int, lev
 
 
 def test_the_top_share_is_at_least_one_unit_and_the_earlier_wins() -> None:
-    units = Units(np.arange(7), np.array([0, 3, 7]))
+    units = RemovalUnits(np.arange(7), np.array([0, 3, 7]))
     scores = np.array([1.0, 5, 5, 0, 2, 2, 2])
     assert units.top(scores, 0.01).tolist() == [False, True, False, False, True, False, False]
     assert units.top(scores, 0.5).tolist() == [False, True, True, False, True, True, False]

@@ -1,6 +1,6 @@
 import numpy as np
 
-from emhrnn.explain.opening import opening
+from emhrnn.explain.headline import opening
 
 from .documents import REVIEW, explained
 

@@ -18,11 +18,9 @@ from torch import Tensor
 
 from emhrnn.errors import ConfigError
 from emhrnn.explain.effects import BatchEffects, encode_with_effects, log_odds
-from emhrnn.explain.faithfulness import Subject
-from emhrnn.explain.removal import CHUNK_WORDS
-from emhrnn.explain.thorough import thorough_effects
-from emhrnn.explain.units import LEVELS, units_of
+from emhrnn.explain.removal import CHUNK_WORDS, LEVELS, thorough_effects, units_of
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.faithfulness.perturbation import Subject
 
 Scores = Mapping[str, Float64[np.ndarray, " units"]]  # by level
 STEPS = 50  # of the path of integrated gradients

@@ -4,7 +4,7 @@ EM-HRNN             three softmaxes, one for each level: taken as they are
 MHS-RNN             one softmax over the words *and* the phrases of a sentence: a phrase weighs what it and its words
                     weigh together, a word its part of what the words of its phrase weigh
 HN-ATT, CMA, ...    words in sentences, sentences in the document: every sentence is one phrase
-evidence            shares of absolute evidence (exact_effects.py)
+evidence            shares of absolute evidence (effects.py)
 """
 
 from dataclasses import dataclass

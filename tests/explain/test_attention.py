@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.explain.attention import levels_of
 from emhrnn.explain.html import html_page
-from emhrnn.explain.levels import levels_of
 from emhrnn.models.output import Output
 
 from .documents import REVIEW, attention, explain_document, explained, softmaxes, split

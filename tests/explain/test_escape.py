@@ -3,7 +3,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.explain.inert import BIDI_CONTROLS, escape, visible, without_breaks
+from emhrnn.explain.escape import BIDI_CONTROLS, escape, visible, without_breaks
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 
