@@ -1,9 +1,6 @@
 """fastText: our prediction from its matrices against the library's own prediction."""
 
 import dataclasses
-import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,15 +12,7 @@ from emhrnn.models import fasttext as our_fasttext
 from emhrnn.models.fasttext import FastText, _lines, passes_over
 from tests.models.examples import CLASSES, VOCABULARY, check_survives_saving, make_batch, separable_batch
 
-LIBRARY = """
-import json, sys, fasttext
-model = fasttext.load_model(sys.argv[1])
-answers = []
-for text in json.load(sys.stdin):
-    labels, probabilities = model.predict(text, k=-1)
-    answers.append(dict(zip(labels, map(float, probabilities))))
-print(json.dumps(answers))
-"""
+fasttext = pytest.importorskip("fasttext", reason="needs the extra fasttext")
 
 
 def small(**settings) -> FastText:
@@ -42,31 +31,23 @@ def test_hashes_are_those_of_the_library() -> None:
     assert our_fasttext._hashes(120).tolist() == expected
 
 
-def test_predicts_what_the_library_predicts(tmp_path, monkeypatch) -> None:
+def test_predicts_what_the_library_predicts(monkeypatch) -> None:
     train, test = separable_batch(30), make_batch([[5, 2], [1], [4, 4, 3], [6]])
     test.words[0] = 2  # in no training document
-    saved = tmp_path / "model.bin"
-    run = subprocess.run
+    learn, learned = fasttext.train_supervised, []
 
-    def run_and_save(command, **settings):
-        """Trains as `fit` does and keeps the library's own file, too."""
-        code = (
-            "import sys, fasttext; learn = fasttext.train_supervised\n"
-            f"def keep(**settings):\n    model = learn(**settings); model.save_model({str(saved)!r}); return model\n"
-            "fasttext.train_supervised = keep\n"
-            "import json, pathlib; from emhrnn.models.fasttext_process import train\n"
-            "train(json.loads(pathlib.Path(sys.argv[1]).read_text()), pathlib.Path(sys.argv[2]))"
-        )
-        return run([sys.executable, "-c", code, *command[3:]], **settings)
+    def keep(**settings):
+        learned.append(learn(**settings))
+        return learned[-1]
 
+    monkeypatch.setattr(fasttext, "train_supervised", keep)
     model = small()
-    monkeypatch.setattr(our_fasttext.subprocess, "run", run_and_save)
     model.fit([train])
-    texts = [line.split(" ", 1)[1].strip() for line in _lines(test)]
-    answer = run(
-        [sys.executable, "-c", LIBRARY, str(saved)], input=json.dumps(texts), capture_output=True, text=True, check=True
-    )
-    theirs = [[row[f"__label__{c}"] for c in range(CLASSES)] for row in json.loads(answer.stdout)]
+    theirs = []
+    for line in _lines(test):
+        labels, probabilities = learned[0].predict(line.split(" ", 1)[1].strip(), k=-1)
+        row = dict(zip(labels, probabilities, strict=True))
+        theirs.append([row[f"__label__{c}"] for c in range(CLASSES)])
     ours = torch.softmax(model(test).logits, dim=1)
     np.testing.assert_allclose(ours.numpy(), theirs, atol=2e-5)  # the library adds 1e-5 to each
 
@@ -102,9 +83,11 @@ def test_without_the_library(monkeypatch) -> None:
 
 
 def test_failure_is_told(monkeypatch) -> None:
-    failed = subprocess.CompletedProcess([], 1, "", "Traceback\nRuntimeError: Encountered NaN.\n")
-    monkeypatch.setattr(our_fasttext.subprocess, "run", lambda *arguments, **settings: failed)
-    with pytest.raises(our_fasttext.TrainingError, match="fastText failed: RuntimeError: Encountered NaN"):
+    def fail(**_: object) -> None:
+        raise RuntimeError("Encountered NaN.")
+
+    monkeypatch.setattr(fasttext, "train_supervised", fail)
+    with pytest.raises(our_fasttext.TrainingError, match="NaN"):
         small().fit([separable_batch()])
 
 

@@ -11,13 +11,10 @@ library's own (FNV-1a of both words, 32 bits and signed), which makes the bucket
 """
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +23,6 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.models.fasttext_process import ENVIRONMENT, INPUT, LABELS, OUTPUT, WORDS
 from emhrnn.models.fitting import labels_of, weights_of
 from emhrnn.models.output import Output
 
@@ -37,6 +33,8 @@ PASSES = 5, 25  # over the data, at least and at most, unless a number is given
 
 
 class FastText(nn.Module):
+    """Mean of word and bigram vectors, then a linear classifier; trained by the fastText library."""
+
     rows: Tensor
     seen: Tensor
     weight: Tensor
@@ -69,6 +67,12 @@ class FastText(nn.Module):
         return Output(v @ self.weight.t(), v)
 
     def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
+        """Train with the library, then keep its matrices.
+
+        Raises:
+            ConfigError: the library is missing, or documents have weights, which it does not support.
+            TrainingError: the library gave up, for example because a loss became NaN.
+        """
         if importlib.util.find_spec("fasttext") is None:
             raise ConfigError("the model fasttext needs the fastText library; pip install 'emhrnn[fasttext]'")
         if weights_of(batches) is not None:
@@ -81,43 +85,35 @@ class FastText(nn.Module):
             folder = Path(name)
             with (folder / "train.txt").open("w", encoding="ascii") as file:
                 file.writelines(line for batch in batches for line in _lines(batch))
-            settings = {
-                "input": str(folder / "train.txt"),
-                "dim": self.rows.shape[1],
-                "wordNgrams": 2,
-                "bucket": self.buckets,
-                "minCount": 1,
-                "epoch": passes_over(len(labels)) if self.epochs is None else self.epochs,
-                "lr": self.learning_rate,
-                "loss": "ova" if labels.ndim == 2 else "softmax",
-                "thread": 1,  # with more, the result depends on who comes first
-                "seed": seed,
-                "verbose": 0,
-            }
-            (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-            process = subprocess.run(
-                [sys.executable, "-m", "emhrnn.models.fasttext_process", str(folder / "settings.json"), str(folder)],
-                env=os.environ | ENVIRONMENT,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if process.returncode:
-                reason = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
-                raise TrainingError(f"fastText failed: {reason[0]}")
-            self._take(folder)
+            import fasttext
 
-    def _take(self, folder: Path) -> None:
+            try:
+                model = fasttext.train_supervised(
+                    input=str(folder / "train.txt"),
+                    dim=self.rows.shape[1],
+                    wordNgrams=2,
+                    bucket=self.buckets,
+                    minCount=1,
+                    epoch=passes_over(len(labels)) if self.epochs is None else self.epochs,
+                    lr=self.learning_rate,
+                    loss="ova" if labels.ndim == 2 else "softmax",
+                    thread=1,  # with more, the result depends on who comes first
+                    seed=seed,
+                    verbose=0,
+                )
+            except (RuntimeError, ValueError) as error:
+                raise TrainingError(f"fastText failed: {error}") from None
+        self._take(model)
+
+    def _take(self, model: Any) -> None:
         """The library's matrices in our order of words and classes."""
-        words = json.loads((folder / WORDS).read_text(encoding="utf-8"))
-        labels = json.loads((folder / LABELS).read_text(encoding="utf-8"))
-        rows = torch.from_numpy(np.load(folder / INPUT, allow_pickle=False))
-        ids = torch.tensor([self.end if word == END else int(word) for word in words])
-        classes = torch.tensor([int(label.removeprefix(LABEL)) for label in labels])
+        rows = torch.from_numpy(model.get_input_matrix())
+        ids = torch.tensor([self.end if word == END else int(word) for word in model.get_words()])
+        classes = torch.tensor([int(label.removeprefix(LABEL)) for label in model.get_labels()])
         self.rows.zero_()[ids] = rows[: len(ids)]
         self.rows[self.end + 1 :] = rows[len(ids) :]
         self.seen.zero_()[ids] = True
-        self.weight.zero_()[classes] = torch.from_numpy(np.load(folder / OUTPUT, allow_pickle=False))
+        self.weight.zero_()[classes] = torch.from_numpy(model.get_output_matrix())
 
     def _features(self, batch: Batch) -> tuple[Int64[Tensor, " k"], Int64[Tensor, " documents_plus_1"]]:
         """Rows of the words and pairs of each document."""
@@ -136,6 +132,7 @@ class FastText(nn.Module):
 
 
 def passes_over(documents: int) -> int:
+    """Epochs for a training set of this size: more for fewer documents."""
     fewest, most = PASSES
     return min(max(SHOWN // documents, fewest), most)
 
