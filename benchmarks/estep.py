@@ -7,8 +7,6 @@ The batch is 64 documents of about 150 words in 9 sentences, all layers 50. Rati
     naive_packed_over_native   320 passes of the same model on packed nn.LSTM / our E-step, word layer included
     naive_packed_over_torch    the same without the native kernels
     estep_over_train           E-step, given the word states of the step / a training step with fixed z
-    first_order_over_train     first-order E-step of the same configurations / a training step
-    restart_estep, _train      a model whose word states begin anew at each phrase / one whose do not
     em_over_public_han         (training step + E-step) / a training step of the usual public HAN
     exact_naive_over_ours      2 x 5 words: 256 packed passes / exact E-step, word layer included
     exact_epoch_over_ours      the same with one training step on either side: what an epoch of exact EM saves
@@ -25,7 +23,6 @@ from benchmarks.peers import PackedEMHRNN, PublicHAN, cube
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import exact_blocks, local_blocks
-from emhrnn.em.first_order import first_order_likelihood
 from emhrnn.em.plan import make_plan
 from emhrnn.em.steps import e_step
 from emhrnn.layers.native import native_kernels
@@ -36,10 +33,10 @@ BLOCKS, LENGTH = 10, 5
 PASSES = BLOCKS << LENGTH
 
 
-def make_model(embedding_size: int = 100, *, restart: bool = False) -> EMHRNN:
+def make_model(embedding_size: int = 100) -> EMHRNN:
     generator = torch.Generator().manual_seed(0)
     table = torch.randn(VOCABULARY, embedding_size, generator=generator) * 0.4
-    return EMHRNN(table=table, classes=CLASSES, generator=generator, restart=restart)
+    return EMHRNN(table=table, classes=CLASSES, generator=generator)
 
 
 def training_step(model: EMHRNN, batch: Batch, z: np.ndarray) -> Callable[[], None]:
@@ -82,8 +79,7 @@ def local_times(rounds: int) -> Times:
     batch = make_batch(rng, review_lengths(rng))
     model, z = make_model(), random_z(rng, batch)
     blocks = local_blocks(batch, BLOCKS, LENGTH, generator=rng)
-    packed, restarting = PackedEMHRNN(model), make_model(restart=True)
-    states, kept = model.words(batch).detach(), restarting.words(batch).detach()
+    packed, states = PackedEMHRNN(model), model.words(batch).detach()
 
     @torch.inference_mode()
     def estep_and_words() -> None:
@@ -96,10 +92,7 @@ def local_times(rounds: int) -> Times:
             "E-step and words, torch": without_kernels(estep_and_words),
             "E-step": lambda: e_step(model, batch, states, z, blocks),
             "plan": lambda: make_plan(batch, z, blocks),
-            "first-order E-step": lambda: first_order_likelihood(model, batch, states, z, blocks),
             "training step": training_step(model, batch, z),
-            "E-step, restart": lambda: e_step(restarting, batch, kept, z, blocks),
-            "training step, restart": training_step(restarting, batch, z),
             "public HAN step": han_step(batch),
         },
         rounds=rounds,
@@ -150,9 +143,6 @@ def figures(rounds: int) -> dict[str, float]:
         "naive_packed_over_torch": PASSES * local.ratio("packed pass", "E-step and words, torch"),
         "estep_over_train": estep,
         "plan_over_estep": local.ratio("plan", "E-step"),
-        "first_order_over_train": local.ratio("first-order E-step", train),
-        "restart_estep": local.ratio("E-step, restart", "E-step"),
-        "restart_train": local.ratio("training step, restart", train),
         "em_over_public_han": (1 + estep) * local.ratio(train, "public HAN step"),
         "exact_naive_over_ours": 256 * passes,
         "exact_epoch_over_ours": (256 * passes + step) / (1 + step),

@@ -17,11 +17,9 @@ def small_model(
     scale: float = 3.0,
     votes: float = 4.0,
     classes: int = CLASSES,
-    restart: bool | None = None,
 ) -> EMHRNN:
     """Tiny layers of different sizes with large weights: label and boundaries must matter. Seeds go through
-    all kinds: with skip if the seed is odd, of GRUs if half of it is, with ngrams if a quarter of it is, and unless it
-    is said, with restart if an eighth of it is."""
+    all kinds: with skip if the seed is odd, of GRUs if half of it is, with ngrams if a quarter of it is."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(VOCABULARY, 5, generator=generator)
     model = EMHRNN(
@@ -36,7 +34,6 @@ def small_model(
         cell="gru" if seed // 2 % 2 else "lstm",
         skip=seed % 2 == 1,
         ngrams=7 if seed // 4 % 2 else 0,
-        restart=seed // 8 % 2 == 1 if restart is None else restart,
     )
     with torch.no_grad():
         if model.ngrams is not None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks
-from emhrnn.em.plan import chunks, make_plan, make_sentence_plan
+from emhrnn.em.plan import chunks, make_plan
 from emhrnn.layers.native import kernels, native_kernels
 from tests.em.examples import make_batch, random_z, seeds, shapes
 
@@ -47,13 +47,6 @@ def described(plan):
     }
 
 
-def paths(plan):
-    """The phrases and the join of each (part, flips) row."""
-    segments = list(zip(plan.segment_begin.tolist(), plan.segment_end.tolist(), strict=True))
-    phrases = [segments[i] for i in plan.phrases.inputs[plan.path_nodes]]
-    return [(phrases[plan.path_offsets[v] : plan.path_offsets[v + 1]], plan.joins[v]) for v in plan.variants]
-
-
 def both(make, *arguments):
     with native_kernels(False):
         by_numpy = make(*arguments)
@@ -74,17 +67,6 @@ def test_blocks_may_have_gaps():
     blocks = Blocks(np.array([[0, 4, 8, 12], [1, 3, 11, -1]]), np.array([0, 0]))
     by_numpy, native = both(make_plan, batch, random_z(batch), blocks)
     assert described(by_numpy) == described(native)
-
-
-def test_sentence_plans_agree():
-    batch = make_batch([[6, 5], [4]])
-    z = random_z(batch)
-    by_numpy, native = both(make_sentence_plan, batch, z, exact_blocks(batch))
-    assert paths(by_numpy) == paths(native)
-    full = make_plan(batch, z, exact_blocks(batch)).sentences
-    for (path, join), (whole, same_join) in zip(paths(native), paths(full), strict=True):
-        assert (path, join) == (whole[: len(path)], same_join)
-        assert path[-1][1] == np.flatnonzero(z)[join] + 1  # a path without its tail ends with the join
 
 
 @pytest.mark.skipif(kernels() is None, reason="no C++ compiler")

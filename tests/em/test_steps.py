@@ -1,13 +1,11 @@
 """M-steps and the direct loss (SPEC section 8: 2 and 3)."""
 
-import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from emhrnn.em.blocks import covered, exact_blocks, window_blocks
-from emhrnn.em.steps import e_step, m_step_pi, m_step_theta, marginal_loss, newton_indicator
+from emhrnn.em.steps import e_step, m_step_pi, m_step_theta, marginal_loss
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 
 
@@ -61,36 +59,3 @@ def test_pi_loss_is_the_soft_target_logistic_loss():
 def test_pi_loss_without_targets_is_zero():
     a = torch.ones(2, requires_grad=True)
     assert m_step_pi(a, torch.full((2,), torch.nan), torch.zeros(2, dtype=torch.bool)).item() == 0
-
-
-@given(seeds)
-@settings(max_examples=3, deadline=None)
-def test_exact_em_with_newton_steps_never_lowers_the_likelihood(seed):
-    model, batch = small_model(seed, votes=20), make_batch([[4, 3], [5], [1, 3], [2, 2]], seed)
-    z, mask = random_z(batch, seed), torch.from_numpy(~batch.sentence_final)
-    evidence = []
-    for _ in range(8):
-        states = model.words(batch)
-        posterior = e_step(model, batch, states, z, exact_blocks(batch))
-        evidence.append(posterior.evidence.sum().item())
-        newton_indicator(model.indicator, states.h1, posterior.marginals(), mask)
-    assert (np.diff(evidence) >= -1e-9).all()
-    assert evidence[-1] > evidence[0]
-
-
-@pytest.mark.parametrize("offset", [None, torch.linspace(-3, 3, 200, dtype=torch.float64)])
-def test_newton_reaches_the_fixed_point(offset):
-    model = small_model()
-    h1 = torch.randn(200, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    o = 0 if offset is None else offset
-    gamma = torch.sigmoid(h1 @ torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64) + 0.3 + o)
-    mask = torch.ones(200, dtype=torch.bool)
-    newton_indicator(model.indicator, h1, gamma, mask, offset=offset, steps=20)
-    torch.testing.assert_close(torch.sigmoid(model.indicator(h1).squeeze(1) + o), gamma, rtol=0, atol=1e-4)
-
-
-def test_newton_without_targets_changes_nothing():
-    model = small_model()
-    before = model.indicator.weight.clone()
-    newton_indicator(model.indicator, torch.zeros(3, 4), torch.zeros(3), torch.zeros(3, dtype=torch.bool))
-    assert (model.indicator.weight == before).all()

@@ -19,7 +19,7 @@ def make_model(seed: int, **sizes: object) -> EMHRNN:
     model = EMHRNN(
         table=make_table(seed), classes=CLASSES, generator=generator_of(seed), word_size=4, phrase_size=3,
         sentence_size=3, attention_size=4, cell="gru" if seed // 2 % 2 else "lstm",
-        skip=seed % 2 == 1, ngrams=7 if seed // 4 % 2 else 0, restart=seed // 8 % 2 == 1, **sizes,
+        skip=seed % 2 == 1, ngrams=7 if seed // 4 % 2 else 0, **sizes,
     )  # fmt: skip
     if model.ngrams is not None:
         nn.init.normal_(model.ngrams.table, generator=generator_of(seed))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from emhrnn.layers import GRU, LSTM, attend_paths, forest_h, forest_states, pack, pair_attention
+from emhrnn.layers import GRU, LSTM, attend_paths, forest_h, pack, pair_attention
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.oracles import attention as attention_oracle
 from tests.oracles import recurrent as recurrent_oracle
@@ -46,10 +46,6 @@ def test_states_and_gradients_equal_the_oracle(kind, forest, hidden, seed) -> No
     )
     with torch.no_grad():
         torch.testing.assert_close(forest_h(layer, x, inputs, torch.tensor(parents), np.array(sizes)), slow)
-        for ours, theirs in zip(
-            forest_states(layer, x, inputs, torch.tensor(parents), sizes), zip(*states, strict=True), strict=True
-        ):
-            torch.testing.assert_close(ours, torch.stack(theirs))
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])

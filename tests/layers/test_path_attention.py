@@ -1,5 +1,6 @@
 """Attention over nodes [h; x] that are never put together, against the same over rows that are."""
 
+import shutil
 from itertools import pairwise
 
 import pytest
@@ -10,8 +11,10 @@ from emhrnn.layers import AttentionPool
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.path_attention import attend_path_pairs
 from tests.layers.shapes import generator_of, hidden_sizes, seeds
-from tests.layers.test_path_sums import NEEDS_COMPILER
 from tests.oracles.em_hrnn import pool
+
+HAS_COMPILER = any(map(shutil.which, ("c++", "g++", "clang++")))
+NEEDS_COMPILER = pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
 
 
 @pytest.mark.parametrize("native", [False, pytest.param(True, marks=NEEDS_COMPILER)])

@@ -14,11 +14,10 @@ from tests.models.examples import VOCABULARY, generator_of, make_batch, make_tab
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("tuned", [False, True])
 @pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("restart", [False, True])
-def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool, restart: bool) -> None:
+def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool) -> None:
     model = EMHRNN(
         table=make_table(), classes=3, generator=generator_of(1), tune_embedding=tuned, word_size=4,
-        bidirectional_words=bidirectional, cell=cell, restart=restart,
+        bidirectional_words=bidirectional, cell=cell,
     )  # fmt: skip
     batch = make_batch([[5, 1], [7]], seed=3)
     expected, logits = model.words(batch), model(batch).logits

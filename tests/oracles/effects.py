@@ -77,11 +77,7 @@ class Document:
     def moved_phrases(self, change: Change) -> list[Tensor]:
         """Phrase vectors when the words from `first` to `last`, all of one phrase, hand on what they were handed."""
         i, first, last = change.words
-        words, h1 = self.words[i], []
-        for stretch in phrases(words, self.z[i]) if self.model.restart else [words]:
-            inside = len(h1) <= first < len(h1) + len(stretch)
-            ends = (first - len(h1), last - len(h1)) if inside else (None, None)
-            h1 += self.moved_words(stretch, *ends, change.eps)
+        h1 = self.moved_words(self.words[i], first, last, change.eps)
         return [pool(self.model.word_attention, words) for words in phrases(h1, self.z[i])]
 
     def moved_words(self, words: list[int], first: int | None, last: int | None, eps: Tensor) -> list[Tensor]:

@@ -59,9 +59,7 @@ def sentence_vector(model: EMHRNN, q: list[Tensor]) -> Tensor:
 
 
 def phrase_states(model: EMHRNN, words: list[int], z: list[bool]) -> list[list[Tensor]]:
-    """h1 of each phrase of a sentence: read with its sentence, or by itself in a model that restarts."""
-    if model.restart:
-        return [word_states(model, phrase) for phrase in phrases(words, z)]
+    """h1 of each phrase of a sentence."""
     return phrases(word_states(model, words), z)
 
 

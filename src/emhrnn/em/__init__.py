@@ -8,7 +8,7 @@ from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior
 from emhrnn.em.semi_markov import SegmentPosterior
-from emhrnn.em.steps import e_step, m_step_pi, m_step_theta, marginal_loss, newton_indicator
+from emhrnn.em.steps import e_step, m_step_pi, m_step_theta, marginal_loss
 from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
 
 __all__ = [
@@ -25,6 +25,5 @@ __all__ = [
     "m_step_pi",
     "m_step_theta",
     "marginal_loss",
-    "newton_indicator",
     "window_blocks",
 ]

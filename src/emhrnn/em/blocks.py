@@ -56,8 +56,7 @@ def exact_blocks(batch: Batch, limit: int = EXACT_LIMIT) -> Blocks:
         d = int(np.argmax(free))
         raise DataError(
             f"exact E-step: document in row {batch.rows[d]} has {batch.document_lengths[d]} words, {free[d]} free "
-            f"positions; at most {limit} can be enumerated; use --set em.estep=local, blocks or "
-            "first-order"
+            f"positions; at most {limit} can be enumerated; use --set em.estep=local, or blocks"
         )
     document = _document_of_word(batch)
     position = np.flatnonzero(~batch.sentence_final)

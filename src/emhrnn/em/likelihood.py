@@ -1,9 +1,8 @@
 """log p(y | Z, w) of every configuration of every block, at once.
 
-The word layer does not depend on Z and is given, or of a model that restarts, its input. The rest follows the integer
-plan: distinct phrases, trie of phrase states, distinct sentence vectors, chains of the sentence BiLSTM, sentence
-attention of every distinct document; a handful of large matrix products, with no Python loop over documents, blocks or
-configurations. Differentiable.
+The word layer does not depend on Z and is given. The rest follows the integer plan: distinct phrases, trie of phrase
+states, distinct sentence vectors, chains of the sentence BiLSTM, sentence attention of every distinct document; a
+handful of large matrix products, with no Python loop over documents, blocks or configurations. Differentiable.
 """
 
 from collections.abc import Callable
@@ -18,8 +17,8 @@ from torch.utils.checkpoint import checkpoint
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.document_plan import DocumentPlan
-from emhrnn.em.phrases import phrase_vectors
-from emhrnn.em.plan import WORDS_PER_PHRASE, Chunk, chunks, make_plan
+from emhrnn.em.keys import ranges
+from emhrnn.em.plan import Chunk, chunks, make_plan
 from emhrnn.em.sentence_plan import Forest, SentencePlan
 from emhrnn.errors import DataError
 from emhrnn.layers.forest import attend_paths, forest_h
@@ -87,7 +86,9 @@ def sentence_vectors(
     model: EMHRNN, states: WordStates, plan: SentencePlan
 ) -> Float[Tensor, "variants phrase_features"]:
     """s of every distinct sentence."""
-    q = phrase_vectors(model, states, plan.segment_begin, plan.segment_end)  # (segments, word_features)
+    bounds, _, words = ranges(plan.segment_begin, plan.segment_end - plan.segment_begin)
+    segments = torch.from_numpy(bounds), torch.from_numpy(words)
+    q = attend_paths(states.h1, states.scores, *segments)  # (segments, word_features)
     h2 = _forest(model.phrase_layer, q, plan.phrases)  # (nodes, phrase_size)
     path = torch.from_numpy(plan.path_offsets), torch.from_numpy(plan.path_nodes)
     if model.skip:
@@ -136,11 +137,8 @@ def _spread(log_p: Float[Tensor, " variants"], plan: DocumentPlan) -> Float[Tens
 
 
 def bytes_per_phrase(model: EMHRNN) -> int:
-    """A node of the phrase layer: h and c, its row of scores twice, and its indices; and its words, where they are read
-    for it alone: their states twice, and their row of scores."""
-    words = WORDS_PER_PHRASE * (2 * model.word_attention.weight.shape[1] + len(model.word_attention.context))
-    node = 2 * (model.phrase_layer.hidden_size + len(model.phrase_attention.context))
-    return 4 * (node + words * model.restart) + 64
+    """A node of the phrase layer: h and c, its row of scores twice, and its indices."""
+    return 8 * (model.phrase_layer.hidden_size + len(model.phrase_attention.context)) + 64
 
 
 def bytes_per_state(model: EMHRNN) -> int:

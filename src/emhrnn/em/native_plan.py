@@ -18,12 +18,12 @@ from emhrnn.layers.native import kernels
 from emhrnn.layers.native.build import try_numeric_library
 
 SOURCE = Path(__file__).with_name("plan.cpp")
-ARRAYS = 21  # of a plan
+ARRAYS = 20  # of a plan
 
 
 def native_plan(
-    batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks, *, with_documents: bool = True
-) -> tuple[SentencePlan, DocumentPlan | None] | None:
+    batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks
+) -> tuple[SentencePlan, DocumentPlan] | None:
     library = _library() if kernels() is not None else None
     if library is None:
         return None
@@ -39,15 +39,13 @@ def native_plan(
         library.plan_make(
             *_integers(batch.n_words, batch.n_sentences), sentence_offsets, document_offsets, z_bytes,
             *_integers(len(blocks), blocks.length), positions, documents,
-            *_integers(len(parts.block)), *of_parts, *_integers(int(with_documents)),
+            *_integers(len(parts.block)), *of_parts,
         ),
     )  # fmt: skip
     made = plan.arrays()
-    of, variants, begin, end, path_offsets, path_nodes, joins = (next(made) for _ in range(7))
+    of, variants, begin, end, path_offsets, path_nodes = (next(made) for _ in range(6))
     phrases = Forest(next(made), next(made), next(made))
-    sentences = SentencePlan(of, parts, variants, joins, begin, end, phrases, path_offsets, path_nodes)
-    if not with_documents:
-        return sentences, None
+    sentences = SentencePlan(of, parts, variants, begin, end, phrases, path_offsets, path_nodes)
     of, offsets, forward_nodes, backward_nodes, configurations = (next(made) for _ in range(5))
     forward = Forest(next(made), next(made), next(made))
     backward = Forest(next(made), next(made), next(made))

@@ -128,22 +128,23 @@ void subset_keys(const Task& task, isize block, isize first, isize width, std::v
 }
 
 struct Sentences {
-  Ints of, variants, segment_begin, segment_end, path_offsets, path_nodes, joins;
+  Ints of, variants, segment_begin, segment_end, path_offsets, path_nodes;
   Forest phrases;
 };
 
 // Lays the paths of sentence variants through the trie.
 class Walker {
  public:
-  Walker(const Task& task, Sentences& plan, bool tails)
-      : task_(task), plan_(plan), tails_(tails), word_keys_(task.words), nodes_(2 * task.part_offsets[task.parts]), segments_(task.words) {
+  Walker(const Task& task, Sentences& plan)
+      : task_(task), plan_(plan), word_keys_(task.words), nodes_(2 * task.part_offsets[task.parts]),
+        segments_(task.words) {
     for (isize t = 0; t < task.words; ++t) word_keys_[t] = position_key(t);
     plan.path_offsets.push_back(0);
     for (isize sentence = 0; sentence < task.sentences; ++sentence) {  // the sentences as z has them
       start(sentence);
       for (isize t = task.sentence_offsets[sentence]; t < task.sentence_offsets[sentence + 1]; ++t)
         if (task.z[t]) end_phrase(t), last_words_.push_back(t);
-      finish(sentence, last_words_.size() - 1);
+      finish(sentence);
     }
   }
 
@@ -162,9 +163,8 @@ class Walker {
       if (ends) end_phrase(t);
     }
     while (i < end && last_words_[i] < t) ++i;
-    const isize join = i;
-    for (; i < (tails_ ? end : join + 1); ++i) end_phrase(last_words_[i]);
-    finish(sentence, join);
+    for (; i < end; ++i) end_phrase(last_words_[i]);
+    finish(sentence);
   }
 
  private:
@@ -174,9 +174,8 @@ class Walker {
     level_ = 0;
     begin_ = task_.sentence_offsets[sentence];
   }
-  void finish(isize sentence, isize join) {
+  void finish(isize sentence) {
     plan_.of.push_back(sentence);
-    plan_.joins.push_back(join);
     plan_.path_offsets.push_back(plan_.path_nodes.size());
   }
   void end_phrase(isize t) {
@@ -199,7 +198,6 @@ class Walker {
 
   const Task& task_;
   Sentences& plan_;
-  const bool tails_;  // whether paths go on behind the phrase where they join that of z
   std::vector<uint64_t> word_keys_;
   Numbering nodes_, segments_;
   Ints last_words_;  // of the phrases that z makes
@@ -207,10 +205,10 @@ class Walker {
   isize node_ = -1, level_ = 0, begin_ = 0;
 };
 
-void plan_sentences(const Task& task, bool tails, Sentences& plan) {
+void plan_sentences(const Task& task, Sentences& plan) {
   Numbering sentences(task.part_offsets[task.parts]);
   std::vector<uint64_t> keys;
-  Walker walker(task, plan, tails);
+  Walker walker(task, plan);
   for (isize part = 0; part < task.parts; ++part) {
     subset_keys(task, task.part_block[part], task.part_first_slot[part], task.part_width[part], keys);
     plan.variants.push_back(task.part_sentence[part]);
@@ -315,18 +313,17 @@ struct Plan {
 
 extern "C" {
 
-// The whole plan; or without documents the plan of the sentences, whose paths end where they join that of z. To be
-// freed with plan_free.
+// To be freed with plan_free.
 void* plan_make(int64_t words, int64_t sentences, const int64_t* sentence_offsets, const int64_t* document_offsets,
                 const uint8_t* z, int64_t blocks, int64_t length, const int64_t* positions, const int64_t* documents,
                 int64_t parts, const int64_t* part_block, const int64_t* part_sentence, const int64_t* part_first_slot,
-                const int64_t* part_width, const int64_t* part_offsets, int64_t with_documents) {
+                const int64_t* part_width, const int64_t* part_offsets) {
   const Task task{words,     sentences, sentence_offsets, document_offsets, z,          blocks,
                   length,    positions, documents,        parts,            part_block, part_sentence,
                   part_first_slot, part_width, part_offsets};
   Plan* plan = new Plan;
-  plan_sentences(task, with_documents, plan->sentences);
-  if (with_documents) plan_documents(task, plan->sentences, plan->documents);
+  plan_sentences(task, plan->sentences);
+  plan_documents(task, plan->sentences, plan->documents);
   return plan;
 }
 
@@ -338,7 +335,7 @@ const int64_t* plan_array(const void* made, int64_t number, int64_t* size) {
   const Sentences& s = plan.sentences;
   const Documents& d = plan.documents;
   const Ints* arrays[] = {
-      &s.of, &s.variants, &s.segment_begin, &s.segment_end, &s.path_offsets, &s.path_nodes, &s.joins,
+      &s.of, &s.variants, &s.segment_begin, &s.segment_end, &s.path_offsets, &s.path_nodes,
       &s.phrases.inputs, &s.phrases.parents, &s.phrases.level_sizes,
       &d.of, &d.offsets, &d.forward_nodes, &d.backward_nodes, &d.configurations,
       &d.forward.forest.inputs, &d.forward.forest.parents, &d.forward.forest.level_sizes,

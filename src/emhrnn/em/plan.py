@@ -30,19 +30,10 @@ class Plan:
 
 def make_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> Plan:
     if made := native_plan(batch, z, blocks):
-        sentences, documents = made
-        assert documents is not None
-        return Plan(sentences, documents)
+        return Plan(*made)
     keys = flip_keys(blocks, batch.n_words)
     sentences = plan_sentences(batch, z, blocks, keys)
     return Plan(sentences, plan_documents(batch, z, blocks, keys, sentences))
-
-
-def make_sentence_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> SentencePlan:
-    """Only the sentences, and no path goes on behind its join: for the E-step that only follows slopes from there."""
-    if made := native_plan(batch, z, blocks, with_documents=False):
-        return made[0]
-    return plan_sentences(batch, z, blocks, flip_keys(blocks, batch.n_words), tails=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,13 +56,10 @@ class SentencePlan:
     sentences: Int64[np.ndarray, " variants"]  # the sentence that each variant is of
     parts: Parts
     variants: Int64[np.ndarray, " rows"]  # the sentence variant of every (part, flips) row
-    joins: Int64[np.ndarray, " variants"]  # the phrase of z at whose end each variant goes on like z
     segment_begin: Int64[np.ndarray, " segments"]  # distinct phrases, as words begin .. end - 1
     segment_end: Int64[np.ndarray, " segments"]
     phrases: Forest  # the tries; inputs are segments
-    path_offsets: Int64[
-        np.ndarray, " variants_plus_1"
-    ]  # each variant's path through its trie; without tails: to its join
+    path_offsets: Int64[np.ndarray, " variants_plus_1"]  # each variant's path through its trie
     path_nodes: Int64[np.ndarray, " steps"]
 
 
@@ -71,8 +68,6 @@ def plan_sentences(
     z: Bool[np.ndarray, " words"],
     blocks: Blocks,
     flip_keys: Int64[np.ndarray, "blocks flips"],
-    *,
-    tails: bool = True,
 ) -> SentencePlan:
     parts = find_parts(batch, blocks)
     _, part, flips = ranges(np.zeros(len(parts.block), np.int64), 1 << parts.width)  # (rows,)
@@ -83,11 +78,8 @@ def plan_sentences(
     variants[changed] = batch.n_sentences + ids
     row = changed[chosen]  # one row for every new variant
     sentence = np.concatenate([np.arange(batch.n_sentences), parts.sentence[part[row]]])
-    offsets, position, z_variant, last = _variant_words(batch, z, blocks, parts, sentence, part[row], flips[row])
-    joins = np.searchsorted(np.flatnonzero(z), last, side="right")
-    if not tails:
-        _cut_tails(offsets, position, z_variant, last)
-    return SentencePlan(sentence, parts, variants, joins, *_phrase_trie(batch, sentence, offsets, position, z_variant))
+    words = _variant_words(batch, z, blocks, parts, sentence, part[row], flips[row])
+    return SentencePlan(sentence, parts, variants, *_phrase_trie(batch, sentence, *words))
 
 
 def flip_keys(blocks: Blocks, words: int) -> Int64[np.ndarray, "blocks flips"]:
@@ -124,39 +116,17 @@ def _variant_words(
     sentence: Int64[np.ndarray, " variants"],
     part: Int64[np.ndarray, " changed"],
     flips: Int64[np.ndarray, " changed"],
-) -> tuple[
-    Int64[np.ndarray, " variants_plus_1"],
-    Int64[np.ndarray, " steps"],
-    Bool[np.ndarray, " steps"],
-    Int64[np.ndarray, " variants"],
-]:
-    """The words of every variant, one variant after the other: offsets, positions and z with the flips done; and the
-    last word that each variant flips, or may flip if it flips none."""
+) -> tuple[Int64[np.ndarray, " variants_plus_1"], Int64[np.ndarray, " steps"], Bool[np.ndarray, " steps"]]:
+    """The words of every variant, one variant after the other: offsets, positions and z with the flips done."""
     offsets, _, position = ranges(batch.sentence_offsets[sentence], batch.sentence_lengths[sentence])
     z_variant = z[position]
-    last = batch.sentence_offsets[sentence + 1] - 2
     word_shift = (offsets[:-1] - batch.sentence_offsets[sentence])[batch.n_sentences :]  # batch word -> variant word
     for slot in range(int(parts.width.max(initial=0))):
         flipped = np.flatnonzero((flips >> slot) & 1)
         at = part[flipped]
         word = blocks.positions[parts.block[at], parts.first_slot[at] + slot]
         z_variant[word + word_shift[flipped]] ^= True
-        last[batch.n_sentences + flipped] = word
-    return offsets, position, z_variant, last
-
-
-def _cut_tails(
-    offsets: Int64[np.ndarray, " variants_plus_1"],
-    position: Int64[np.ndarray, " steps"],
-    z_variant: Bool[np.ndarray, " steps"],
-    last: Int64[np.ndarray, " variants"],
-) -> None:
-    """Leaves only one phrase end behind the last flip of each variant."""
-    ends = np.flatnonzero(z_variant)
-    variant = np.searchsorted(offsets, ends, side="right") - 1
-    behind = position[ends] > last[variant]
-    later = np.flatnonzero(behind[1:] & behind[:-1] & (variant[1:] == variant[:-1])) + 1
-    z_variant[ends[later]] = False
+    return offsets, position, z_variant
 
 
 def _phrase_trie(

@@ -5,15 +5,13 @@
     pi      raise   sum over t of gamma_t log pi_t + (1 - gamma_t) log (1 - pi_t)
     direct  raise   log sum over z_B of p(z_B | w) p(y | z_B, zhat_-B, w)          same gradient (Fisher's identity)
 
-The E-step is pure; the M-steps return losses to be minimised, except for the Newton step, which moves the indicator.
+The E-step is pure; the M-steps return losses to be minimised.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import softplus
 
 from emhrnn.corpus.batch import Batch
@@ -24,7 +22,6 @@ from emhrnn.em.prior import log_prior
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 
 TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
-RIDGE = 1e-3  # on the Hessian of the indicator's Newton step: few words leave directions open
 
 
 @torch.no_grad()
@@ -89,65 +86,12 @@ def m_step_pi(
     """Soft-target logistic loss, mean over the words of the mask: gradient (pi - gamma) for each logit a.
 
     Words in no block have no target and no gradient. To weigh it as Q does, multiply by words of the mask per
-    document. (gamma outside [0, 1] is fine: score-function targets, see `reinforce`.)"""
+    document."""
     a, gamma = a[mask], gamma[mask]
     loss = softplus(a) - gamma * a
     if weights is None:
         return loss.sum() / max(len(a), 1)
     return (weights[mask] * loss).sum() / weights[mask].sum().clamp_min(TINY)
-
-
-@torch.no_grad()
-def newton_indicator(
-    indicator: nn.Linear,
-    h1: Float[Tensor, "words word_features"],
-    gamma: Float[Tensor, " words"],
-    mask: Bool[Tensor, " words"],
-    *,
-    offset: Float[Tensor, " words"] | None = None,
-    weights: Float[Tensor, " words"] | None = None,
-    steps: int = 1,
-    total: Callable[[Tensor], Tensor] = lambda part: part,
-) -> None:
-    """Newton steps on the indicator's own parameters (51 in the paper), each halved until Q's pi term does not fall.
-    The logit of pi is what the indicator says, and the `offset`. Where the words are a part of all, `total` adds up the
-    parts."""
-    if not total(mask.sum()):
-        return
-    h = h1.detach()[mask].double()
-    h = torch.cat([h, h.new_ones(len(h), 1)], dim=1)  # (targets, word_features + 1)
-    target = gamma[mask].double()
-    fixed = torch.zeros_like(target) if offset is None else offset.detach()[mask].double()
-    weight = torch.ones_like(target) if weights is None else weights[mask].double()
-    w = torch.cat([indicator.weight[0], indicator.bias]).double()
-    for _ in range(steps):
-        pi = torch.sigmoid(h @ w + fixed)
-        hessian = total((h * (weight * pi * (1 - pi))[:, None]).t() @ h) + RIDGE * torch.eye(len(w), dtype=h.dtype)
-        step = torch.linalg.solve(hessian, total(h.t() @ (weight * (target - pi))))
-        w = _line_search(h, fixed, target, weight, w, step, total)
-    indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
-    indicator.bias[0] = w[-1].to(indicator.bias.dtype)
-
-
-def _line_search(
-    h: Tensor,
-    fixed: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    w: Tensor,
-    step: Tensor,
-    total: Callable[[Tensor], Tensor],
-) -> Tensor:
-    def loss(w: Tensor) -> Tensor:
-        a = h @ w + fixed
-        return total((weight * (softplus(a) - target * a)).sum())
-
-    before = loss(w)
-    for halvings in range(30):
-        tried = w + step * 0.5**halvings
-        if loss(tried) <= before:
-            return tried
-    return w
 
 
 def marginal_loss(

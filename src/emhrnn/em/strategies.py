@@ -2,12 +2,9 @@
 
     result = STRATEGIES[name](model, batch, states, z, settings, generator)
 
-    exact         all 2^free configurations of the document; up to 20 free positions
-    blocks        windows of `block_length` words that cover the document, or `windows` of them, drawn anew each time
-    local         `blocks` windows around random centres (the paper's EM-HRNN-local)
-    first-order   as local, but from one backward pass
-    importance    `samples` whole-document samples of the prior, weighted by the likelihood
-    reinforce     `samples` samples, leave-one-out REINFORCE
+    exact    all 2^free configurations of the document; up to 20 free positions
+    blocks   windows of `block_length` words that cover the document, or `windows` of them, drawn anew each time
+    local    `blocks` windows around random centres (the paper's EM-HRNN-local)
 
 `z` holds the boundaries outside the blocks (see imputation), `states` the word layer's output, with or without
 gradients: no E-step makes any.
@@ -22,25 +19,20 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em import importance, reinforce
 from emhrnn.em.blocks import EXACT_LIMIT, Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
-from emhrnn.em.first_order import first_order_likelihood
-from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior
-from emhrnn.em.samples import draw, pick, sample_likelihood
-from emhrnn.em.steps import weigh
+from emhrnn.em.steps import e_step
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 
 
 @dataclass(frozen=True)
 class EMSettings:
-    blocks: int = 10  # local, first-order: blocks per document
-    block_length: int = 5  # blocks, local, first-order: words per block
+    blocks: int = 10  # local: blocks per document
+    block_length: int = 5  # blocks, local: words per block
     windows: int = 0  # blocks: of the document's windows, so many; 0: all
-    focus: bool = False  # local, first-order: centres in proportion to pi (1 - pi)
-    samples: int = 8  # importance, reinforce
-    temperature: float = 1.0  # r^(1 / T); reinforce has no r
-    printed_q: bool = False  # block E-steps: the paper's misprinted denominator
+    focus: bool = False  # local: centres in proportion to pi (1 - pi)
+    temperature: float = 1.0  # r^(1 / T)
+    printed_q: bool = False  # the paper's misprinted denominator
     exact_limit: int = EXACT_LIMIT  # exact: most free positions
 
 
@@ -51,10 +43,8 @@ class EStep:
     gamma: Float[Tensor, " words"]  # target for pi; anything where the mask is false
     mask: Bool[Tensor, " words"]  # the words that have a target: free, and reached by this E-step
     z_sample: Bool[np.ndarray, " words"]  # a segmentation drawn from the posterior: theta's M-step encodes it
-    log_evidence: Float[
-        Tensor, " documents"
-    ]  # estimate of log p(y | w); block E-steps: given z outside, mean of blocks
-    posterior: Posterior | None = None  # block E-steps; theta's M-step on all configurations needs it
+    log_evidence: Float[Tensor, " documents"]  # log p(y | w) given z outside the blocks, mean of them
+    posterior: Posterior  # theta's M-step on all configurations needs it
 
 
 Strategy = Callable[[EMHRNN, Batch, WordStates, Bool[np.ndarray, " words"], EMSettings, np.random.Generator], EStep]
@@ -82,53 +72,11 @@ def local(
     return _by_blocks(model, batch, states, z, settings, generator, _draw_blocks(batch, states, settings, generator))
 
 
-def first_order(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
-) -> EStep:
-    drawn = _draw_blocks(batch, states, settings, generator)
-    return _by_blocks(model, batch, states, z, settings, generator, drawn, first_order_likelihood)
-
-
-@torch.no_grad()
-def importance_weighted(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
-) -> EStep:
-    a, T = states.a.detach(), settings.temperature
-    samples = draw(batch, a / T, settings.samples, generator)
-    likelihood = sample_likelihood(model, batch, states, samples)
-    ratio = importance.log_prior_ratio(batch, a, samples, T) if T != 1 else None
-    return EStep(
-        gamma=importance.importance_gamma(batch, torch.sigmoid(a / T), samples, likelihood / T),
-        mask=torch.from_numpy(~batch.sentence_final),
-        z_sample=importance.resample(batch, samples, likelihood / T, generator),
-        log_evidence=importance.log_evidence(likelihood, ratio),
-    )
-
-
-@torch.no_grad()
-def leave_one_out(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
-) -> EStep:
-    samples = draw(batch, states.a, settings.samples, generator)
-    likelihood = sample_likelihood(model, batch, states, samples)
-    pi = torch.sigmoid(states.a.detach())
-    return EStep(
-        gamma=reinforce.reinforce_gamma(batch, pi, samples, likelihood),
-        mask=torch.from_numpy(~batch.sentence_final),
-        z_sample=pick(batch, samples, generator.integers(len(samples), size=batch.n_documents)),
-        log_evidence=importance.log_evidence(likelihood),
-    )
-
-
 STRATEGIES: dict[str, Strategy] = {
     "exact": exact,
     "blocks": blocks,
     "local": local,
-    "first-order": first_order,
-    "importance": importance_weighted,
-    "reinforce": leave_one_out,
 }
-WITHOUT_POSTERIOR = frozenset({"importance", "reinforce"})  # of blocks: they weigh whole z, or none
 
 
 @torch.no_grad()
@@ -140,10 +88,8 @@ def _by_blocks(
     settings: EMSettings,
     generator: np.random.Generator,
     blocks: Blocks,
-    evaluate: Callable[..., Float[Tensor, "blocks configurations"]] = configuration_likelihood,
 ) -> EStep:
-    likelihood = evaluate(model, batch, states, z, blocks)
-    posterior = weigh(batch, states, blocks, likelihood, temperature=settings.temperature, printed_q=settings.printed_q)
+    posterior = e_step(model, batch, states, z, blocks, temperature=settings.temperature, printed_q=settings.printed_q)
     offsets = np.searchsorted(blocks.documents, np.arange(batch.n_documents + 1))
     return EStep(
         gamma=posterior.marginals(),

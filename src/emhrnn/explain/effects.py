@@ -95,7 +95,6 @@ def encode_with_effects(
 ) -> tuple[Output, BatchEffects]:
     """As `model.encode`, and the effects, on the log-odds of the chosen classes or else of the predicted ones."""
     words_of, phrases_of = _offsets(batch, z)
-    states = model.within_phrases(states, z)
     documents = torch.from_numpy(batch.document_offsets)
     # forward, as in EMHRNN.encode; each layer keeps what its slopes need
     q, alpha = attend(states.h1, states.scores, words_of)  # (phrases, word_features)
@@ -160,9 +159,8 @@ def with_context(
 ) -> BatchEffects:
     """With what words do to their neighbours. Costs about two predictions more."""
     x = model.embedding(torch.from_numpy(batch.words))
-    stretches = _offsets(batch, z)[0].numpy() if model.restart else batch.sentence_offsets
     passes = [
-        layer_pass(layer, x, pack(stretches, reverse=reverse))
+        layer_pass(layer, x, pack(batch.sentence_offsets, reverse=reverse))
         for layer, reverse in zip(model.word_directions(), (False, True), strict=False)
     ]
     h1 = torch.cat([done.h for done in passes], dim=1)

@@ -53,8 +53,6 @@ def network(run: Run, model: EMHRNN) -> Any:
 
     phrase_lengths = _lengths_from_ends(g, phrase_ends)
     phrases, phrases_in_sentences = Segments(g, phrase_lengths), Segments(g, phrases_per_sentence)
-    if model.restart:
-        h1 = _recurrent(g, "phrase_words", x, phrases, *model.word_directions())
     q, alpha = _pool(g, "word_attention", h1, phrases, model.word_attention)  # (phrases, word_features)
     h2 = _recurrent(g, "phrase_layer", q, phrases_in_sentences, model.phrase_layer)
     p = g.op("Concat", h2, q, axis=1) if model.skip else h2

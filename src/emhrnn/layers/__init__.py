@@ -8,14 +8,13 @@ implementation of the same functions that is used where a C++ compiler is at han
 from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.forest import attend_paths, forest_h, forest_states
+from emhrnn.layers.forest import attend_paths, forest_h
 from emhrnn.layers.gru import GRU
 from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.linear import linear
 from emhrnn.layers.lstm import LSTM
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.pairs import pair_attention
-from emhrnn.layers.path_sums import Probe, path_sums
 from emhrnn.layers.recurrent import Recurrent, recurrent_layer
 from emhrnn.layers.row_dots import row_dots
 from emhrnn.layers.semi_markov import best_cut, log_partition
@@ -29,20 +28,17 @@ __all__ = [
     "LearnedRows",
     "Packing",
     "Pass",
-    "Probe",
     "Recurrent",
     "attend",
     "attend_paths",
     "best_cut",
     "dropout",
     "forest_h",
-    "forest_states",
     "layer_pass",
     "linear",
     "log_partition",
     "pack",
     "pair_attention",
-    "path_sums",
     "recurrent_layer",
     "row_dots",
 ]

@@ -38,19 +38,6 @@ def forest_h(
     return h
 
 
-@torch.no_grad()
-def forest_states(
-    layer: Recurrent,
-    x: Float[Tensor, "m D"],
-    inputs: Int64[Tensor, " n"],
-    parents: Int64[Tensor, " n"],
-    level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
-) -> States:
-    """h as from `forest_h`, and c of an LSTM; without gradients."""
-    nodes = inputs.contiguous(), parents.contiguous(), list(map(int, level_sizes))
-    return _run(layer.cell, layer.project(x), layer.state_weight, *nodes, keep=False)[1]
-
-
 def attend_paths(
     h: Float[Tensor, "n H"],
     scores: Float[Tensor, " n"],

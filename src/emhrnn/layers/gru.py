@@ -3,14 +3,12 @@
 r, u = sigmoid(W x + U h_prev + b)      n = tanh(W x + b + r * (U h_prev))      h = h_prev + u * (n - h_prev)
 """
 
-from typing import no_type_check
-
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.layers import scan
-from emhrnn.layers.cells import GRUCell, States, gate_weights
+from emhrnn.layers.cells import GRUCell, gate_weights
 from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.linear import linear
 from emhrnn.layers.packing import Packing
@@ -44,11 +42,3 @@ class GRU(nn.Module):
     ) -> Float[Tensor, "n H"]:
         """From input projections that exist already; position i reads row index[i], or row i without an index."""
         return scan.run_projected(self.cell, projection, packing, index, self.state_weight)
-
-    @no_type_check  # torch.export follows it into whatever wraps it
-    def step(self, projection: Float[Tensor, "n three_H"], before: States) -> States:
-        """One step from any state, as the equations are written; differentiable."""
-        (h,) = before
-        (r, u, n), (h_r, h_u, h_n) = projection.chunk(3, dim=1), (h @ self.state_weight.t()).chunk(3, dim=1)
-        n = torch.tanh(n + torch.sigmoid(r + h_r) * h_n)
-        return (h + torch.sigmoid(u + h_u) * (n - h),)

@@ -1,13 +1,11 @@
 """The LSTM of equation 1 over ragged sequences: flat rows in, flat rows out. Gates stand in the order i f g o."""
 
-from typing import no_type_check
-
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.layers import scan
-from emhrnn.layers.cells import LSTMCell, States, gate_weights
+from emhrnn.layers.cells import LSTMCell, gate_weights
 from emhrnn.layers.learned import LearnedRows
 from emhrnn.layers.linear import linear
 from emhrnn.layers.packing import Packing
@@ -43,11 +41,3 @@ class LSTM(nn.Module):
     ) -> Float[Tensor, "n H"]:
         """From input projections that exist already; position i reads row index[i], or row i without an index."""
         return scan.run_projected(self.cell, projection, packing, index, self.state_weight)
-
-    @no_type_check  # torch.export follows it into whatever wraps it
-    def step(self, projection: Float[Tensor, "n four_H"], before: States) -> States:
-        """One step from any state, as the equations are written; differentiable."""
-        h, c = before
-        i, f, g, o = (projection + h @ self.state_weight.t()).chunk(4, dim=1)
-        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
-        return torch.sigmoid(o) * torch.tanh(c), c

@@ -15,17 +15,15 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
 
     u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
 
-Five settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
+Four settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
 recurrent layer. `ngrams`: words and pairs of neighbours also speak for the classes directly; they learn apart
-(ngrams.py). `pauses`: o, where a reader would pause (pauses.py). `cell`: GRUs in the place of all LSTMs. `restart`:
-the word layer begins anew at each phrase, so that q is of the phrase's own words alone; pi still hears the sentence.
+(ngrams.py). `pauses`: o, where a reader would pause (pauses.py). `cell`: GRUs in the place of all LSTMs.
 
-The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z. With
-`restart` the layer's input does not, and `words` keeps it for `within_phrases`.
+The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -50,17 +48,6 @@ REPEATED = 2  # how often a word of a batch comes, at least, for a table of the 
 
 
 @dataclass(frozen=True, eq=False)
-class WordInputs:
-    """What enters the word layer, W x + b: a table for each of its directions, and the row of each word in them."""
-
-    tables: tuple[Float[Tensor, "some gates"], ...]
-    rows: Int64[Tensor, " words"]
-
-    def detach(self) -> "WordInputs":
-        return WordInputs(tuple(table.detach() for table in self.tables), self.rows)
-
-
-@dataclass(frozen=True, eq=False)
 class WordStates:
     """All that the words say before they are cut into phrases; the same for every z."""
 
@@ -68,25 +55,15 @@ class WordStates:
     scores: Float[Tensor, " words"]  # u_t . u_q, the word attention before its softmax
     a: Float[Tensor, " words"]  # logit of pi
     d: Float[Tensor, "documents classes"] | None = None  # to be added to the logits, of a model with ngrams
-    inputs: WordInputs | None = None  # of a model that reads its words again, phrase by phrase
 
     def detach(self) -> "WordStates":
         d = None if self.d is None else self.d.detach()
-        inputs = None if self.inputs is None else self.inputs.detach()
-        return WordStates(self.h1.detach(), self.scores.detach(), self.a.detach(), d, inputs)
+        return WordStates(self.h1.detach(), self.scores.detach(), self.a.detach(), d)
 
     def part(self, words: slice, documents: slice) -> "WordStates":
         """Those of some documents, and of their words."""
         d = None if self.d is None else self.d[documents]
-        inputs = None if self.inputs is None else replace(self.inputs, rows=self.inputs.rows[words])
-        return WordStates(self.h1[words], self.scores[words], self.a[words], d, inputs)
-
-    def repeated(self, copies: int) -> "WordStates":
-        """Of so many copies of the batch, one behind the other."""
-        d = None if self.d is None else self.d.repeat(copies, 1)
-        inputs = None if self.inputs is None else replace(self.inputs, rows=self.inputs.rows.repeat(copies))
-        h1, scores, a = self.h1.repeat(copies, 1), self.scores.repeat(copies), self.a.repeat(copies)
-        return WordStates(h1, scores, a, d, inputs)
+        return WordStates(self.h1[words], self.scores[words], self.a[words], d)
 
 
 class EMHRNN(nn.Module):
@@ -110,7 +87,6 @@ class EMHRNN(nn.Module):
         skip: bool = False,
         ngrams: int = 0,
         pauses: Sequence[str] = (),
-        restart: bool = False,
         dropout: float = 0.0,
         rate: float = PAPER_RATE,
         rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
@@ -119,7 +95,7 @@ class EMHRNN(nn.Module):
         vocabulary, none for a model that knows no pauses. `rule` replaces the learned segmentation by a fixed one (an
         ablation)."""
         super().__init__()
-        self.dropout, self.skip, self.restart, self.rule = dropout, skip, restart, rule
+        self.dropout, self.skip, self.rule = dropout, skip, rule
         self.embedding = WordEmbedding(table, tuned=tune_embedding)
         size = self.embedding.size
         directions = [recurrent_layer(cell, size, word_size, generator) for _ in range(1 + bidirectional_words)]
@@ -167,24 +143,22 @@ class EMHRNN(nn.Module):
         words = torch.from_numpy(batch.words)
         table = self._table_for(batch) if generator is None else None
         rows = None if table is None else table.rows_of(words)
-        inputs = None if table is None or rows is None else WordInputs(table.projections, rows)
-        if inputs is None and self.restart:
-            inputs = self.inputs(dropout(self.embedding(words), self.dropout, generator))
-        h1 = self._h1(words, batch, generator) if inputs is None else self.read(inputs, batch.sentence_offsets)
+        if table is None or rows is None:
+            h1 = self._h1(words, batch, generator)
+        else:
+            h1 = self.read(table.projections, batch.sentence_offsets, rows)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
         d = None if self.ngrams is None else self.ngrams(batch, self.dropout, generator)
-        return self.word_states(batch, h1, d, inputs)
+        return self.word_states(batch, h1, d)
 
     def word_states(
         self,
         batch: Batch,
         h1: Float[Tensor, "words word_features"],
         d: Float[Tensor, "documents classes"] | None,
-        inputs: WordInputs | None = None,
     ) -> WordStates:
-        """From states of words that are read across their sentence."""
-        kept = inputs if self.restart else None
-        return WordStates(h1, self.word_attention.scores(h1), self.indicate(batch, h1), d, kept)
+        """What follows from the states of the words."""
+        return WordStates(h1, self.word_attention.scores(h1), self.indicate(batch, h1), d)
 
     def indicate(self, batch: Batch, h1: Float[Tensor, "words word_features"]) -> Float[Tensor, " words"]:
         """The logit of pi."""
@@ -216,28 +190,22 @@ class EMHRNN(nn.Module):
             h1 = self.word_layer(x, pack(batch.sentence_offsets), learned)
         return h1
 
-    def inputs(self, x: Float[Tensor, "words size"]) -> WordInputs:
-        return WordInputs(tuple(layer.project(x) for layer in self.word_directions()), torch.arange(len(x)))
+    def project(self, x: Float[Tensor, "words size"]) -> tuple[Float[Tensor, "words gates"], ...]:
+        """What enters the word layer, W x + b, for each of its directions."""
+        return tuple(layer.project(x) for layer in self.word_directions())
 
     def read(
-        self, inputs: WordInputs, offsets: Int64[np.ndarray, " stretches_plus_1"]
+        self,
+        tables: Sequence[Float[Tensor, "some gates"]],
+        offsets: Int64[np.ndarray, " sentences_plus_1"],
+        rows: Int64[Tensor, " words"] | None = None,
     ) -> Float[Tensor, "words word_features"]:
-        """h1 of words in stretches, each from a state of zero: sentences, or phrases."""
+        """h1 from projections that are there already; `rows` are those of the words in the tables."""
         states = [
-            layer.forward_projected(table, pack(offsets, reverse=reverse), inputs.rows)
-            for layer, table, reverse in zip(self.word_directions(), inputs.tables, (False, True), strict=False)
+            layer.forward_projected(table, pack(offsets, reverse=reverse), rows)
+            for layer, table, reverse in zip(self.word_directions(), tables, (False, True), strict=False)
         ]
         return torch.cat(states, dim=1) if len(states) > 1 else states[0]
-
-    def within_phrases(
-        self, states: WordStates, z: Bool[np.ndarray, " words"], generator: torch.Generator | None = None
-    ) -> WordStates:
-        """Of words that are read phrase by phrase, in a model that restarts; in others, the states as they are."""
-        if states.inputs is None:
-            return states
-        h1 = self.read(states.inputs, np.concatenate([[0], np.flatnonzero(z) + 1]))
-        h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
-        return replace(states, h1=h1, scores=self.word_attention.scores(h1), inputs=None)
 
     def word_directions(self) -> list[Recurrent]:
         layer = self.word_layer
@@ -273,7 +241,6 @@ class EMHRNN(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Output:
         """p(y | z, w) and the weights of words, phrases and sentences. z must be true at every sentence end."""
-        states = self.within_phrases(states, z, generator)
         phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])  # (phrases + 1,)
         phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
         q, alpha = attend(states.h1, states.scores, torch.from_numpy(phrase_offsets))  # (phrases, word_features)

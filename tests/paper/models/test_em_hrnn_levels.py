@@ -8,10 +8,11 @@ from hypothesis import given, settings
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import exact_blocks
-from emhrnn.em.steps import e_step, newton_indicator
+from emhrnn.em.steps import e_step
 from emhrnn.models.row import Sizes
 from emhrnn.models.table import build_em_hrnn
 from emhrnn.paper.models.em_hrnn_levels import EMHRNNLevels
+from emhrnn.paper.simulation.known import newton_indicator
 from tests.models.examples import (
     CLASSES,
     VOCABULARY,

@@ -29,9 +29,7 @@ class Scorer {
     copy(A, bias, start.data());
   }
 
-  // beside(i): what is added to W h of row i, or null.
-  template <class Beside>
-  void operator()(isize n, const float* h, float* u, float* scores, Beside beside) const {
+  void operator()(isize n, const float* h, float* u, float* scores) const {
     std::vector<float> sums(MANY * weights.stride);
     const float* rows[MANY];
     in_groups(0, n, [&](isize begin, isize count) {
@@ -39,20 +37,15 @@ class Scorer {
       multiply(count, rows, weights, start, sums.data());
       for (isize r = 0; r < count; ++r) {
         const float* sum_r = sums.data() + r * weights.stride;
-        const float* more = beside(begin + r);
         vec score = {};
         for_vectors(A, [&](isize j, auto row) {
-          const vec u_j = tanh(more ? row.in(sum_r + j) + row.in(more + j) : row.in(sum_r + j));
+          const vec u_j = tanh(row.in(sum_r + j));
           if (u) row.out(u + (begin + r) * A + j, u_j);
           score += row.once(u_j * row.in(context + j));
         });
         scores[begin + r] = sum(score);
       }
     });
-  }
-
-  void operator()(isize n, const float* h, float* u, float* scores) const {
-    (*this)(n, h, u, scores, [](isize) -> const float* { return nullptr; });
   }
 
  private:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from emhrnn.layers.packing import Packing
@@ -170,49 +170,6 @@ class Kernels:
             torch.get_num_threads(),
         )  # fmt: skip
         return gates, states
-
-    def forest_path_sums(
-        self,
-        cell: CellName,
-        level_sizes: Sequence[int],
-        inputs: Int64[Tensor, " n"],
-        parents: Int64[Tensor, " n"],
-        projection: Float[Tensor, "m gates"],
-        state_weight: Float[Tensor, "gates H"],
-        x: Float[Tensor, "m D"] | None,
-        beside: Float[Tensor, "m A"] | None,
-        weight: Float[Tensor, "A H"],
-        bias: Float[Tensor, " A"],
-        context: Float[Tensor, " A"],
-        trees: Int64[Tensor, " n"],
-        directions: Float[Tensor, "trees H_plus_D"],
-        shifts: Float64[Tensor, " trees"],
-        ends: Int64[Tensor, " n"],
-        slopes: tuple[Float[Tensor, "k H"], ...],
-    ) -> tuple[Float64[Tensor, " n"], Float64[Tensor, " n"], Float[Tensor, " n"]]:
-        """Sums of weights and of values along paths, and the ends' inner products: see layers/path_sums.py."""
-        n, (A, H) = len(inputs), weight.shape
-        sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
-        D = 0 if x is None else x.shape[1]
-        check_gates(projection, state_weight)
-        if directions.shape[1] != H + D:
-            raise IndexError(f"directions of {directions.shape[1]} features for nodes of {H} + {D}")
-        if any(len(table) != len(projection) for table in (x, beside) if table is not None):
-            raise IndexError(f"inputs and their projections must be as many: {len(projection)}")
-        check_index(trees, min(len(directions), len(shifts)))
-        check_index(ends + 1, min(map(len, slopes)) + 1)  # -1: none
-        if len(slopes) != STATES[cell]:
-            raise IndexError(f"{len(slopes)} slopes for the {STATES[cell]} states of {cell}")
-        if len(trees) != n or len(ends) != n:
-            raise IndexError(f"{len(trees)} trees and {len(ends)} ends for {n} nodes")
-        weights, values = (projection.new_empty(n, dtype=torch.float64) for _ in range(2))
-        along = projection.new_zeros(n)
-        self.call(
-            "forest_path_sums", CELLS[cell], len(sizes), sizes, H, inputs, parents, projection, state_weight,
-            D, x, beside, A, weight, bias, context, trees, directions, shifts, ends,
-            *slopes, *[None] * (2 - len(slopes)), weights, values, along, torch.get_num_threads(),
-        )  # fmt: skip
-        return weights, values, along
 
     def linear(
         self, x: Float[Tensor, "n D"], weight: Float[Tensor, "columns D"], bias: Float[Tensor, " columns"] | None

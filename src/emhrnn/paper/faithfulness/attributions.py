@@ -123,9 +123,8 @@ class _FromVectors:
     ) -> Float[Tensor, " copies"]:
         model, run, copies = self.model, self.subject.run, len(x)
         batch, z = self.subject.batch.repeated(copies), np.tile(self.subject.z, copies)
-        inputs = model.inputs(x.flatten(0, 1))
-        h1 = model.read(inputs, batch.sentence_offsets)
-        states = model.word_states(batch, h1, None if said is None else said.sum(dim=1), inputs)
+        h1 = model.read(model.project(x.flatten(0, 1)), batch.sentence_offsets)
+        states = model.word_states(batch, h1, None if said is None else said.sum(dim=1))
         chosen = torch.from_numpy(np.tile(self.subject.chosen, copies))
         return log_odds(
             model.encode(batch, states, z).logits, chosen, multi_label=run.multi_label, temperature=run.temperature

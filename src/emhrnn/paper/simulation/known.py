@@ -8,15 +8,19 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from torch import nn
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from emhrnn.em.blocks import covered
 from emhrnn.em.imputation import above
-from emhrnn.em.steps import newton_indicator, weigh
+from emhrnn.em.steps import weigh
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
 from emhrnn.paper.simulation.generator import World
 from emhrnn.paper.simulation.joint import ChooseBlocks
+
+RIDGE = 1e-3  # on the Hessian of a Newton step: few words leave directions open
 
 
 @torch.no_grad()
@@ -45,3 +49,40 @@ def learn_indicator(
         newton_indicator(model.indicator, states.h1, posterior.marginals(), mask)
         watch(round_, model)
     return model
+
+
+@torch.no_grad()
+def newton_indicator(
+    indicator: nn.Linear,
+    h1: Float[Tensor, "words word_features"],
+    gamma: Float[Tensor, " words"],
+    mask: Bool[Tensor, " words"],
+    *,
+    steps: int = 1,
+) -> None:
+    """Newton steps on the indicator's own parameters (51 in the paper), each halved until Q's pi term does not fall."""
+    if not mask.any():
+        return
+    h = h1.detach()[mask].double()
+    h = torch.cat([h, h.new_ones(len(h), 1)], dim=1)  # (targets, word_features + 1)
+    target = gamma[mask].double()
+    w = torch.cat([indicator.weight[0], indicator.bias]).double()
+    for _ in range(steps):
+        pi = torch.sigmoid(h @ w)
+        hessian = (h * (pi * (1 - pi))[:, None]).t() @ h + RIDGE * torch.eye(len(w), dtype=h.dtype)
+        w = _line_search(h, target, w, torch.linalg.solve(hessian, h.t() @ (target - pi)))
+    indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
+    indicator.bias[0] = w[-1].to(indicator.bias.dtype)
+
+
+def _line_search(h: Tensor, target: Tensor, w: Tensor, step: Tensor) -> Tensor:
+    def loss(w: Tensor) -> Tensor:
+        a = h @ w
+        return (softplus(a) - target * a).sum()
+
+    before = loss(w)
+    for halvings in range(30):
+        tried = w + step * 0.5**halvings
+        if loss(tried) <= before:
+            return tried
+    return w
