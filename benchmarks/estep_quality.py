@@ -24,7 +24,7 @@ from benchmarks.documents import random_z
 from benchmarks.estep import training_step
 from benchmarks.timing import fix_threads, interleave
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.strategies import STRATEGIES, EMSettings
+from emhrnn.em.steps import STRATEGIES, EMSettings
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
 from emhrnn.text import read_document

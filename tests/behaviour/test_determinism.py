@@ -9,7 +9,7 @@ from emhrnn.products.training import train
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY
 
-ESTEPS = ["none", "local", "blocks", "first-order"]
+ESTEPS = ["none", "local", "blocks"]
 
 
 EVIDENCE = "evidence"  # has no E-step to choose: its posterior is exact

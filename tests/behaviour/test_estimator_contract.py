@@ -29,7 +29,7 @@ from emhrnn.errors import ConfigError, DataError, EmhrnnError, TrainingError
 from tests.behaviour.commands import TINY, rows
 
 SMALL: dict[str, Any] = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
-SMALL |= {"em.estep": "first-order", "training.learning_rate": 0.02, "training.batch_words": 150}
+SMALL |= {"em.estep": "blocks", "em.block_length": 1, "training.learning_rate": 0.02, "training.batch_words": 150}
 TEXTS = [text for text, _ in rows(24)]
 NAMES = [label for _, label in rows(24)]
 SETS = [["good", "cheap"] if name == "good" else ["cheap"] if i % 4 else [] for i, name in enumerate(NAMES)]

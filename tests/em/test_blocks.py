@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.em.blocks import covered, draw_blocks, exact_blocks, local_blocks, window_blocks
-from emhrnn.em.configurations import bit_table, current, valid, write
+from emhrnn.em.blocks import (
+    bit_table,
+    covered,
+    current,
+    draw_blocks,
+    exact_blocks,
+    local_blocks,
+    valid,
+    window_blocks,
+    write,
+)
 from emhrnn.errors import ConfigError, DataError
 from tests.em.examples import make_batch, random_z, seeds, shapes
 from tests.oracles.brute_force import free_positions

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.em.likelihood import sentence_vectors
-from emhrnn.em.sentence_plan import flip_keys, plan_sentences
+from emhrnn.em.numpy_plan import flip_keys, plan_sentences
 from emhrnn.models.segmentation import single_words, whole_sentences
 from tests.em.examples import make_batch, random_z, seeds, small_model
 from tests.oracles import brute_force, em_hrnn

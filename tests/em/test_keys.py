@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.em.keys import by_level, distinct, position_keys, ranges
+from emhrnn.em.numpy_plan import by_level, distinct, position_keys, ranges
 
 integers = st.lists(st.integers(-5, 5), max_size=30).map(lambda values: np.array(values, dtype=np.int64))
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from emhrnn.em.strategies import STRATEGIES, EMSettings
+from emhrnn.em.steps import STRATEGIES, EMSettings
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 
 SETTINGS = EMSettings(blocks=4, block_length=3)

@@ -9,8 +9,7 @@ import torch
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.em.blocks import exact_blocks
-from emhrnn.em.steps import marginal_loss
-from emhrnn.em.strategies import STRATEGIES
+from emhrnn.em.steps import STRATEGIES, marginal_loss
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
@@ -87,7 +86,7 @@ def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     assert last["valid_mean_phrase"] == pytest.approx(1 / 0.3, rel=0.25)
 
 
-@pytest.mark.parametrize("estep", ["blocks", "first-order"])
+@pytest.mark.parametrize("estep", ["blocks", "local"])
 @pytest.mark.parametrize("temperature", [0.25, 4.0])
 def test_theta_learns_on_as_many_phrases_at_any_temperature(
     corpus: Corpus, estep: str, temperature: float, monkeypatch: pytest.MonkeyPatch

@@ -51,7 +51,7 @@ def test_runs_are_what_they_were_before_a_setting_existed() -> None:
         assert with_later(broken) == broken
 
 
-@pytest.mark.parametrize("estep", ["semi-markov", "importance", "reinforce"])
+@pytest.mark.parametrize("estep", ["semi-markov", "importance", "reinforce", "first-order"])
 def test_a_retired_value_still_loads_but_is_not_resumed(estep: str) -> None:
     written = CONFIG.model_dump()
     written["em"] |= {"estep": estep, "impute": "gibbs", "newton": True, "samples": 3}

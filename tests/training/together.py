@@ -29,7 +29,7 @@ SYSTEMS = {
     "local": EM,
     "posterior": [*EM, "em.impute=posterior", "em.theta=sample", "training.class_weight=balanced"],
     "all": [*EM, "em.theta=all", "model.tune_embedding=false", "training.optimizer=sgd"],
-    "first-order": [*EM, "em.estep=first-order", "em.theta=sample", "training.label_smoothing=0.1"],
+    "sample": [*EM, "em.theta=sample", "training.label_smoothing=0.1"],
     "one by one": [*EM, "training.batch_documents=1"],  # batches of fewer documents than processes
     "hn-att": ["model.name=hn-att"],
     "conv-grnn": ["model.name=conv-grnn"],

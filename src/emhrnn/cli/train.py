@@ -29,7 +29,7 @@ def train(
     estep: Annotated[
         str | None,
         typer.Option(
-            help="How phrase ends are learned: local, blocks, exact, first-order, or none.",
+            help="How phrase ends are learned: local, blocks, exact, or none.",
             show_default="from the preset: local",
             metavar="NAME",
         ),

@@ -16,10 +16,8 @@ from torch.utils.checkpoint import checkpoint
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
-from emhrnn.em.document_plan import DocumentPlan
-from emhrnn.em.keys import ranges
-from emhrnn.em.plan import Chunk, chunks, make_plan
-from emhrnn.em.sentence_plan import Forest, SentencePlan
+from emhrnn.em.numpy_plan import DocumentPlan, Forest, SentencePlan, ranges
+from emhrnn.em.plan import BlockChunk, chunks, make_plan
 from emhrnn.errors import DataError
 from emhrnn.layers.forest import attend_paths, forest_h
 from emhrnn.layers.linear import linear
@@ -67,7 +65,7 @@ def configuration_likelihood(
 
 def _chunk_likelihood(
     model: EMHRNN,
-    chunk: Chunk,
+    chunk: BlockChunk,
     states: WordStates,
     z: Bool[np.ndarray, " words"],
     labels: Tensor,

@@ -1,4 +1,5 @@
-"""The posterior over the boundaries of blocks, as an object that answers the questions people ask of it."""
+"""The prior and the posterior over the boundaries of blocks; the posterior is an object that
+answers the questions people ask of it."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,9 +8,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-from emhrnn.em.blocks import Blocks
-from emhrnn.em.configurations import bit_table, write
+from emhrnn.em.blocks import Blocks, bit_table, write
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,3 +73,14 @@ class Posterior:
     ) -> Bool[np.ndarray, " words"]:
         """z with these configurations put in, for example those of `sample` or `argmax`."""
         return write(z, self.blocks, configuration)
+
+
+def log_prior(a: Float[Tensor, " words"], blocks: Blocks) -> Float[Tensor, "blocks configurations"]:
+    """log p(z_B | w), with a the logit of pi: over the block's slots, the sum of log pi where the bit is 1 and of
+    log (1 - pi) where it is 0."""
+    positions = torch.from_numpy(blocks.positions)
+    present = positions >= 0
+    a_slots = torch.where(present, a[positions.clamp(min=0)], 0)  # (blocks, length)
+    all_zero = torch.where(present, logsigmoid(-a_slots), 0).sum(1, keepdim=True)
+    bits = torch.from_numpy(bit_table(blocks.length).astype(np.float32)).to(a.dtype)
+    return all_zero + a_slots @ bits.t()  # log pi - log (1 - pi) = a

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from emhrnn.errors import ConfigError
 
 MOST_SAYINGS = 50_000_000  # of pairs of words about classes: 200 MB
-EStepName = Literal["none", "exact", "blocks", "local", "first-order"]
+EStepName = Literal["none", "exact", "blocks", "local"]
 
 
 class Section(BaseModel):
@@ -114,12 +114,12 @@ class EMConfig(Section):
     """How phrase boundaries are learned (docs/em.md)."""
 
     estep: EStepName = Field("local", description="none: sample boundaries at `rate`, do not learn them")
-    blocks: int = Field(10, ge=1, description="local, first-order: blocks drawn per document and step")
-    block_length: int = Field(5, ge=1, le=16, description="blocks, local, first-order: words enumerated together")
+    blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
+    block_length: int = Field(5, ge=1, le=16, description="blocks, local: words enumerated together")
     windows: int = Field(
         0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
     )
-    focus: bool = Field(True, description="local, first-order: draw centres where pi (1 - pi) is large")
+    focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
     impute: Literal["prior", "rate", "posterior"] = Field(
         "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
     )

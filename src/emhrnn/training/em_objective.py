@@ -24,8 +24,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.imputation import SegmentationCache, above, from_posterior, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
-from emhrnn.em.steps import m_step_pi, m_step_theta
-from emhrnn.em.strategies import STRATEGIES, EMSettings, EStep
+from emhrnn.em.steps import STRATEGIES, EMSettings, EStep, m_step_pi, m_step_theta
 from emhrnn.models import segmentation
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.training.config import EMConfig
@@ -108,7 +107,7 @@ class EMObjective:
         documents = batch.n_documents, self.job.whole(batch).n_documents
         means = {"log_evidence": e.log_evidence.mean(), "boundary_rate": rate}
         notes = {name: float(self.job.part(mean, *documents)) for name, mean in means.items()}
-        if self.config.theta == "all" and e.posterior is not None:
+        if self.config.theta == "all":
             weights = _of_blocks(self.label_loss.weights(batch), e.posterior.blocks)
             theta_loss = m_step_theta(self.model, batch, states, zhat, e.posterior, weights=weights)
             amount = weights.sum()

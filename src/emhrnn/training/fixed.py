@@ -25,7 +25,7 @@ LATER: dict[str, Any] = {
 
 # Values that were retired, and what stands in for them: none of them matters once a model is trained.
 RETIRED: dict[str, dict[Any, Any]] = {
-    "em.estep": {"semi-markov": "local", "importance": "local", "reinforce": "local"},
+    "em.estep": {"semi-markov": "local", "importance": "local", "reinforce": "local", "first-order": "local"},
     "em.impute": {"gibbs": "posterior"},
 }
 

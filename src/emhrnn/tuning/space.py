@@ -79,9 +79,9 @@ def space_of(config: Config) -> dict[str, str]:
         unused |= {name for name in space if name.startswith("em.") and name != "em.rate"}
     if config.model.segmentation not in ("learned", "random"):  # the other cuts have a rate of their own
         unused.add("em.rate")
-    if estep not in ("local", "first-order"):
+    if estep != "local":
         unused.add("em.blocks")
-    if estep not in ("local", "first-order", "blocks"):
+    if estep not in ("local", "blocks"):
         unused.add("em.block_length")
     if "em.warmup_epochs" in space:  # at least one epoch must be left for EM, at every level
         space["em.warmup_epochs"] = f"0:{max(0, min(2, config.training.epochs // config.model.levels - 1))}"

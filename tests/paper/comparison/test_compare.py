@@ -180,7 +180,7 @@ def test_settings_that_a_row_does_not_read_may_change() -> None:
         return {row: job.arguments for (_, row, _), job in jobs.items()}
 
     before = keys()
-    for assignment in ("em.estep=first-order", "model.cell=lstm", "model.ngrams=false", "model.segmentation=words"):
+    for assignment in ("em.estep=blocks", "model.cell=lstm", "model.ngrams=false", "model.segmentation=words"):
         after = keys(assignment)
         assert after["hn-att"] == before["hn-att"]
         assert after["local"] != before["local"]

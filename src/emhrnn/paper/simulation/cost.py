@@ -17,10 +17,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import EXACT_LIMIT, Blocks, exact_blocks, local_blocks, window_blocks
-from emhrnn.em.configurations import bit_table
+from emhrnn.em.blocks import EXACT_LIMIT, Blocks, bit_table, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import batch_labels, configuration_likelihood
-from emhrnn.em.prior import log_prior
+from emhrnn.em.posterior import log_prior
 from emhrnn.em.steps import m_step_pi, marginal_loss
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood

@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import Blocks, exact_blocks
-from emhrnn.em.configurations import current
+from emhrnn.em.blocks import Blocks, current, exact_blocks
 from emhrnn.em.likelihood import batch_labels, document_logits, sentence_vectors
 from emhrnn.em.plan import make_plan
 from emhrnn.models.em_hrnn import EMHRNN, WordStates

@@ -15,8 +15,7 @@ import torch
 from jaxtyping import Bool
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import exact_blocks
-from emhrnn.em.configurations import bit_table
+from emhrnn.em.blocks import bit_table, exact_blocks
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.paper.simulation.enumeration import all_log_p, of_labels
 
