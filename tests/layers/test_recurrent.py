@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 from emhrnn.layers import GRU, LSTM, Bidirectional, pack
 from tests.layers.shapes import generator_of, hidden_sizes, lengths, offsets_of, seeds
-from tests.oracles.recurrent import layer_states, zero_state
+from tests.oracles.recurrent import layer_states
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -129,19 +129,6 @@ def test_projection_table_equals_projecting_each_word(kind) -> None:
     torch.testing.assert_close(h, layer(vocabulary[words], packing))
     torch.testing.assert_close(h, layer.forward_projected(table[words], packing))
     assert torch.equal(table, kept)
-
-
-@pytest.mark.parametrize("kind", [LSTM, GRU])
-def test_a_step_is_a_step_of_the_layer(kind) -> None:
-    layer = kind(3, 4, generator=generator_of(0)).double()
-    x = torch.randn(5, 2, 3, generator=generator_of(1), dtype=torch.float64)  # time, sequence
-    state = tuple(zero.expand(2, 4) for zero in zero_state(layer))
-    steps = []
-    for now in x:
-        state = layer.step(layer.project(now), state)
-        steps.append(state[0])
-    flat = layer(x.transpose(0, 1).reshape(10, 3), pack(offsets_of([5, 5])))
-    torch.testing.assert_close(torch.stack(steps, dim=1).flatten(0, 1), flat)
 
 
 def test_frozen_inputs_get_no_gradient_and_weights_do() -> None:
