@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from emhrnn.api import Model, load
+from emhrnn.cli.evaluate import evaluate_run
 from emhrnn.corpus import prepare
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.explain import removal
 from emhrnn.models.output import Output
-from emhrnn.products.evaluating import evaluate_run
 from emhrnn.products.training import train
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
@@ -68,9 +68,9 @@ def test_python(run: Path) -> None:
 def test_evaluate_and_predict(run: Path, tmp_path: Path, cli: Cli) -> None:
     """In another order than in training, so that ids of their own would be wrong."""
     data = write(tmp_path / "test.jsonl", rows(["bob", "ann", "bob", "ann", "ann"]))
-    assert evaluate_run(run, Named(path=data), progress=False).scores.accuracy == 1
+    assert evaluate_run(run, Named(path=data), progress=False)[0].accuracy == 1
     prepare(data, tmp_path / "corpus", progress=False)
-    assert evaluate_run(run, Named(path=tmp_path / "corpus"), progress=False).scores.accuracy == 1
+    assert evaluate_run(run, Named(path=tmp_path / "corpus"), progress=False)[0].accuracy == 1
     for given in (data, tmp_path / "corpus"):
         cli.ok("predict", run, given, "--out", tmp_path / "out.jsonl", "--quiet")
         labels = [json.loads(line)["label"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from emhrnn.api import load
+from emhrnn.cli.evaluate import change_segmentation
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import read
 from emhrnn.paper.faithfulness.perturbation import Subject
-from emhrnn.products.cutting import cut_otherwise
 from emhrnn.products.training import train
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import GOOD, TINY, Cli, write_reviews
@@ -48,9 +48,9 @@ def test_thorough_effects(cli: Cli, two: Path) -> None:
     assert "em-hrnn of 2 levels has no effects to look at twice; thorough needs em-hrnn with one level" in message
 
 
-def test_cutting_otherwise(two: Path) -> None:
-    with pytest.raises(ConfigError, match="the phrases of em-hrnn of 2 levels cannot be cut otherwise"):
-        cut_otherwise(load(two).run, "words")
+def test_another_segmentation(two: Path) -> None:
+    with pytest.raises(ConfigError, match=r"em-hrnn of 2 levels .*--segmentation"):
+        change_segmentation(load(two).run, "words")
 
 
 def test_a_threshold(two: Path) -> None:

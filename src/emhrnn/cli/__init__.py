@@ -22,8 +22,8 @@ from emhrnn.cli.export import export
 from emhrnn.cli.info import info
 from emhrnn.cli.interrupting import interrupt_after_imports
 from emhrnn.cli.models import models
+from emhrnn.cli.output import complain
 from emhrnn.cli.predict import predict
-from emhrnn.cli.printing import complain
 from emhrnn.cli.serve import serve
 from emhrnn.cli.settings import CommandWithSettings
 from emhrnn.cli.train import train

@@ -25,7 +25,7 @@ def calibrate(
     common and rare words and its pairs have to say. Weights stay as they were learned: doing this twice is doing it
     once.
     """
-    from emhrnn.cli.printing import print_json, say, tell_of_rows
+    from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.corpus import Columns
     from emhrnn.products.calibrating import calibrate_run
     from emhrnn.training.data import Named

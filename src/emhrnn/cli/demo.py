@@ -23,8 +23,7 @@ def demo(
     """
     import shutil
 
-    from emhrnn.cli.printing import percent, print_json, say
-    from emhrnn.cli.tables import aligned
+    from emhrnn.cli.output import aligned, percent, print_json, say
     from emhrnn.demo.demo import demo_config, run_demo
     from emhrnn.explain.terminal import print_explanation
 

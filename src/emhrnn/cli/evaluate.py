@@ -1,10 +1,22 @@
-"""`emhrnn evaluate`: how good a run is on labelled data."""
+"""`emhrnn evaluate`: scores of a run on labelled data."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn
+
+if TYPE_CHECKING:
+    from emhrnn.corpus import Report
+    from emhrnn.evaluation.scores import Scores
+    from emhrnn.evaluation.segmentations import SegmentationComparison
+    from emhrnn.models.em_hrnn import EMHRNN
+    from emhrnn.training.data import Named
+    from emhrnn.training.run import Run
+
+EXPERTS = {"recurrent": (1.0, 0.0, 0.0, 0.0), "ngrams": (0.0, 1.0, 1.0, 1.0)}  # shares with which each is alone
+MOST_CLASSES = 20  # of a confusion matrix in the terminal
 
 
 def evaluate(
@@ -17,14 +29,14 @@ def evaluate(
     segmentation: Annotated[
         str,
         typer.Option(
-            metavar="RULE", help="Phrases as learned, or none, words, punctuation, random, every-K; all: all of them."
+            metavar="RULE", help="Phrases: learned, none, words, punctuation, random or every-K; all compares them."
         ),
     ] = "learned",
     expert: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Let only the recurrent layers or the ngrams speak, with what they learned.",
+            help="Use only one part of em-hrnn: recurrent (its layers) or ngrams.",
             show_default="both",
         ),
     ] = None,
@@ -32,41 +44,165 @@ def evaluate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a run on labelled data: accuracy, macro-F1, calibration, each class, confusion, phrase lengths.
+    """Score a run on labelled data: accuracy, macro-F1, calibration, each class, confusion matrix, phrase lengths.
 
     \b
     Examples:
       emhrnn evaluate run test.csv
       emhrnn evaluate run all.parquet --split test --json
-      emhrnn evaluate run test.csv --segmentation all       # what do the learned phrases do for it?
-      emhrnn evaluate run test.csv --expert recurrent       # what do the recurrent layers know alone?
+      emhrnn evaluate run test.csv --segmentation all       # does the run need its learned phrases?
+      emhrnn evaluate run test.csv --expert recurrent       # how good are the recurrent layers alone?
 
-    A label that the run has never seen is an error. Rows without text or label are skipped, and counted on stderr.
+    Writes nothing: the scores go to stdout. A label that the run does not know is an error. Rows without text or label
+    are skipped and counted on stderr.
     """
-    from emhrnn.cli.printing import complain, print_json, say, tell_of_rows
-    from emhrnn.cli.tables import cut_tables, score_tables
+    from emhrnn.cli.output import complain, print_json, say, tell_of_rows
     from emhrnn.corpus import Columns
     from emhrnn.errors import ConfigError
-    from emhrnn.products.cutting import compare_cuts
-    from emhrnn.products.evaluating import evaluate_run
     from emhrnn.training.data import Named, learned_from
 
     columns = Columns(text=text_column, label=label_column)
     named = Named(path=data, format=format, columns=columns, split=split)
     if segmentation == "all":
         if expert is not None:
-            raise ConfigError("--segmentation all looks at the whole model; leave out --expert")
-        cuts = compare_cuts(run, named, progress=not quiet)
-        skipped, repaired, facts, told = cuts.skipped, cuts.repaired, cuts.to_dict(), cut_tables(cuts)
+            raise ConfigError("--segmentation all evaluates the whole model; leave out --expert")
+        comparison, report = compare_run(run, named, progress=not quiet)
+        facts, text = comparison.to_dict(), comparison_table(comparison)
     else:
-        evaluated = evaluate_run(run, named, segmentation=segmentation, expert=expert, progress=not quiet)
-        skipped, repaired = evaluated.skipped, evaluated.repaired
-        facts = {**evaluated.scores.to_dict(), "skipped": skipped, "repaired": repaired}
-        told = score_tables(evaluated.scores, confusion=confusion)
-    tell_of_rows(str(data), skipped, repaired)
+        scores, report = evaluate_run(run, named, segmentation=segmentation, expert=expert, progress=not quiet)
+        facts, text = scores.to_dict(), score_tables(scores, confusion=confusion)
+    tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, named):
-        complain(f"{data} holds documents that {run} was trained on: scores on them say little about new ones")
+        complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
     if json:
-        print_json(facts)
+        print_json({**facts, "skipped": report.skipped, "repaired": report.repaired})
     else:
-        say(told)
+        say(text)
+
+
+def evaluate_run(
+    folder: Path, data: "Named", *, segmentation: str = "learned", expert: str | None = None, progress: bool = True
+) -> "tuple[Scores, Report]":
+    """The scores of a run, with its own phrases or another `segmentation`, with all of it or one `expert`; and the
+    report on the data.
+
+    Raises:
+        ConfigError: the run cannot be evaluated in this way.
+        DataError: the data cannot be read, has no labels, or has labels that the run does not know.
+    """
+    from emhrnn.training.calibrating import validate
+    from emhrnn.training.data import labelled_corpus
+    from emhrnn.training.run import load_run
+
+    run = load_run(folder, weigh=expert != "recurrent")  # a fitted share of 0 would silence the layers
+    if expert is not None:
+        _use_expert(run, expert)
+    if segmentation != "learned":
+        change_segmentation(run, segmentation)
+    with labelled_corpus(run, data, why="to compare with; `emhrnn predict` needs none", progress=progress) as corpus:
+        return validate(run, corpus), corpus.report
+
+
+def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[SegmentationComparison, Report]":
+    """The run with its learned phrases and with other segmentations; and the report on the data.
+
+    Raises:
+        ConfigError: the run has no phrases, did not learn them, or its documents have several labels.
+    """
+    from emhrnn.errors import ConfigError
+    from emhrnn.evaluation.segmentations import compare_segmentations
+    from emhrnn.training.data import labelled_corpus
+    from emhrnn.training.run import load_run
+
+    run = load_run(folder)
+    if run.multi_label:
+        raise ConfigError("documents of this run have several labels; --segmentation all needs one for each")
+    if run.config.model.segmentation != "learned":
+        raise ConfigError(f"this run's phrases are {run.config.model.segmentation}, and were not learned; give another")
+    model = change_segmentation(run, "learned")
+    with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
+        words, rate = run.vocabulary.words, run.config.em.rate
+        return compare_segmentations(model, corpus, words, rate=rate, temperature=run.temperature), corpus.report
+
+
+def change_segmentation(run: "Run", segmentation: str) -> "EMHRNN":
+    """Let the run's network use other phrases. The network is returned.
+
+    Raises:
+        ConfigError: it has no phrases that could be replaced, or the rule is unknown.
+    """
+    from emhrnn.errors import ConfigError
+    from emhrnn.evaluation.segmentations import use_segmentation
+    from emhrnn.models.em_hrnn import EMHRNN
+
+    if not isinstance(run.model, EMHRNN):
+        raise ConfigError(
+            f"the phrases of {run.told_model} cannot be replaced; --segmentation needs em-hrnn with one level"
+        )
+    use_segmentation(run.model, segmentation, run.vocabulary.words, run.config.em.rate)
+    return run.model
+
+
+def _use_expert(run: "Run", expert: str) -> None:
+    """Experts are trained apart, so each alone is close to a model that was trained without the other."""
+    from emhrnn.errors import ConfigError
+    from emhrnn.models.em_hrnn import EMHRNN
+    from emhrnn.models.ngrams import Shares
+
+    if expert not in EXPERTS:
+        raise ConfigError(f"unknown expert {expert!r}; use {' or '.join(EXPERTS)}")
+    if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
+        raise ConfigError("this run has a single expert; --expert needs em-hrnn with model.ngrams and one level")
+    run.model.weigh(Shares(*EXPERTS[expert]))
+
+
+def score_tables(scores: "Scores", *, confusion: bool) -> str:
+    """The scores as text: overall, by class and, for few classes, the confusion matrix."""
+    from emhrnn.cli.output import aligned, percent
+
+    parts = [
+        f"documents  {scores.documents:,}",
+        f"accuracy   {percent(scores.accuracy)}",
+        f"macro-F1   {percent(scores.macro_f1)}",
+        f"loss       {scores.loss:.4f} nats per document",
+        f"ECE        {percent(scores.ece)} (expected calibration error: mean gap between confidence and accuracy)",
+    ]
+    if scores.phrases is not None:
+        phrases = scores.phrases
+        parts.append(f"phrases    {phrases.mean:.2f} words on average, {phrases.shortest} to {phrases.longest}")
+    rows = [["class", "documents", "precision", "recall", "F1"]]
+    rows += [
+        [c.name, f"{c.documents:,}", percent(c.precision), percent(c.recall), percent(c.f1)] for c in scores.classes
+    ]
+    parts += ["", aligned(rows)]
+    if confusion and scores.confusion is not None and len(scores.classes) <= MOST_CLASSES:
+        names = [c.name for c in scores.classes]
+        counts = [[name, *map(str, row)] for name, row in zip(names, scores.confusion, strict=True)]
+        parts += ["", "rows: true class, columns: predicted class", aligned([["", *names], *counts])]
+    return "\n".join(parts)
+
+
+def comparison_table(comparison: "SegmentationComparison") -> str:
+    """The segmentations as text, one row each."""
+    from emhrnn.cli.output import aligned, percent
+    from emhrnn.evaluation.significance import p_value
+
+    rows = [["phrases", "accuracy", "vs learned", "p", "other labels", "words per phrase"]]
+    rows += [
+        [
+            cut.name,
+            percent(cut.accuracy),
+            "-" if cut.against is None else f"{100 * cut.against.difference:+.1f}",
+            "-" if cut.against is None else p_value(cut.against.p),
+            percent(cut.differs),
+            f"{cut.words_per_phrase:.1f}",
+        ]
+        for cut in comparison.cuts
+    ]
+    return (
+        f"{comparison.documents:,} documents, the same network with other phrases:\n\n{aligned(rows)}\n\n"
+        f"Right with every segmentation: {percent(comparison.always)}; with at least one: "
+        f"{percent(comparison.in_reach)}\n"
+        f"Phrase ends of a document hold {comparison.boundary_bits:.0f} bits on average; its label gives "
+        f"{comparison.label_bits:.2g} of them"
+    )

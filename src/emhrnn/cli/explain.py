@@ -50,7 +50,7 @@ def explain(
     its exact evidence in log-odds: words add up to phrases, phrases to sentences, all to the shown sum. Other models
     show attention (the darker, the more it weighed), and + and - are about how far the log-odds would fall without it.
     """
-    from emhrnn.cli.printing import print_json
+    from emhrnn.cli.output import print_json
     from emhrnn.errors import ConfigError, DataError
     from emhrnn.files import write_text
 

@@ -3,41 +3,45 @@
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from emhrnn.cli.options import Format, Json, LabelColumn, RunFolder, Split, TextColumn
 
+if TYPE_CHECKING:
+    from emhrnn.export.onnx_file import Exported
+    from emhrnn.training.data import Named
+
 
 def export(
     run: RunFolder,
-    onnx: Annotated[
-        Path, typer.Option("--onnx", help="Folder to write, for onnxruntime.", metavar="FOLDER", show_default=False)
-    ],
-    int8: Annotated[bool, typer.Option("--int8", help="Also a model of 8-bit weights, a quarter of the size.")] = False,
+    onnx: Annotated[Path, typer.Option("--onnx", help="Folder to write.", metavar="FOLDER", show_default=False)],
+    int8: Annotated[bool, typer.Option("--int8", help="Also write a model with 8-bit weights, 4x smaller.")] = False,
     check: Annotated[
         Path | None,
-        typer.Option("--check", help="Labelled data to measure both models on.", metavar="DATA", show_default=False),
+        typer.Option("--check", help="Labelled data to measure the exports on.", metavar="DATA", show_default=False),
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     format: Format = None,
     split: Split = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FOLDER if it exists.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a run as ONNX: the whole network from word ids to probabilities and weights, a tokenizer, and an example.
+    """Write a run as ONNX, for programs without this package.
 
     \b
     Examples:
       emhrnn export run --onnx exported
       emhrnn export run --onnx exported --int8 --check test.csv
-      python exported/example.py 'The soup was not bad at all.'     needs only onnxruntime and tokenizers
+      python exported/example.py 'The soup was not bad at all.'     # needs only onnxruntime and tokenizers
 
-    The file is compared with the model on random documents before it is handed out. Needs the extra: onnx.
+    Writes FOLDER with model.onnx (from word ids to probabilities and weights), tokenizer.json, classes.json and
+    example.py. The export is compared with the model on random documents before it is written. Needs the extra:
+    pip install 'emhrnn[onnx]'
     """
-    from emhrnn.cli.printing import percent, print_json, say
+    from emhrnn.cli.output import percent, print_json, say
     from emhrnn.corpus import Columns
     from emhrnn.errors import ConfigError
     from emhrnn.training.data import Named
@@ -45,8 +49,6 @@ def export(
     missing = [name for name in ("onnx", "onnxruntime", "tokenizers") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"export needs {', '.join(missing)}; install it with: pip install 'emhrnn[onnx]'")
-    from emhrnn.products.exporting import export_run
-
     data = None
     if check is not None:
         columns = Columns(text=text_column, label=label_column)
@@ -55,7 +57,8 @@ def export(
     if json:
         print_json(exported.to_dict())
         return
-    say(f"{onnx}/model.onnx        {exported.bytes / 1e6:7.1f} MB, as the model to {exported.difference:.0e}")
+    difference = f"probabilities differ by at most {exported.difference:.0e}"
+    say(f"{onnx}/model.onnx        {exported.bytes / 1e6:7.1f} MB, {difference}")
     if exported.int8_bytes is not None:
         say(f"{onnx}/model.int8.onnx   {exported.int8_bytes / 1e6:7.1f} MB")
     if exported.accuracy is not None:
@@ -64,3 +67,23 @@ def export(
             line += f", with 8 bits {percent(exported.int8_accuracy)}"
         say(line)
     say(f"\nNext: python {shlex.quote(str(onnx / 'example.py'))} 'A text of your own.'")
+
+
+def export_run(
+    folder: Path, out: Path, *, int8: bool = False, check: "Named | None" = None, overwrite: bool = False
+) -> "Exported":
+    """Write the ONNX folder of a run, and measure it on the labelled data `check`.
+
+    Raises:
+        ConfigError: the model cannot be exported.
+        DataError: `out` is taken, or `check` cannot be used.
+    """
+    from emhrnn.export.onnx_file import export_onnx
+    from emhrnn.training.data import labelled_corpus
+    from emhrnn.training.run import load_run
+
+    run = load_run(folder)
+    if check is None:
+        return export_onnx(run, out, int8=int8, overwrite=overwrite)
+    with labelled_corpus(run, check, why="to compare with; leave --check out, or give labelled data") as corpus:
+        return export_onnx(run, out, int8=int8, check=corpus, overwrite=overwrite)

@@ -1,11 +1,17 @@
-"""`emhrnn info`: what a folder or a file holds."""
+"""`emhrnn info`: what a run folder, a prepared corpus or a data file holds. Data files need no torch."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from emhrnn.cli.options import Json, LabelColumn, TextColumn
+
+if TYPE_CHECKING:
+    from emhrnn.corpus import Columns, Source
+
+SHOWN = 200  # characters of the first text
 
 
 def info(
@@ -18,19 +24,20 @@ def info(
     label_column: LabelColumn = None,
     json: Json = False,
 ) -> None:
-    """Describe a run, a prepared corpus, or data: its format, its columns and its first text.
+    """Describe a run (model, data, scores), a prepared corpus (sizes), or data (format, columns, first text).
 
     \b
     Examples:
       emhrnn info run
       emhrnn info run --card > card.md
       emhrnn info reviews.csv
-      emhrnn info letters.csv --text-column body      # what would `train` read?
+      emhrnn info letters.csv --text-column body      # which columns would `train` use?
+
+    Writes nothing.
     """
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, is_corpus
     from emhrnn.errors import DataError
-    from emhrnn.products.describing import check_whole, file_facts, file_text, run_facts, run_text
 
     facts: dict[str, Any]
     if not path.exists():
@@ -62,3 +69,141 @@ def info(
         print_json(facts)
     else:
         say(text)
+
+
+def run_facts(path: Path) -> dict[str, Any]:
+    """config.json of a run, with metrics.json where training has finished.
+
+    Raises:
+        CheckpointError: the folder is no run, or one of the two files is damaged.
+    """
+    import json
+
+    from emhrnn.errors import CheckpointError
+    from emhrnn.training.folder import MARK
+    from emhrnn.training.run import METRICS, WEIGHTS, read_description
+
+    description = read_description(path)
+    metrics = path / METRICS
+    try:
+        description["metrics"] = json.loads(metrics.read_text(encoding="utf-8")) if metrics.exists() else None
+    except (OSError, ValueError):
+        raise CheckpointError(f"{metrics}: corrupt; copy the run again or train anew") from None
+    description["weights"] = (path / WEIGHTS).is_file()
+    description["unfinished"] = (path / MARK).exists()
+    return description
+
+
+def check_whole(path: Path) -> None:
+    """Check that a trained run still has its weights and words.
+
+    Raises:
+        CheckpointError: a file is missing or damaged.
+    """
+    from emhrnn.errors import CheckpointError
+    from emhrnn.text import Vocabulary
+    from emhrnn.training.checkpoint import load_tensors
+    from emhrnn.training.run import METRICS, VOCABULARY, WEIGHTS
+
+    if (path / METRICS).exists():
+        load_tensors(path / WEIGHTS)
+        if not (path / VOCABULARY).is_file():
+            raise CheckpointError(f"{path}: {VOCABULARY} is missing; copy the run again or train anew")
+        Vocabulary.load(path / VOCABULARY)
+
+
+def run_text(path: Path, facts: dict[str, Any]) -> str:
+    """The facts of a run as aligned lines.
+
+    Raises:
+        CheckpointError: the description lacks something.
+    """
+    from emhrnn.errors import CheckpointError
+
+    try:
+        return _lines({**_training_lines(facts), **_score_lines(facts)})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(f"{path}: its description is corrupt ({error}); copy the run again") from None
+
+
+def _training_lines(facts: dict[str, Any]) -> dict[str, Any]:
+    config = facts["config"]
+    size = f"{facts['parameters']:,} parameters" if facts["parameters"] else "fitted at once"
+    lines = {"model": f"{config['model']['name']}, {size}", "classes": ", ".join(facts["classes"])}
+    for part, name in (("train", "training data"), ("valid", "validation data")):
+        if described := facts.get("data", {}).get(part):
+            lines[name] = f"{described['documents']:,} documents, {described['words']:,} words ({described['source']})"
+    if config["model"]["name"] == "em-hrnn":
+        lines["E-step"] = config["em"]["estep"]
+    lines["seed"] = config["training"]["seed"]
+    lines["versions"] = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
+    return lines
+
+
+def _score_lines(facts: dict[str, Any]) -> dict[str, Any]:
+    metrics = facts["metrics"]
+    if metrics is None and facts["unfinished"]:
+        usable = "holds the best model so far" if facts["weights"] else "holds no model yet"
+        return {"state": f"training has not finished; {usable}"}
+    if metrics is None:
+        return {"state": "saved without scores, as after partial_fit; `emhrnn evaluate` computes them"}
+    valid = metrics["valid"]
+    lines = {
+        "best epoch": f"{metrics['best_epoch'] + 1} of {metrics['epochs']}, trained in {metrics['seconds']:.0f} s",
+        "validation": f"accuracy {valid['accuracy']:.4f}, macro-F1 {valid['macro_f1']:.4f}",
+    }
+    if "valid" in metrics.get("stale", ()):
+        lines["validation"] += ", measured before `emhrnn calibrate`"
+    if valid["phrases"]:
+        lines["phrases"] = f"{valid['phrases']['mean']:.2f} words on average, at most {valid['phrases']['longest']}"
+    if calibration := metrics.get("calibration"):
+        error = f"calibration error (ECE) {calibration['ece_before']:.4f} before, {calibration['ece_after']:.4f} after"
+        lines["temperature"] = f"{calibration['temperature']:.3f}; {calibration['remark'] or error}"
+        if source := calibration.get("source"):
+            lines["temperature"] += f", on {calibration['documents']:,} documents of {source}"
+        if shares := calibration.get("shares"):
+            lines["shares"] = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+    return lines
+
+
+def file_facts(path: Path, columns: "Columns") -> dict[str, Any]:
+    """Format, columns and first row of data. Without a usable label column, `trouble` says why."""
+    from emhrnn.errors import DataError
+
+    try:
+        source, first, problem = *_first(path, columns), None
+    except DataError as error:
+        source, first, problem = *_first(path, replace(columns, label=None, labelled=False)), str(error)
+    return {
+        "format": source.formats[0],
+        "bytes": source.meter.total,
+        "columns": source.taken,
+        "first_label": None if first is None else first.label,
+        "first_text": None if first is None else first.text[:SHOWN],
+        "trouble": problem,
+    }
+
+
+def _first(path: Path, columns: "Columns") -> "tuple[Source, Any]":
+    from emhrnn.corpus import Source
+
+    source = Source(path, columns=columns)
+    return source, next(iter(source), None)
+
+
+def file_text(facts: dict[str, Any]) -> str:
+    """The facts of data as aligned lines."""
+    lines = {
+        "format": facts["format"],
+        "size": f"{facts['bytes']:,} bytes",
+        "columns": ", ".join(f"{role} = {name}" for role, name in facts["columns"].items()),
+        "first label": facts["first_label"],
+        "first text": None if facts["first_text"] is None else " ".join(facts["first_text"].split()),
+        "problem": facts["trouble"],
+    }
+    return _lines({name: value for name, value in lines.items() if value is not None})
+
+
+def _lines(lines: dict[str, Any]) -> str:
+    width = max(map(len, lines))
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())

@@ -1,31 +1,101 @@
-"""`emhrnn models`: every system that can be trained."""
+"""`emhrnn models`: every model that can be trained."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from emhrnn.cli.options import Json
 
+CLASSES, WORDS, SIZE = 5, 1000, 100  # of the models that are built to count their parameters
+LEARNS = {"em": "EM", "gradient": "gradient", "fit": "one fit"}
+LEGEND = f"""
+parameters  without word vectors, for {CLASSES} classes and default settings; - if they depend on the data
+training    by EM (learns phrases), by gradient descent, or in one fit
+shows       what `emhrnn explain` and the viewer can show: weights of words, phrases and sentences; phrase boundaries
+needs       beyond texts and labels
+
+Train one with: emhrnn train DATA --out RUN --model NAME"""
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """One model with its default settings."""
+
+    name: str
+    parameters: int | None  # without word vectors; None: they depend on the data or on given weights
+    learns: str
+    shows: tuple[str, ...]
+    needs: tuple[str, ...]
+    reference: str
+    settings: Mapping[str, Mapping[str, Any]]  # its own defaults, by section
+    reads: tuple[str, ...]  # the settings of [model] that it uses
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
 
 def models(json: Json = False) -> None:
-    """List every system: its parameters besides word vectors, what it needs, what it can show, who wrote it.
+    """List every model: how it is trained, what it can show, what it needs, where it comes from.
 
-    Train one with `emhrnn train DATA --out RUN --model NAME`.
+    \b
+    Examples:
+      emhrnn models
+      emhrnn models --json                                     # with the settings of each
+      emhrnn train reviews.csv --out run --model hn-att        # train one of them
+
+    Writes nothing. What each model is: docs/models.md.
     """
-    from emhrnn.cli.printing import print_json, say
-    from emhrnn.cli.tables import aligned
-    from emhrnn.products.systems import systems
+    from emhrnn.cli.output import aligned, print_json, say
 
-    rows = systems()
+    rows = model_summaries()
     if json:
         print_json({"models": [row.to_dict() for row in rows]})
         return
-    table = [["name", "parameters", "learns", "shows", "needs", "reference"]]
+    table = [["name", "parameters", "training", "shows", "needs", "reference"]]
     table += [
         [
             row.name,
             "-" if row.parameters is None else f"{row.parameters:,}",
-            row.learns,
+            LEARNS[row.learns],
             ", ".join(row.shows) or "-",
-            ", ".join(row.needs) or "-",
+            ", ".join(need.removeprefix("the extra ") for need in row.needs) or "-",
             row.reference,
         ]
         for row in rows
     ]
     say(aligned(table, numbers={1}))
+    say(LEGEND)
+
+
+def model_summaries() -> list[ModelSummary]:
+    """Every model, in the order of the table of models. Those with a fixed number of parameters are built."""
+    from emhrnn.models.table import MODELS
+
+    return [
+        ModelSummary(
+            name=name,
+            parameters=_parameters(name) if row.learns != "fit" and "pretrained weights" not in row.needs else None,
+            learns=row.learns,
+            shows=row.shows,
+            needs=row.needs,
+            reference=row.reference,
+            settings=row.settings,
+            reads=tuple(sorted(row.reads)),
+        )
+        for name, row in MODELS.items()
+    ]
+
+
+def _parameters(name: str) -> int:
+    """With one user and one product, where the model needs ids."""
+    import torch
+
+    from emhrnn.models.row import Sizes
+    from emhrnn.models.table import MODELS
+    from emhrnn.training.config import make_config
+
+    defaults = make_config(assignments=[f"model.name={name}"]).model
+    sizes = Sizes(classes=CLASSES, users=1, products=1, **defaults.sizes())
+    vocabulary = [str(word) for word in range(WORDS)]
+    model = MODELS[name].build(sizes, torch.zeros(WORDS, SIZE), vocabulary, 0)
+    return sum(p.numel() for part, p in model.named_parameters() if not part.startswith("embedding."))

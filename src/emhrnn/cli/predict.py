@@ -58,7 +58,7 @@ def predict(
     """
     import time
 
-    from emhrnn.cli.printing import counted, print_json, say
+    from emhrnn.cli.output import counted, print_json, say
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
     from emhrnn.scoring import score

@@ -36,7 +36,7 @@ def serve(
     Nothing is loaded from elsewhere, and no document leaves this machine. Ctrl-C answers what has arrived, then stops.
     Needs the extra: pip install 'emhrnn[serve]'
     """
-    from emhrnn.cli.printing import say
+    from emhrnn.cli.output import say
     from emhrnn.errors import ConfigError
 
     try:

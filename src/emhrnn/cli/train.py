@@ -102,7 +102,7 @@ def train(
     number. After Ctrl-C or a crash, --resume goes on as if nothing had happened; it needs only --out. With --set
     training.epochs=N it trains on to N epochs.
     """
-    from emhrnn.cli.printing import complain, percent, print_json, say, tell_of_rows
+    from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
     from emhrnn.errors import ConfigError
     from emhrnn.models.table import MODELS, check_model
     from emhrnn.products.training import train as train_run

@@ -88,7 +88,7 @@ def tune(
     """
     from dataclasses import replace
 
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, is_corpus
     from emhrnn.training.config import make_config
     from emhrnn.training.data import Named

@@ -10,11 +10,10 @@ from emhrnn.corpus import Corpus, Report
 from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import FEWEST, Calibration
 from emhrnn.files import write_json, write_text
-from emhrnn.products.labelled import labelled_corpus
 from emhrnn.training.calibrating import calibrate
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpoint import load_tensors
-from emhrnn.training.data import Named, learned_from
+from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.lock import locked
 from emhrnn.training.run import CARD, METRICS, WEIGHTS, load_run, read_description, save_weights
 

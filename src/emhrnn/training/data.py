@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Collection
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from emhrnn.files import encoded, sha256
 from emhrnn.models.table import MODELS
 from emhrnn.text import Limits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
-from emhrnn.training.run import is_run, read_description
+from emhrnn.training.run import Run, is_run, read_description
 from emhrnn.training.state import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
@@ -185,6 +187,27 @@ def other_corpus(
         )
     check_read_alike(data.path, corpus.text, text)
     return corpus.remap(vocabulary, users=users, products=products)
+
+
+@contextmanager
+def labelled_corpus(run: Run, data: Named, *, why: str, progress: bool = False) -> Iterator[Corpus]:
+    """Labelled data in the words and classes of a run, prepared in a temporary folder.
+
+    Raises:
+        DataError: the data has no labels (the message ends with `why` they are needed), or labels or ids that do not
+            fit the run.
+    """
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        corpus = other_corpus(
+            data, Path(scratch) / "corpus",
+            vocabulary=run.vocabulary, classes=run.classes, text=run.text,
+            users=run.users, products=run.products, progress=progress,
+        )  # fmt: skip
+        if not corpus.labelled:
+            raise DataError(f"{data.path} has no labels {why}")
+        check_same_kind(data.path, corpus, multi_label=run.multi_label)
+        check_ids(run.config, data.path, corpus.report.columns)
+        yield corpus
 
 
 def check_read_alike(path: Path, corpus: TextSettings, model: TextSettings) -> None:

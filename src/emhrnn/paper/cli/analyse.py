@@ -53,7 +53,7 @@ def analyse(
     decisive words, for a person to judge blind; it saves votes.json, which the last command counts. Works with models
     that weigh words and sentences (`emhrnn models`). Labels are used where there are some.
     """
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
 
     if out is None:

@@ -1,7 +1,6 @@
 """An analysis as tables for the terminal."""
 
-from emhrnn.cli.printing import percent
-from emhrnn.cli.tables import aligned
+from emhrnn.cli.output import aligned, percent
 from emhrnn.explain.escape import visible
 from emhrnn.explain.svg import shorten
 from emhrnn.paper.analysis.analysis import Agreement, Analysis

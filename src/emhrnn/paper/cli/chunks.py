@@ -31,7 +31,7 @@ def chunks(
 
     Ends of sentences are left out. Writes chunks.md and chunks.json.
     """
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.paper.chunks.table import chunk_table
 
     runs = [run, *(other or [])]

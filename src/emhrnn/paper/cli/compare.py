@@ -64,15 +64,14 @@ def compare(
       emhrnn compare reviews.csv --models tfidf-lr,hn-att,em-hrnn --out comparison
       emhrnn compare yelp=y.jsonl.gz imdb=i.parquet --models tfidf-svm,em-hrnn --seeds 5 --out c
       emhrnn compare imdb=train.jsonl --test imdb=test.jsonl --models tfidf-lr,em-hrnn --out c
-      emhrnn compare reviews.csv --models "em-hrnn,every 4=em-hrnn[model.segmentation=every-4]" --out c
+      emhrnn compare reviews.csv --models "em-hrnn,words=em-hrnn[model.segmentation=words]" --out c
 
     All rows see the same documents: those that a split column (train, dev or valid, test) names, else 80/10/10 %, drawn
     once. All use the same words, vectors and settings, except for what a row sets in brackets. Ctrl-C, kill and reboot
     lose nothing: the same command goes on, row by row and within each training. More rows, sets and seeds can be added
     to the same folder. A run that fails stops no other; the exit code is then 2, and the table tells why.
     """
-    from emhrnn.cli.failing import end_if_failed
-    from emhrnn.cli.printing import complain, print_json, say
+    from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
     from emhrnn.paper.cli.comparison_tables import comparison_tables

@@ -1,7 +1,6 @@
 """A comparison as tables for the terminal."""
 
-from emhrnn.cli.printing import percent
-from emhrnn.cli.tables import aligned
+from emhrnn.cli.output import aligned, percent
 from emhrnn.evaluation.significance import p_value
 from emhrnn.paper.comparison.table import Table
 

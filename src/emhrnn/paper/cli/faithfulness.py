@@ -44,7 +44,7 @@ def faithfulness(
     """
     import sys
 
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
     from emhrnn.paper.faithfulness.markdown import to_markdown

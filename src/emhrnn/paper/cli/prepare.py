@@ -56,7 +56,7 @@ def prepare(
     Training on a file does this by itself; prepare when you use the same data more than once. The report counts the
     rows that were skipped (no text, no label), repaired (broken UTF-8, NUL) or cut (docs/data.md).
     """
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, TextSettings
     from emhrnn.corpus import prepare as prepare_corpus
     from emhrnn.text import Limits

@@ -77,8 +77,7 @@ def run_simulation(
     """For `simulate` and `paper table1`."""
     import sys
 
-    from emhrnn.cli.failing import end_if_failed
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import end_if_failed, print_json, say
     from emhrnn.cores import cores
     from emhrnn.paper.simulation.run import simulate as run
 

@@ -87,8 +87,7 @@ def table2(
     says which may be compared. Stopped by Ctrl-C, the same command goes on where it was. A run that fails stops no
     other; the exit code is then 2, and the table tells why.
     """
-    from emhrnn.cli.failing import end_if_failed
-    from emhrnn.cli.printing import complain, print_json, say
+    from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
     from emhrnn.paper.cli.comparison_tables import comparison_tables
     from emhrnn.paper.comparison.compare import Protocol

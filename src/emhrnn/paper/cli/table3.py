@@ -68,7 +68,7 @@ def table3(
     The whole analysis, with judge.html, is written to WORK/analysis. Stopped by Ctrl-C, the same command goes on
     training where it was. No text of the data but short phrases is in the table.
     """
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns
     from emhrnn.paper.analysis.passing import Question
     from emhrnn.paper.analysis.reproduction import reproduce_table3
@@ -135,7 +135,7 @@ def figures(
     With the same --train, --set and --work as `paper table3`, its runs are used. Writes figure4.svg, figure5.svg,
     figures.html, figures.txt and figures.json.
     """
-    from emhrnn.cli.printing import print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.cores import cores
     from emhrnn.errors import DataError
     from emhrnn.explain.terminal import print_explanation
@@ -178,6 +178,6 @@ def _given(*options: tuple[str, Path | None]) -> str:
 
 
 def _teller(quiet: bool) -> Callable[[str], None]:
-    from emhrnn.cli.printing import complain
+    from emhrnn.cli.output import complain
 
     return (lambda _: None) if quiet else complain

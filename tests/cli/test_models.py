@@ -4,16 +4,16 @@ import json
 
 import torch
 
+from emhrnn.cli.models import CLASSES, SIZE, WORDS, model_summaries
 from emhrnn.corpus import TextSettings
 from emhrnn.models.table import MODELS
-from emhrnn.products.systems import CLASSES, SIZE, WORDS, systems
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import new_run
 
 
 def test_parameters_are_those_of_the_model_that_is_trained() -> None:
-    told = {system.name: system for system in systems()}
+    told = {system.name: system for system in model_summaries()}
     assert told.keys() == MODELS.keys()
     vocabulary = Vocabulary.from_words(list(map(str, range(WORDS - 1))))  # and the unknown word
     for name in ("em-hrnn", "hn-att", "lstm"):
@@ -26,6 +26,8 @@ def test_parameters_are_those_of_the_model_that_is_trained() -> None:
 
 
 def test_own_settings_are_told() -> None:
-    told = {system["name"]: system for system in json.loads(json.dumps([system.to_dict() for system in systems()]))}
+    told = {
+        system["name"]: system for system in json.loads(json.dumps([system.to_dict() for system in model_summaries()]))
+    }
     assert told["transformer"]["settings"]["training"]["learning_rate"] == 2e-5
     assert told["lstm"]["settings"] == {}

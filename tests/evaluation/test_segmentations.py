@@ -1,4 +1,4 @@
-"""The mean over phrases against the sum over all of them."""
+"""The mean over drawn segmentations against the exact sum over all of them."""
 
 import itertools
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import torch
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.em.steps import e_step
-from emhrnn.evaluation.marginal import Marginal
+from emhrnn.evaluation.segmentations import Marginal
 from emhrnn.models.em_hrnn import EMHRNN
 from tests.em.examples import CLASSES, make_batch, small_model
 
