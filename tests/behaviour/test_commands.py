@@ -267,8 +267,8 @@ def test_info_counts_no_parameters_of_a_model_that_has_none(cli: Cli, made: Path
 
 
 def test_tables_of_which_a_run_failed_are_shown_and_end_with_code_2(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from emhrnn.paper.comparison.table import Table as Comparison
-    from emhrnn.paper.simulation.table import Table as Simulation
+    from emhrnn.paper.comparison.table import RecoveryTable as Comparison
+    from emhrnn.paper.simulation.table import RecoveryTable as Simulation
     from emhrnn.paper.table2.report import Table2
 
     compared = Table2(Comparison({}, (), (), "hn-att", (0,), {}, failed=("yelp--HN-ATT--0",)), ())

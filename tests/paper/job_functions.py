@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import DataError
-from emhrnn.paper.job_process import report_progress
+from emhrnn.paper.jobs import report_progress
 
 
 def square(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:

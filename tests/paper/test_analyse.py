@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from emhrnn.api import load
-from emhrnn.paper.analysis.analyse import analyse
-from emhrnn.paper.analysis.judging import Judging
-from emhrnn.paper.analysis.passing import Question
-from emhrnn.paper.analysis.votes import count_votes
-from emhrnn.paper.analysis.writing import write_analysis
+from emhrnn.paper.analysis.analyse import Question, analyse
+from emhrnn.paper.analysis.judge import Judging, count_votes
+from emhrnn.paper.analysis.report import write_analysis
 from emhrnn.training.data import Named
 from tests.behaviour.commands import TINY, Cli, rows, write_reviews, write_rows
 from tests.explain.documents import HOSTILE

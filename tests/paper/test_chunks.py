@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emhrnn.paper.chunks.agreement import as_batch, learned
-from emhrnn.paper.chunks.conll import read_chunks
+from emhrnn.paper.chunks import as_batch, learned, read_chunks
 from emhrnn.training.run import load_run
 from tests.behaviour.commands import Cli
 from tests.oracles.chunks import chunk_ends, scores

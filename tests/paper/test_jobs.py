@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from emhrnn.errors import ConfigError
-from emhrnn.paper.job_display import Display, time_left
-from emhrnn.paper.job_records import Job, job_name
-from emhrnn.paper.jobs import run_jobs
+from emhrnn.paper.jobs import JobDisplay, JobSpec, job_name, run_jobs, time_left
 from tests.paper.job_functions import fragile, slow_count, square
 
 
@@ -23,14 +21,14 @@ def quiet(_: str) -> None:
 
 def test_another_setting_is_named_alone(tmp_path: Path) -> None:
     settings = {"training": {"epochs": 1, "seed": 0}, "em": {}}
-    run_jobs(square, [Job("a", {"x": 2, "settings": settings})], tmp_path, say=quiet)
+    run_jobs(square, [JobSpec("a", {"x": 2, "settings": settings})], tmp_path, say=quiet)
     other = {**settings, "training": {"epochs": 2, "seed": 0}}
     with pytest.raises(ConfigError, match=r"was done with settings\.training\.epochs = 1, not 2; give another folder"):
-        run_jobs(square, [Job("a", {"x": 2, "settings": other})], tmp_path, say=quiet)
+        run_jobs(square, [JobSpec("a", {"x": 2, "settings": other})], tmp_path, say=quiet)
 
 
 def test_results_come_in_the_order_of_the_jobs_and_are_kept(tmp_path: Path) -> None:
-    jobs = [Job(f"x={x}", {"x": x}) for x in (3, 1, 2)]
+    jobs = [JobSpec(f"x={x}", {"x": x}) for x in (3, 1, 2)]
     said: list[str] = []
     outcomes = run_jobs(square, jobs, tmp_path, processes=2, say=said.append)
     assert [outcome.result and outcome.result["square"] for outcome in outcomes] == [9, 1, 4]
@@ -47,12 +45,12 @@ def test_threads_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     for given, threads in (("", "4"), ("3", "3"), ("99", "4")):
         monkeypatch.setenv("OMP_NUM_THREADS", given)
-        (outcome,) = run_jobs(square, [Job("a", {"x": 2})], tmp_path / f"given{given}", processes=2, say=quiet)
+        (outcome,) = run_jobs(square, [JobSpec("a", {"x": 2})], tmp_path / f"given{given}", processes=2, say=quiet)
         assert outcome.result == {"square": 4, "threads": threads}
 
 
 def test_failures_stop_no_other_job_and_are_tried_again(tmp_path: Path) -> None:
-    jobs = [Job(how, {"how": how}) for how in ("input", "bug", "crash", "result", "none")]
+    jobs = [JobSpec(how, {"how": how}) for how in ("input", "bug", "crash", "result", "none")]
     errors = {o.name: o.error for o in run_jobs(fragile, jobs, tmp_path, processes=2, say=quiet)}
     assert errors["input"] == "the soup is cold; warm it up"
     assert errors["bug"] == f"ZeroDivisionError: of ours; see {tmp_path / 'bug' / 'log.txt'}"
@@ -66,26 +64,26 @@ def test_failures_stop_no_other_job_and_are_tried_again(tmp_path: Path) -> None:
 
 
 def test_other_arguments_are_refused_but_after_a_failure(tmp_path: Path) -> None:
-    run_jobs(square, [Job("a", {"x": 2})], tmp_path, processes=1, say=quiet)
+    run_jobs(square, [JobSpec("a", {"x": 2})], tmp_path, processes=1, say=quiet)
     with pytest.raises(
         ConfigError, match=r"the job a in .* was done with x = 2, not 3; give another folder, or delete"
     ):
-        run_jobs(square, [Job("a", {"x": 3})], tmp_path, processes=1)
-    assert run_jobs(square, [Job("b", {"x": "no"})], tmp_path, processes=1, say=quiet)[0].error is not None
-    assert run_jobs(square, [Job("b", {"x": 3})], tmp_path, processes=1, say=quiet)[0].error is None
+        run_jobs(square, [JobSpec("a", {"x": 3})], tmp_path, processes=1)
+    assert run_jobs(square, [JobSpec("b", {"x": "no"})], tmp_path, processes=1, say=quiet)[0].error is not None
+    assert run_jobs(square, [JobSpec("b", {"x": 3})], tmp_path, processes=1, say=quiet)[0].error is None
 
 
 @pytest.mark.parametrize(
     ("jobs", "message"),
     [
-        ([Job("a/b", {})], "'a/b' cannot be the name of a job"),
-        ([Job("../a", {})], "cannot be the name of a job"),
-        ([Job("a", {}), Job("A", {})], "two jobs have the name 'A'"),
-        ([Job("a", {"x": {1, 2}})], "the arguments of the job 'a' cannot be written as JSON"),
-        ([Job("a", {"x": float("nan")})], "the arguments of the job 'a' cannot be written as JSON"),
+        ([JobSpec("a/b", {})], "'a/b' cannot be the name of a job"),
+        ([JobSpec("../a", {})], "cannot be the name of a job"),
+        ([JobSpec("a", {}), JobSpec("A", {})], "two jobs have the name 'A'"),
+        ([JobSpec("a", {"x": {1, 2}})], "the arguments of the job 'a' cannot be written as JSON"),
+        ([JobSpec("a", {"x": float("nan")})], "the arguments of the job 'a' cannot be written as JSON"),
     ],
 )
-def test_bad_jobs(tmp_path: Path, jobs: list[Job], message: str) -> None:
+def test_bad_jobs(tmp_path: Path, jobs: list[JobSpec], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         run_jobs(square, jobs, tmp_path, processes=1)
     with pytest.raises(ConfigError, match="processes = 0; at least one is needed"):
@@ -100,10 +98,9 @@ def test_names_for_files() -> None:
 SLOW = """
 import sys
 from pathlib import Path
-from emhrnn.paper.job_records import Job
-from emhrnn.paper.jobs import run_jobs
+from emhrnn.paper.jobs import JobSpec, run_jobs
 from tests.paper.job_functions import slow_count
-jobs = [Job(name, {"to": 4, "seconds": 0.1}) for name in "abcd"]
+jobs = [JobSpec(name, {"to": 4, "seconds": 0.1}) for name in "abcd"]
 run_jobs(slow_count, jobs, Path(sys.argv[1]), processes=2)
 """
 
@@ -140,7 +137,7 @@ def test_stopped_in_the_middle_and_gone_on_with(tmp_path: Path, number: signal.S
     wait_for(lambda: not any(alive(pid) for pid in pids))  # no child outlives its parent
     done = {name for name in "abcd" if json.loads((tmp_path / f"{name}.json").read_text()).get("state") == "done"}
     assert done < set("abcd")
-    jobs = [Job(name, {"to": 4, "seconds": 0.1}) for name in "abcd"]
+    jobs = [JobSpec(name, {"to": 4, "seconds": 0.1}) for name in "abcd"]
     outcomes = run_jobs(slow_count, jobs, tmp_path, processes=2, say=quiet)
     assert all(outcome.result and outcome.result["count"] == 4 for outcome in outcomes)
     starts = {outcome.name: outcome.result["starts"] for outcome in outcomes if outcome.result}
@@ -165,7 +162,7 @@ def test_the_time_left_is_at_the_pace_so_far() -> None:
 
 def test_the_display_follows_the_jobs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with Display(2) as display:
+    with JobDisplay(2) as display:
         display.show(0, {"a": (0.5, "epoch 1"), "b": (0.0, "")})
         display.show(1, {"b": (0.5, "epoch 2")})
         display._bars.refresh()

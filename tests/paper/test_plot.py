@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emhrnn.paper.figure import COLOURS, MARKS, Drawn, draw
-from emhrnn.paper.plotting import MOST, read_drawn
+from emhrnn.paper.plot import COLOURS, MARKS, MOST, PlottedRun, draw_runs, read_run
 from emhrnn.training import history
 from emhrnn.training.history import Epoch
 from tests.behaviour.commands import Cli
@@ -15,8 +14,8 @@ from tests.behaviour.commands import Cli
 pytest.importorskip("matplotlib")
 
 
-def drawn(name: str = "run", epochs: int = 4, *, phrases: list[int] | None = None) -> Drawn:
-    return Drawn(
+def drawn(name: str = "run", epochs: int = 4, *, phrases: list[int] | None = None) -> PlottedRun:
+    return PlottedRun(
         name,
         "accuracy",
         [
@@ -42,7 +41,7 @@ def test_lines_are_the_history() -> None:
     run = drawn(phrases=[3, 0, 1])
     assert run.best == 2
     assert run.phases() == [("warm-up", 1, 1), ("em", 2, 4)]
-    panels = {panel.get_title().split(" (")[0]: panel for panel in draw([run]).axes}
+    panels = {panel.get_title().split(" (")[0]: panel for panel in draw_runs([run]).axes}
     loss = [line.get_ydata().tolist() for line in panels["Loss"].lines]
     assert loss == [[e.train_loss for e in run.epochs], [e.valid["loss"] for e in run.epochs]]
     assert panels["Validation accuracy"].get_title() == "Validation accuracy (best 0.700)"
@@ -52,7 +51,7 @@ def test_lines_are_the_history() -> None:
 
 
 def test_several_runs_are_told_apart_by_colour_and_mark() -> None:
-    figure = draw([drawn("a", phrases=[1] * 30), drawn("b", 2, phrases=[1, 1])])
+    figure = draw_runs([drawn("a", phrases=[1] * 30), drawn("b", 2, phrases=[1, 1])])
     panels = {panel.get_title(): panel for panel in figure.axes}
     lines = [line for line in panels["Validation accuracy"].lines if not line.get_label().startswith("_")]
     assert [(line.get_label(), line.get_color(), line.get_marker()) for line in lines] == [
@@ -66,8 +65,8 @@ def test_several_runs_are_told_apart_by_colour_and_mark() -> None:
 
 
 def test_models_without_phrases_get_three_panels() -> None:
-    plain = Drawn("plain", "loss", [Epoch(0, "fit", 0.2, 0.0, {"loss": 0.4}, 1.0, 1.0, 0.0, best=True)], None)
-    assert [panel.get_title() for panel in draw([plain]).axes] == [
+    plain = PlottedRun("plain", "loss", [Epoch(0, "fit", 0.2, 0.0, {"loss": 0.4}, 1.0, 1.0, 0.0, best=True)], None)
+    assert [panel.get_title() for panel in draw_runs([plain]).axes] == [
         "Loss",
         "Validation loss (nats) (best 0.400)",
         "Learning rate",
@@ -81,7 +80,7 @@ def test_files(cli: Cli, run: Path, tmp_path: Path, name: str, begin: bytes) -> 
     assert content.startswith(begin)
     cli.ok("paper", "plot", run, "--out", tmp_path / name)
     assert (tmp_path / name).read_bytes() == content
-    assert read_drawn(run).phrases
+    assert read_run(run).phrases
 
 
 def test_the_figure_is_put_into_the_run(cli: Cli, own_run: Path) -> None:

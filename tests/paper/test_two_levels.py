@@ -8,7 +8,7 @@ from emhrnn.api import load
 from emhrnn.cli.evaluate import change_segmentation
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import read
-from emhrnn.paper.faithfulness.perturbation import Subject
+from emhrnn.paper.faithfulness.attributions import Subject
 from emhrnn.products.training import train
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import GOOD, TINY, Cli, write_reviews

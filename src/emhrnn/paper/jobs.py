@@ -1,40 +1,253 @@
-"""Many independent jobs in parallel processes, which can be stopped at any moment and gone on with later.
+"""Many independent jobs in parallel processes, which can be stopped at any moment and continued later.
 
-folder/NAME.json    what became of a job: its arguments, and its result once it is done, or its error
-folder/NAME/        the job's own folder: whatever it keeps to go on from, and log.txt, all that it printed
+folder/NAME.json    the record of a job: its arguments, and its result once it is done, or its error
+folder/NAME/        the job's own folder: whatever it keeps to continue from, and log.txt, all that it printed
 
 A job is a call `function(its arguments and places, its folder)` in a process of its own, so that jobs share no state,
 no thread pool and no crash. Arguments and results are JSON; nothing is pickled.
 """
 
+import importlib
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from emhrnn.cores import environment_of
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, EmhrnnError
 from emhrnn.files import write_json
-from emhrnn.paper.job_display import Display
-from emhrnn.paper.job_process import GRACE, LOG, PLACES, PROGRESS
-from emhrnn.paper.job_records import (
-    Job,
-    Outcome,
-    as_json,
-    check_names,
-    check_same,
-    outcome_of,
-    read_record,
-    write_state,
-)
+
+NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=-,")
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """`name` is the name of a file, too. `arguments` hold what JSON can, and say what the job is. `places` are where
+    its files happen to lie: other places do not make it another job, and its record does not name them."""
+
+    name: str
+    arguments: dict[str, Any]
+    places: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What its function is called with."""
+        return {**self.arguments, **self.places}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job: a result, or an error in one line."""
+
+    name: str
+    result: dict[str, Any] | None
+    error: str | None = None
+    seconds: float = 0.0
+
+
+def job_name(text: str) -> str:
+    """The text with every character that a file name should not hold turned into one that it may."""
+    name = "".join(c if c in NAME_CHARACTERS else "-" for c in text).strip("-.")
+    return name or "job"
+
+
+def _read_record(folder: Path, name: str) -> dict[str, Any] | None:
+    """What is written of a job; None when nothing is, or nothing that can be read."""
+    try:
+        record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and "state" in record else None
+
+
+def _outcome_of(folder: Path, job: JobSpec, *, failures: bool = False) -> Outcome | None:
+    record = _read_record(folder, job.name)
+    if record is None or record["arguments"] != job.arguments:
+        return None
+    if record["state"] == "done":
+        return Outcome(job.name, record["result"], None, record["seconds"])
+    if record["state"] in ("failed", "died") and failures:
+        return Outcome(job.name, None, record["error"], record["seconds"])
+    return None
+
+
+def so_far(folder: Path, jobs: Sequence[JobSpec], *, failures: bool = False) -> list[Outcome | None]:
+    """The outcomes that are there, for a report: nothing is run, and another process may be at it."""
+    return [_outcome_of(folder, replace(job, arguments=_as_json(job)), failures=failures) for job in jobs]
+
+
+def _write_state(folder: Path, job: JobSpec, state: Literal["begun", "died"], **more: Any) -> None:
+    write_json(folder / f"{job.name}.json", {"name": job.name, "arguments": job.arguments, "state": state, **more})
+
+
+def _check_same(folder: Path, job: JobSpec) -> None:
+    record = _read_record(folder, job.name)
+    if record is None or record["state"] == "failed":
+        return
+    before, now = _flat(record["arguments"]), _flat(job.arguments)
+    for key in sorted({*before, *now}):
+        if before.get(key) != now.get(key):
+            state = "done" if record["state"] == "done" else "begun"
+            raise ConfigError(
+                f"the job {job.name} in {folder} was {state} with {key} = {before.get(key)!r}, not {now.get(key)!r}; "
+                f"give another folder, or delete {folder / job.name}.json to do it again"
+            )
+
+
+def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Nested ones by names such as `settings.training.epochs`."""
+    flat: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if isinstance(value, dict) and value:
+            flat |= {f"{name}.{key}": one for key, one in _flat(value).items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _check_names(jobs: Sequence[JobSpec]) -> None:
+    seen: set[str] = set()
+    for name in (job.name for job in jobs):
+        if not name or name[0] in ".-" or not NAME_CHARACTERS.issuperset(name):
+            raise ConfigError(f"{name!r} cannot be the name of a job, because it is no plain file name; see job_name")
+        if name.lower() in seen:  # some file systems do not tell them apart
+            raise ConfigError(f"two jobs have the name {name!r}; give each its own")
+        seen.add(name.lower())
+
+
+def _as_json(job: JobSpec) -> dict[str, Any]:
+    """As they will be read: tuples are lists."""
+    try:
+        return dict(json.loads(json.dumps(job.arguments, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the arguments of the job {job.name!r} cannot be written as JSON: {error}") from None
+
+
+GRACE = 30.0  # seconds to end in, once asked to
+LOG, PROGRESS, PLACES = "log.txt", "progress.json", "places.json"
+TERMINATED = 143
+
+
+def report_progress(folder: Path, share: float, what: str) -> None:
+    """Called by a job: it has done this share of its work, and is at `what`."""
+    write_json(folder / PROGRESS, {"share": share, "what": what})
+
+
+def main(target: str, record: Path, folder: Path) -> None:
+    """The process of one job: call the function `target` (module:name), and write its outcome to `record`."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with _alone(folder):
+        _run(target, record, folder)
+
+
+def _run(target: str, record: Path, folder: Path) -> None:
+    known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    places: dict[str, str | None] = json.loads((folder / PLACES).read_text(encoding="utf-8"))
+    began = time.perf_counter()
+    outcome: dict[str, Any]
+    try:
+        outcome = {"state": "done", "result": _call(target, {**known["arguments"], **places}, folder)}
+    except EmhrnnError as error:
+        outcome = {"state": "failed", "error": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        outcome = {"state": "failed", "error": f"{type(error).__name__}: {error}; see {folder / LOG}"}
+    seconds = round(time.perf_counter() - began, 3)
+    write_json(record, {"name": known["name"], "arguments": known["arguments"], "seconds": seconds, **outcome})
+
+
+def _call(target: str, arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    module, _, name = target.partition(":")
+    result = getattr(importlib.import_module(module), name)(arguments, folder)
+    json.dumps(result, allow_nan=False)  # raises for what cannot be kept, while there still is a way to tell
+    return dict(result)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """After kill -9 of the parent, the job's last process may still be saving where it is: wait for its end."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _end_with_parent() -> None:
+    """Nothing is ever written to stdin: its end is the end of the process that started this one."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(TERMINATED)
+
+
+class JobDisplay:
+    """One line for each running job, and one for all of them. Shows nothing where stderr is no terminal."""
+
+    def __init__(self, total: int, *, show: bool = True) -> None:
+        console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[what]}", style="dim"),
+            console=console,
+            transient=True,
+            disable=not (show and console.is_terminal),
+        )
+        self._began = time.monotonic()
+        self._total = total
+        self._all = self._bars.add_task(f"0 of {total}", total=total, what="")
+        self._rows: dict[str, TaskID] = {}
+
+    def __enter__(self) -> "JobDisplay":
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def show(self, done: int, running: Mapping[str, tuple[float, str]]) -> None:
+        """`done` jobs have ended; those that run have done these shares, and are at these things."""
+        for name in self._rows.keys() - running.keys():
+            self._bars.remove_task(self._rows.pop(name))
+        for name, (share, what) in running.items():
+            if name not in self._rows:
+                self._rows[name] = self._bars.add_task(name, total=1.0, what=what)
+            self._bars.update(self._rows[name], completed=share, what=what)
+        work = sum((share for share, _ in running.values()), float(done))
+        left = time_left(time.monotonic() - self._began, work, self._total)
+        self._bars.update(self._all, completed=work, description=f"{done} of {self._total}", what=left)
+
+
+def time_left(elapsed: float, work: float, total: int) -> str:
+    """At the pace so far; says nothing before there is one."""
+    if work <= 0:
+        return ""
+    minutes, seconds = divmod(round(elapsed * (total - work) / work), 60)
+    hours, minutes = divmod(minutes, 60)
+    told = f"{hours} h {minutes:02} min" if hours else f"{minutes} min" if minutes >= 5 else f"{minutes}:{seconds:02}"
+    return f"about {told} left"
+
 
 POLL = 0.1  # seconds between looks at the processes
 
@@ -43,7 +256,7 @@ Function = Callable[[dict[str, Any], Path], dict[str, Any]]
 
 def run_jobs(
     function: Function,
-    jobs: Sequence[Job],
+    jobs: Sequence[JobSpec],
     folder: Path,
     *,
     processes: int = 1,
@@ -69,23 +282,23 @@ def run_jobs(
     """
     if processes < 1:
         raise ConfigError(f"processes = {processes}; at least one is needed")
-    jobs = [replace(job, arguments=as_json(job)) for job in jobs]
-    check_names(jobs)
+    jobs = [replace(job, arguments=_as_json(job)) for job in jobs]
+    _check_names(jobs)
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         for job in jobs:
-            check_same(folder, job)
-        todo = [job for job in jobs if outcome_of(folder, job) is None]
+            _check_same(folder, job)
+        todo = [job for job in jobs if _outcome_of(folder, job) is None]
         if todo:
             _run_all(function, todo, folder, processes, progress, say)
-        outcomes = [outcome_of(folder, job, failures=True) for job in jobs]
+        outcomes = [_outcome_of(folder, job, failures=True) for job in jobs]
     assert all(outcome is not None for outcome in outcomes)
     return [outcome for outcome in outcomes if outcome is not None]
 
 
 def _run_all(
     function: Function,
-    todo: Sequence[Job],
+    todo: Sequence[JobSpec],
     folder: Path,
     processes: int,
     progress: bool,
@@ -95,7 +308,7 @@ def _run_all(
     environment = environment_of(processes)
     done = 0
     try:
-        with Display(len(todo), show=progress) as display:
+        with JobDisplay(len(todo), show=progress) as display:
             while waiting or running:
                 while waiting and len(running) < processes:
                     running.append(_Running.start(function, waiting.popleft(), folder, environment))
@@ -125,25 +338,25 @@ def _told(outcome: Outcome, count: str) -> str:
 class _Running:
     """A job in its process. The process ends when its stdin does, which is when this one dies."""
 
-    job: Job
+    job: JobSpec
     folder: Path
     process: "subprocess.Popen[bytes]"
     began: float
 
     @classmethod
-    def start(cls, function: Function, job: Job, folder: Path, environment: Mapping[str, str]) -> "_Running":
+    def start(cls, function: Function, job: JobSpec, folder: Path, environment: Mapping[str, str]) -> "_Running":
         own = folder / job.name
-        before = read_record(folder, job.name)
+        before = _read_record(folder, job.name)
         if before is None or before["state"] == "failed":  # what a failure left could make it fail again
             shutil.rmtree(own, ignore_errors=True)
         own.mkdir(exist_ok=True)
         (own / PROGRESS).unlink(missing_ok=True)
         write_json(own / PLACES, job.places)
-        write_state(folder, job, "begun")
+        _write_state(folder, job, "begun")
         target = f"{function.__module__}:{function.__qualname__}"
         with (own / LOG).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "emhrnn.paper.job_process", target, str(folder / f"{job.name}.json"), own],
+                [sys.executable, "-m", "emhrnn.paper.jobs", target, str(folder / f"{job.name}.json"), own],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -163,7 +376,7 @@ class _Running:
     def end(self) -> Outcome:
         """Its outcome, also when it crashed without a word."""
         self.close()
-        outcome = outcome_of(self.folder, self.job, failures=True)
+        outcome = _outcome_of(self.folder, self.job, failures=True)
         if outcome is not None:
             return outcome
         code, log = self.process.returncode, self.folder / self.job.name / LOG
@@ -171,7 +384,7 @@ class _Running:
         hint = " (memory may have run out; use fewer processes)" if code == -signal.SIGKILL else ""
         error = f"its process {how}{hint}; see {log}"
         seconds = time.monotonic() - self.began
-        write_state(self.folder, self.job, "died", error=error, seconds=seconds)
+        _write_state(self.folder, self.job, "died", error=error, seconds=seconds)
         return Outcome(self.job.name, None, error, seconds)
 
     def close(self) -> None:
@@ -210,3 +423,7 @@ def _locked(folder: Path) -> Iterator[None]:
         except OSError:
             raise ConfigError(f"{folder} is in use by another process; wait for it, or give another folder") from None
         yield
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))

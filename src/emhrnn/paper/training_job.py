@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from emhrnn.paper.job_process import report_progress
+from emhrnn.paper.jobs import report_progress
 from emhrnn.text import read_vectors
 from emhrnn.training.config import Config
 from emhrnn.training.data import Named

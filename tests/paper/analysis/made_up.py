@@ -3,15 +3,15 @@
 from emhrnn.corpus.record import clean_text
 from emhrnn.evaluation.phrases import PhraseLengths
 from emhrnn.explain.lexicon import Entry
-from emhrnn.paper.analysis.analysis import Agreement, Analysis, Example, ModelFacts
-from emhrnn.paper.analysis.tally import Attention
+from emhrnn.paper.analysis.analysis import Analysis, Example, RunFacts, WordAgreement
+from emhrnn.paper.analysis.words import Attention
 from tests.explain.documents import HOSTILE as ANY_HOSTILE
 from tests.explain.documents import REVIEW, explained
 
 HOSTILE = clean_text(ANY_HOSTILE)[0]  # as every text is read
 
 
-def made_up_model(name: str, seed: int) -> ModelFacts:
+def made_up_model(name: str, seed: int) -> RunFacts:
     words = [Attention(word, 7, 0.5, 0.25, 2.0 + k + seed, 1.5, 0.1) for k, word in enumerate(("good", "bad", "great"))]
     entries = [
         Entry("<b>not bad</b>", 3, 0.25, HOSTILE),
@@ -21,13 +21,13 @@ def made_up_model(name: str, seed: int) -> ModelFacts:
     lengths = PhraseLengths(30, 4.1, 1, 9, [5, 6, 7, 3, 2, 1, 2, 1, 3])
     average = Attention("(all words)", 100, 0.25, 0.25, 1.0, 1.0, 0.1)
     important = [("good", 4), ("<i>", 2)]
-    return ModelFacts(name, "em-hrnn", seed, 0.9, lengths, words, average, important, [("a", entries), ("b", [])])
+    return RunFacts(name, "em-hrnn", seed, 0.9, lengths, words, average, important, [("a", entries), ("b", [])])
 
 
 def made_up_analysis() -> Analysis:
     texts = enumerate([REVIEW, HOSTILE] * 4)
     drawn = [Example(row, (explained(text, row), explained(text, row + 50))) for row, text in texts]
-    same = Agreement(8, sum(example.same_word for example in drawn), 0, 0.05)
+    same = WordAgreement(8, sum(example.same_word for example in drawn), 0, 0.05)
     return Analysis(
         data="<data>",
         documents=8,

@@ -17,9 +17,8 @@ import pytest
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
 from emhrnn.paper.comparison.compare import Key, Protocol, _jobs, told_command
 from emhrnn.paper.comparison.data import DataSet
-from emhrnn.paper.comparison.rows import parse_rows
-from emhrnn.paper.comparison.run import _save_predictions
-from emhrnn.paper.job_records import Job
+from emhrnn.paper.comparison.rows import _save_predictions, parse_rows
+from emhrnn.paper.jobs import JobSpec
 from tests.behaviour.commands import TINY, Cli
 
 ROWS = "tfidf-lr,hn-att,local=em-hrnn[em.blocks=2,em.block_length=3]"
@@ -165,7 +164,7 @@ def test_a_row_that_fails_stops_no_other_and_is_told_by_the_exit_code(tmp_path: 
     assert "bad: seed 0 failed" in cli.ok(*given, "--report").out
 
 
-def jobs_of(rows: str, protocol: Protocol) -> dict[Key, Job]:
+def jobs_of(rows: str, protocol: Protocol) -> dict[Key, JobSpec]:
     found = {"set": {"parts": {"train": {"sha256": "0"}}, "users": 0, "products": 0}}
     jobs, missing = _jobs([DataSet("set", Path("set.csv"))], parse_rows([rows]), found, protocol)
     assert not missing

@@ -1,19 +1,24 @@
-"""Rows as they are written on the command line."""
+"""Rows as they are written on the command line; and one row on one set: what is tested is what was trained."""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from emhrnn.errors import ConfigError
-from emhrnn.paper.comparison.rows import Row, parse_rows
+from emhrnn.paper.comparison.data import DataSet, data_job, prepare_data
+from emhrnn.paper.comparison.rows import SystemRow, parse_rows, train_row
+from emhrnn.training.config import make_config
 
 
 def test_one_syntax() -> None:
     assert parse_rows(
         ["tfidf-lr,hn-att", "em-hrnn[em.estep=blocks,em.block_length=5], w1 = em-hrnn[em.block_length=1]"]
     ) == [
-        Row("tfidf-lr", "tfidf-lr"),
-        Row("hn-att", "hn-att"),
-        Row("em-hrnn[em.estep=blocks,em.block_length=5]", "em-hrnn", ("em.estep=blocks", "em.block_length=5")),
-        Row("w1", "em-hrnn", ("em.block_length=1",)),
+        SystemRow("tfidf-lr", "tfidf-lr"),
+        SystemRow("hn-att", "hn-att"),
+        SystemRow("em-hrnn[em.estep=blocks,em.block_length=5]", "em-hrnn", ("em.estep=blocks", "em.block_length=5")),
+        SystemRow("w1", "em-hrnn", ("em.block_length=1",)),
     ]
 
 
@@ -32,3 +37,29 @@ def test_one_syntax() -> None:
 def test_bad_rows(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_rows([text])
+
+
+SETTINGS = (
+    "model.name=basis-cust", "model.embedding_size=4", "model.word_size=4", "model.attention_size=4", "model.id_size=8",
+    "model.dropout=0.0", "training.epochs=12", "training.learning_rate=0.05", "training.batch_words=200",
+    "training.decay='none'",
+)  # fmt: skip
+
+
+def test_the_test_rows_have_the_users_of_the_training_rows(tmp_path: Path) -> None:
+    """Only the user tells the label here: with users unknown, half of the test rows would be wrong."""
+    rows = [
+        {"text": "it came and I opened it", "label": "ab"[i % 2], "user": f"u{i % 2}", "product": "p", "split": part}
+        for part, count in (("train", 120), ("dev", 20), ("test", 40))
+        for i in range(count)
+    ]
+    source = tmp_path / "ids.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = make_config(assignments=SETTINGS)
+    data, own = tmp_path / "data" / "ids", tmp_path / "runs" / "row"
+    data.mkdir(parents=True)
+    own.mkdir(parents=True)
+    prepare_data(data_job(DataSet("ids", source), config).given, data)
+    result = train_row({"data": "ids", "settings": config.model_dump(), "vectors": None}, own)
+    assert result["valid_accuracy"] == 1.0
+    assert result["accuracy"] == 1.0

@@ -9,9 +9,9 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.paper.models import multiscale_backward
-from emhrnn.paper.models.boundary import annealed_slope, hard_sigmoid
+from emhrnn.paper.models import multiscale_lstm
 from emhrnn.paper.models.hm_rnn import HMRNN
+from emhrnn.paper.models.multiscale_lstm import annealed_slope, hard_sigmoid
 from tests.models.examples import (
     CLASSES,
     check_learns,
@@ -41,7 +41,7 @@ def small(seed: int = 0, **settings) -> HMRNN:
 def test_equals_the_oracle(layers, lengths, seed) -> None:
     model, batch = enlarged(small(seed, layers=layers), 1.3), make_batch(lengths, seed)
     model.set_epoch(seed % 20)
-    with mock.patch.object(multiscale_backward, "ROWS", 1 + seed % 9):  # the backward pass goes by stretches of so many
+    with mock.patch.object(multiscale_lstm, "ROWS", 1 + seed % 9):  # the backward pass goes by stretches of so many
         output = check_logits_and_gradients(
             model, batch, lambda document: oracle.logits(model, sentences_of(batch, document))
         )

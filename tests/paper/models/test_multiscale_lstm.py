@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from emhrnn.layers import pack
 from emhrnn.layers.native import native_kernels
-from emhrnn.paper.models.multiscale_lstm import multiscale_states
-from emhrnn.paper.models.multiscale_wiring import Wiring
+from emhrnn.paper.models.multiscale_lstm import Wiring, multiscale_states
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 
 pytestmark = pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no C++ compiler")

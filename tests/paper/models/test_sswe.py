@@ -6,7 +6,7 @@ import torch
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.models.sswe import SSWE, Scorer, _neighbours, hybrid_loss, polarity
+from emhrnn.paper.models.sswe import SSWE, WindowScorer, _neighbours, hybrid_loss, polarity
 from tests.models.examples import (
     CLASSES,
     check_survives_saving,
@@ -32,7 +32,7 @@ def test_loss_equals_the_oracle() -> None:
 
 
 def test_scores_equal_the_oracle() -> None:
-    scorer, x = Scorer(5, generator=generator_of(0)), 3 * make_table()
+    scorer, x = WindowScorer(5, generator=generator_of(0)), 3 * make_table()
     window = torch.tensor([[0, 3, 4], [5, 5, 1]])
     slow = torch.stack([oracle.scores(scorer, list(x[row])) for row in window])
     torch.testing.assert_close(scorer(x, window), slow)

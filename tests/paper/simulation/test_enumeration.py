@@ -9,9 +9,8 @@ import torch
 from emhrnn.em.blocks import exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.paper.simulation.cost import enumerate_by_full_passes
-from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
+from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, consult, of_labels
 from emhrnn.paper.simulation.generator import CLASSES, make_world
-from emhrnn.paper.simulation.oracle import consult
 from tests.oracles.brute_force import free_positions, settings
 
 DOCUMENTS = 3

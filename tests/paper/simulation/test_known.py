@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.em.steps import e_step
-from emhrnn.paper.simulation.known import newton_indicator
+from emhrnn.paper.simulation.learners import newton_indicator
 from tests.em.examples import make_batch, random_z, seeds, small_model
 
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.paper.simulation.figures import draw_recovery
-from emhrnn.paper.simulation.run import Plan, simulate
-from emhrnn.paper.simulation.sizes import Sizes
-from emhrnn.paper.simulation.table import Table, make_allowed, make_row
+from emhrnn.paper.simulation.methods import SimulationSizes
+from emhrnn.paper.simulation.run import SimulationPlan, simulate
+from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
 
-TINY = Sizes(train=40, test=10, rounds=2)
+TINY = SimulationSizes(train=40, test=10, rounds=2)
 
 
 def result(test, seconds=1.0):
@@ -32,20 +31,20 @@ def test_a_method_without_posterior_has_no_figures_with_the_label():
     row = make_row("vocabulary", "hm-rnn", [plain])
     assert row.test_with_label is None
     allowed = make_allowed("vocabulary", [{"label_entropy": 2.3, "information": 0.5, "free": 0.6, "all": 0.68}])
-    text = Table({"command": "emhrnn"}, [row], [allowed]).to_markdown()
+    text = RecoveryTable({"command": "emhrnn"}, [row], [allowed]).to_markdown()
     assert "| HM-RNN | 60.0 | 60.0 | - | 50.0 | - | - | 1 | 1 | 90.1 |" in text
     assert "recovers 68.0 %" in text
 
 
 def test_a_change_of_one_kind_of_learning_leaves_the_jobs_of_others_done():
-    other = Sizes(rounds=3)
-    assert Sizes().arguments("vocabulary", "exact") == other.arguments("vocabulary", "exact")
-    assert Sizes().arguments("state", "exact") != other.arguments("state", "exact")
-    assert Sizes.from_arguments(other.arguments("state", "exact")).rounds == 3
+    other = SimulationSizes(rounds=3)
+    assert SimulationSizes().arguments("vocabulary", "exact") == other.arguments("vocabulary", "exact")
+    assert SimulationSizes().arguments("state", "exact") != other.arguments("state", "exact")
+    assert SimulationSizes.from_arguments(other.arguments("state", "exact")).rounds == 3
 
 
 def test_runs_writes_and_does_nothing_twice(tmp_path):
-    plan = Plan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY, cost=False)
+    plan = SimulationPlan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY, cost=False)
     lines = []
     report = lambda plan: simulate(  # noqa: E731
         replace(plan, report=True), tmp_path / "so-far", tmp_path / "jobs", command="emhrnn", processes=1
@@ -79,7 +78,7 @@ def test_runs_writes_and_does_nothing_twice(tmp_path):
 
 def test_rows_are_told_before_the_oracle_was_asked(tmp_path):
     """It comes last of each seed; a report may be made before, or it may have failed."""
-    table = Table({"command": "emhrnn"}, [make_row("state", "exact", [result(0.97)])], [])
+    table = RecoveryTable({"command": "emhrnn"}, [make_row("state", "exact", [result(0.97)])], [])
     assert "## state\n\n| method |" in table.to_markdown()
     assert "| EM-HRNN, exact | 97.0 | 97.0 |" in table.to_markdown()
     draw_recovery(table, {("state", "exact"): [[{"epoch": 1, "test": 0.97}]]}, tmp_path / "recovery.svg")
@@ -88,8 +87,8 @@ def test_rows_are_told_before_the_oracle_was_asked(tmp_path):
 
 def test_mistakes_are_named():
     with pytest.raises(ConfigError, match="unknown reading 'stat'; use one or more of independent, state, vocabulary"):
-        Plan(readings=("stat",))
+        SimulationPlan(readings=("stat",))
     with pytest.raises(ConfigError, match="unknown method 'window-3'; use one or more of hm-rnn"):
-        Plan(methods=("window-3",))
+        SimulationPlan(methods=("window-3",))
     with pytest.raises(ConfigError, match="0 seeds; use at least 1"):
-        Plan(seeds=0)
+        SimulationPlan(seeds=0)

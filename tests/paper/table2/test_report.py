@@ -1,11 +1,19 @@
-"""What may be compared is said to be so, and nothing else."""
+"""What may be compared is said to be so; an encoder in the place of Bert-base, from the command to the report."""
 
+import gzip
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from emhrnn.files import sha256
 from emhrnn.paper.comparison.data import DataSet
 from emhrnn.paper.table2.report import STANDS_IN, Table2, render_markdown
 from emhrnn.paper.table2.sets import DOCUMENTS, Found
+from tests.behaviour.commands import Cli
+from tests.models.tiny_bert import make_bert
 from tests.paper.comparison.test_table import runs, table
 
 
@@ -53,3 +61,52 @@ def test_the_report_keeps_the_numbers_apart() -> None:
     assert f"mini, frozen (model.pretrained=mini, model.frozen=true) {STANDS_IN}.\n" in alone
     rows = result(YELP, 335_018).to_dict()["rows"]
     assert (rows[0]["paper"], rows[0]["published"], rows[0]["comparable"]) == (66.0, 68.2, True)
+
+
+SET, ROW = "yelp_recsys2013_10k", "mini, frozen"
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return Cli(capsys, monkeypatch)
+
+
+def yelp(folder: Path) -> Path:
+    texts = ["The room was nice and clean.", "The rooms was old!!"]
+    with gzip.open(folder / f"{SET}.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps({"text": texts[i % 2], "label": i % 2}) + "\n" for i in range(60))
+    return folder
+
+
+def test_a_frozen_encoder_is_run_once_and_its_record_names_no_place(tmp_path: Path, cli: Cli) -> None:
+    pytest.importorskip("transformers", reason="needs the extra `transformers`")
+    (tmp_path / "here" / "mini").mkdir(parents=True)
+    folder = make_bert(tmp_path / "here" / "mini")
+    out = tmp_path / "out"
+    given = [
+        "paper", "table2", "--data", yelp(tmp_path), "--out", out, "--work", out, "--frozen", "--rows", ROW,
+        "--seeds", "3", "--processes", "1", "--quiet", "--json",
+    ]  # fmt: skip
+    table = cli.ok(*given, "--pretrained", folder).json
+    (row,) = table["rows"]  # type: ignore[misc]
+    assert (row["model"], row["seeds"], row["comparable"], table["missing"]) == (ROW, 1, False, [])
+    assert row["accuracy"] == 1.0
+    assert row["settings"] == ["model.pretrained=mini", "model.frozen=true", "model.head=32", "model.tail=96"]
+    assert "Nothing is drawn by chance in mini, frozen" in str(table["method"])
+    (record,) = (out / "runs").glob("*.json")
+    told = json.loads(record.read_text())["arguments"]
+    assert told["settings"]["model"]["pretrained"] == "mini"
+    assert told["pretrained_sha256"] == sha256(folder / "model.safetensors")
+    for file in (record, *out.glob("table*")):
+        assert str(tmp_path) not in file.read_text(), file
+    assert "mini, frozen (model.pretrained=mini," in (out / "table2.md").read_text()
+
+    moved = shutil.move(tmp_path / "here", tmp_path / "there") / "mini"
+    before = record.read_text()
+    assert cli.ok(*given, "--pretrained", moved, "--report").json["missing"] == []
+    cli.ok(*given, "--pretrained", moved)
+    assert record.read_text() == before  # it was not done again
+    (moved / "model.safetensors").write_bytes(b"other weights")
+    assert "was done with pretrained_sha256 = " in cli.error(*given, "--pretrained", moved)
+    assert "is no row of the table; give some of" in cli.error(*given, "--pretrained", moved, "--rows", "Bert-base")
+    assert "--frozen is about pretrained weights, and none are given" in cli.error(*given)

@@ -1,11 +1,8 @@
 """How trained models read: the lengths of their phrases, what their attention falls on, and where two of them differ.
 
-weights.py      one batch: the weight of each word beside chance, the most important word of each document
-tally.py        sums of these over all documents, word by word
-sampling.py     documents drawn from a stream
-ties.py         the words most tied to each class
-passing.py      one pass over the data; analyse.py makes an Analysis of it
-judging.py      disagreements for a person to judge, blind; votes.py counts what was saved
-markdown.py, page.py    the Analysis as report.md and report.html
+words.py        the weight of each word beside chance, summed word by word; the words most tied to each class
+analyse.py      one pass over the data -> Analysis (analysis.py)
+report.py       the Analysis as report.md and report.html
+judge.py        disagreements for a person to judge, blind; the votes, counted
 table3.py, figures.py   the paper's Table 3 and Figures 4-5 from two runs
 """

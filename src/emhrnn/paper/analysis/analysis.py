@@ -7,13 +7,13 @@ from typing import Any
 from emhrnn.evaluation.phrases import PhraseLengths
 from emhrnn.explain.explanation import Explanation, Labels, Sentence, Word, as_tuple
 from emhrnn.explain.lexicon import Entry
-from emhrnn.paper.analysis.tally import Attention
+from emhrnn.paper.analysis.words import Attention
 
 Lexicon = Sequence[tuple[str, Sequence[Entry]]]  # class by class
 
 
 @dataclass(frozen=True)
-class ModelFacts:
+class RunFacts:
     """One run on all documents. `important`: the words that most often are the most important one of a document."""
 
     name: str
@@ -45,7 +45,7 @@ class ModelFacts:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class WordAgreement:
     """In how many documents two models choose the same most important word, and the same occurrence of it. `chance`:
     the share in which two occurrences drawn blindly from each document are the same."""
 
@@ -111,9 +111,9 @@ class Analysis:
     skipped: int  # rows without words
     classes: tuple[str, ...]
     tied: Mapping[str, Sequence[str]] | None
-    models: Sequence[ModelFacts]
-    agreement: Agreement | None  # on the documents drawn; None with one model
-    agreement_of_all: Agreement | None
+    models: Sequence[RunFacts]
+    agreement: WordAgreement | None  # on the documents drawn; None with one model
+    agreement_of_all: WordAgreement | None
     drawn: Sequence[Example]
     shown: Example
     seed: int

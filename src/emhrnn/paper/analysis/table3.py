@@ -1,19 +1,101 @@
-"""The paper's Table 3 and the numbers around it, beside those of two runs of ours on data of ours."""
+"""The paper's Table 3 and the numbers around it, beside those of two runs of ours: given, or trained here on the same
+data with the same settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emhrnn.cores import cores
+from emhrnn.corpus import Columns
+from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.explain.escape import visible
 from emhrnn.explain.lexicon import Entry
-from emhrnn.paper.analysis.analysis import Analysis, ModelFacts
-from emhrnn.paper.analysis.markdown import CHANCE, agreement_lines, attention_table, lines
-from emhrnn.paper.analysis.votes import Verdict
-from emhrnn.paper.comparison.markdown import plain
-from emhrnn.training.config import validated
+from emhrnn.files import sha256, write_json, write_text
+from emhrnn.paper.analysis.analyse import Question, analyse
+from emhrnn.paper.analysis.analysis import Analysis, RunFacts
+from emhrnn.paper.analysis.judge import VoteCount, count_votes
+from emhrnn.paper.analysis.report import CHANCE, agreement_lines, attention_table, lines, write_analysis
+from emhrnn.paper.comparison.report import plain
+from emhrnn.paper.jobs import JobSpec, run_jobs
+from emhrnn.paper.training_job import RUN, train_or_resume
+from emhrnn.training.config import make_config, validated
+from emhrnn.training.data import Named, checksum
 from emhrnn.training.reads import changed_settings
 from emhrnn.training.run import read_description
+
+EM, MHS = "em-hrnn", "mhs-rnn-att"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Runs that are there, or data to train them on."""
+
+    em: Path | None = None
+    mhs: Path | None = None
+    train: Path | None = None
+    vectors: Path | None = None
+    preset: str = "default"
+    assignments: Sequence[str] = ()
+    text_column: str | None = None
+    label_column: str | None = None
+
+    def folders(
+        self, work: Path, *, processes: int = 1, progress: bool = True, say: Callable[[str], None] = print
+    ) -> tuple[Path, Path]:
+        """EM-HRNN's and MHS-RNN's. What was trained before is not trained again.
+
+        Raises:
+            ConfigError: neither runs nor data are given, or both.
+        """
+        if (self.em is None) != (self.mhs is None):
+            raise ConfigError(
+                "one run was given; give both, --em RUN and --mhs RUN, or data to train both with --train"
+            )
+        if self.em is not None and self.mhs is not None:
+            if self.train is not None:
+                raise ConfigError("runs and data to train them were given; give one of them")
+            return self.em, self.mhs
+        if self.train is None:
+            raise ConfigError("no runs; give --em RUN and --mhs RUN, or data to train both with --train FILE")
+        jobs = [self._job(name, self.train) for name in (EM, MHS)]
+        outcomes = run_jobs(train_job, jobs, work, processes=processes, progress=progress, say=say)
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise TrainingError(f"{outcome.name} could not be trained: {outcome.error}")
+        return work / EM / RUN, work / MHS / RUN
+
+    def _job(self, name: str, data: Path) -> JobSpec:
+        config = make_config(self.preset, None, [f"model.name={name}", *self.assignments])
+        return JobSpec(
+            name,
+            {
+                "sha256": checksum(data),
+                "vectors_sha256": None if self.vectors is None else sha256(self.vectors),
+                "columns": {"text": self.text_column, "label": self.label_column},
+                "settings": config.model_dump(exclude_unset=True),
+            },
+            {
+                "data": str(data.resolve()),
+                "vectors": None if self.vectors is None else str(self.vectors.resolve()),
+            },
+        )
+
+
+def check_models(folders: tuple[Path, Path]) -> None:
+    """Raise a ConfigError unless they are runs of EM-HRNN and MHS-RNN, whose names will stand above what is shown."""
+    for folder, wanted in zip(folders, (EM, MHS), strict=True):
+        found = read_description(folder)["config"]["model"]["name"]
+        if found != wanted:
+            raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; `emhrnn paper analyse` compares any two")
+
+
+def train_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Train, or go on training, the run in the job's folder."""
+    data = Named(path=Path(arguments["data"]), columns=Columns(**arguments["columns"]))
+    trained = train_or_resume(folder, data, validated(arguments["settings"]), vectors=arguments["vectors"])
+    return {"valid_accuracy": trained.fitted.scores.accuracy, "epochs": len(trained.fitted.epochs)}
+
 
 NAMES = ("EM-HRNN", "MHS-RNN")
 PAPER_LENGTHS = {"EM-HRNN": (4.31, 1, 11), "MHS-RNN": (4.72, 1, 17)}  # mean, shortest, longest
@@ -31,7 +113,7 @@ class Table3:
 
     analysis: Analysis
     training: Sequence[Mapping[str, Any]]  # what each run was trained on
-    verdict: Verdict | None = None
+    verdict: VoteCount | None = None
 
     def to_dict(self) -> dict[str, Any]:
         told = self.analysis.to_dict(texts=False)
@@ -155,7 +237,7 @@ def _beside(analysis: Analysis) -> list[list[str]]:
     return rows
 
 
-def _judged(verdict: Verdict | None) -> str:
+def _judged(verdict: VoteCount | None) -> str:
     better, cannot, worse = PAPER_JUDGED
     told = (
         f"Where they differ, the paper's authors prefer EM-HRNN's word in {better}, MHS-RNN's in {worse}, neither in "
@@ -166,7 +248,7 @@ def _judged(verdict: Verdict | None) -> str:
     return f"{told} Ours: {plain(str(verdict))}\n"
 
 
-def _lexicon(model: ModelFacts, shown: str) -> str:
+def _lexicon(model: RunFacts, shown: str) -> str:
     parts = [f"### {shown}\n"]
     for name, entries in model.lexicon:
         rows = [
@@ -182,3 +264,27 @@ def _making(analysis: Analysis) -> str:
         f"- command: `{told['command']}`\n- commit: {told['commit']}\n- seed of the draw: {analysis.seed}\n"
         f"- machine: {told['machine']}\n"
     )
+
+
+def reproduce_table3(
+    pair: Pair,
+    data: Named,
+    out: Path,
+    work: Path,
+    *,
+    question: Question,
+    command: str,
+    votes: Path | None = None,
+    processes: int | None = None,
+    progress: bool = True,
+    say: Callable[[str], None] = print,
+) -> Table3:
+    folders = pair.folders(work, processes=processes or cores(), progress=progress, say=say)
+    check_models(folders)
+    analysis = analyse(folders, data, question, command=command, names=NAMES, progress=progress)
+    write_analysis(analysis, work / "analysis")
+    verdict = None if votes is None else count_votes(votes, work / "analysis")
+    table = Table3(analysis, [describe_training(folder) for folder in folders], verdict)
+    write_json(out / "table3.json", table.to_dict())
+    write_text(out / "table3.md", render_table3(table))
+    return table

@@ -2,16 +2,13 @@
 
 import typer
 
-from emhrnn.paper.cli.analyse import analyse
+from emhrnn.paper.cli.analyse import analyse, figures, table3
 from emhrnn.paper.cli.chunks import chunks
-from emhrnn.paper.cli.compare import compare
+from emhrnn.paper.cli.compare import compare, table2
 from emhrnn.paper.cli.faithfulness import faithfulness
 from emhrnn.paper.cli.plot import plot
 from emhrnn.paper.cli.prepare import prepare
-from emhrnn.paper.cli.simulate import simulate
-from emhrnn.paper.cli.table1 import table1
-from emhrnn.paper.cli.table2 import table2
-from emhrnn.paper.cli.table3 import figures, table3
+from emhrnn.paper.cli.simulate import simulate, table1
 
 __all__ = ["COMMANDS", "app", "compare"]  # `compare` stands beside the product's commands
 

@@ -1,11 +1,67 @@
-"""`emhrnn paper analyse`: how one run, or two, read their documents."""
+"""`emhrnn paper analyse`, `table3` and `figures`: how one run, or two, read their documents."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from emhrnn.cli.options import Format, Json, LabelColumn, Quiet, Split, TextColumn
+from emhrnn.cli.options import Format, Json, LabelColumn, Quiet, Settings, Split, TextColumn
+from emhrnn.cli.output import aligned, percent
+from emhrnn.explain.escape import visible
+from emhrnn.explain.svg import shorten
+from emhrnn.paper.analysis.analysis import Analysis, WordAgreement
+from emhrnn.paper.analysis.words import Attention
+
+if TYPE_CHECKING:
+    from emhrnn.paper.analysis.table3 import Pair
+
+
+LISTED, LETTERS = 5, 60
+
+
+def _analysis_tables(analysis: Analysis) -> str:
+    parts = [_runs(analysis), _attention(analysis)]
+    if analysis.agreement is not None and analysis.agreement_of_all is not None:
+        parts.append(
+            f"The most important word: {_agreed(analysis.agreement)} drawn, {_agreed(analysis.agreement_of_all)}"
+        )
+    for model in analysis.models:
+        for name, entries in model.lexicon:
+            rows = [
+                [f"  {shorten(visible(entry.phrase), LETTERS)}", f"{entry.count:,}x", f"{100 * entry.effect:+.1f}"]
+                for entry in entries[:LISTED]
+            ]
+            if rows:
+                parts.append(f"{model.name}, phrases for {name} (points of probability)\n{aligned(rows)}")
+    return "\n\n".join(parts)
+
+
+def _runs(analysis: Analysis) -> str:
+    rows = [["", "model", "accuracy", "phrases", "mean words", "shortest", "longest"]]
+    for model in analysis.models:
+        found = model.phrases
+        lengths = ["-"] * 4
+        if found is not None:
+            lengths = [f"{found.phrases:,}", f"{found.mean:.2f}", str(found.shortest), str(found.longest)]
+        rows.append([model.name, model.model, "-" if model.accuracy is None else percent(model.accuracy), *lengths])
+    return f"{analysis.documents:,} documents of {analysis.data}\n{aligned(rows, {2, 3, 4, 5, 6})}"
+
+
+def _attention(analysis: Analysis) -> str:
+    rows = [["attention", *(head for model in analysis.models for head in (model.name, "x chance", "x sentence"))]]
+    for k, word in enumerate(analysis.models[0].attention):
+        rows.append([word.word, *(cell for model in analysis.models for cell in _cells(model.attention[k]))])
+    rows.append(["(all words)", *(cell for model in analysis.models for cell in _cells(model.average))])
+    return aligned(rows)
+
+
+def _cells(word: Attention) -> list[str]:
+    return ["-" if value is None else f"{value:.2f}" for value in (word.weight, word.lift, word.in_sentence)]
+
+
+def _agreed(agreement: WordAgreement) -> str:
+    return f"the same in {agreement.same_word:,} of {agreement.documents:,} documents"
 
 
 def analyse(
@@ -60,7 +116,7 @@ def analyse(
         raise ConfigError("no folder to write to; give one with --out FOLDER")
     if votes is not None:
         from emhrnn.files import write_json
-        from emhrnn.paper.analysis.votes import VERDICT, count_votes
+        from emhrnn.paper.analysis.judge import VERDICT, count_votes
 
         if paths:
             raise ConfigError("votes are counted without runs and data; give --votes FILE --out FOLDER alone")
@@ -73,9 +129,9 @@ def analyse(
 
     from emhrnn.corpus import Columns
     from emhrnn.files import check_free
+    from emhrnn.paper.analysis.analyse import Question
     from emhrnn.paper.analysis.analyse import analyse as run
-    from emhrnn.paper.analysis.passing import Question
-    from emhrnn.paper.analysis.writing import write_analysis
+    from emhrnn.paper.analysis.report import write_analysis
     from emhrnn.training.data import Named
 
     check_free(out, overwrite=True)
@@ -84,7 +140,7 @@ def analyse(
     analysis = run(
         paths[:-1],
         data,
-        Question(words=words_of(words), documents=documents, seed=seed, sample=sample),
+        Question(words=_words_of(words), documents=documents, seed=seed, sample=sample),
         command=f"emhrnn paper analyse {names} --words {words} --documents {documents} --seed {seed}"
         + (f" --sample {sample}" if sample else ""),
         progress=not quiet,
@@ -93,15 +149,15 @@ def analyse(
     if json:
         print_json(analysis.to_dict())
         return
-    from emhrnn.paper.cli.analysis_tables import analysis_tables
+    from emhrnn.paper.cli.analyse import _analysis_tables
 
-    say(analysis_tables(analysis))
+    say(_analysis_tables(analysis))
     say(f"\nAs a page: {out / 'report.html'}; as data: {out / 'report.json'}; as Markdown: {out / 'report.md'}")
     if analysis.agreement is not None and analysis.disagreements:
         say(f"{len(analysis.disagreements)} disagreements to judge: {out / 'judge.html'}")
 
 
-def words_of(text: str) -> tuple[str, ...] | None:
+def _words_of(text: str) -> tuple[str, ...] | None:
     from emhrnn.errors import ConfigError
 
     if text.strip() == "auto":
@@ -110,3 +166,175 @@ def words_of(text: str) -> tuple[str, ...] | None:
     if not words:
         raise ConfigError(f"--words {text!r} names no word; give some with commas, or auto")
     return words
+
+
+Em = Annotated[Path | None, typer.Option("--em", help="A run of em-hrnn.", metavar="RUN", show_default="trained here")]
+Mhs = Annotated[
+    Path | None, typer.Option("--mhs", help="A run of mhs-rnn-att.", metavar="RUN", show_default="trained here")
+]
+Train = Annotated[
+    Path | None, typer.Option("--train", help="Data to train both on.", metavar="DATA", show_default=False)
+]
+VectorsFile = Annotated[
+    Path | None, typer.Option("--vectors", help="Pretrained vectors for both.", metavar="FILE", show_default=False)
+]
+Preset = Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")]
+Work = Annotated[Path, typer.Option("--work", help="Folder for the runs that are trained here.", metavar="FOLDER")]
+Processes = Annotated[
+    int | None, typer.Option(min=1, help="Runs to train at a time.", metavar="N", show_default="the cores")
+]
+
+
+def table3(
+    data: Annotated[Path, typer.Option("--data", help="Documents to read, best not those of the training.")],
+    em: Em = None,
+    mhs: Mhs = None,
+    train: Train = None,
+    vectors: VectorsFile = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for table3.md, .json.", metavar="FOLDER")] = Path(
+        "results"
+    ),
+    work: Work = Path("runs/table3"),
+    words: Annotated[
+        str, typer.Option(help="Words to look at, with commas; or auto.", metavar="WORDS")
+    ] = "good,bad,great,sad,excellent",
+    documents: Annotated[int, typer.Option(min=1, help="Documents to draw.", metavar="N")] = 200,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Only so many rows, drawn at random with the seed.", metavar="N", show_default="all"),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draw.")] = 0,
+    votes: Annotated[
+        Path | None, typer.Option(help="Votes that WORK/analysis/judge.html saved.", metavar="FILE", show_default=False)
+    ] = None,
+    preset: Preset = "default",
+    set_: Settings = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    processes: Processes = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Table 3: phrase lengths, attention and decisive words of EM-HRNN and MHS-RNN, beside the paper's numbers.
+
+    \b
+    Examples:
+      emhrnn paper table3 --train train.jsonl --data test.jsonl --vectors glove.npz --set training.epochs=5
+      emhrnn paper table3 --em run --mhs other-run --data test.jsonl
+
+    The whole analysis, with judge.html, is written to WORK/analysis. Stopped by Ctrl-C, the same command goes on
+    training where it was. No text of the data but short phrases is in the table.
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.corpus import Columns
+    from emhrnn.paper.analysis.analyse import Question
+    from emhrnn.paper.analysis.table3 import reproduce_table3
+    from emhrnn.paper.cli.analyse import _words_of
+    from emhrnn.training.data import Named
+
+    named = Named(path=data, columns=Columns(text=text_column, label=label_column))
+    given = _given(
+        ("--em", em), ("--mhs", mhs), ("--train", train), ("--vectors", vectors), ("--data", data), ("--votes", votes)
+    )
+    sets = "".join(f" --set {assignment}" for assignment in set_ or ())
+    table = reproduce_table3(
+        _pair(em, mhs, train, vectors, preset, set_, text_column, label_column),
+        named,
+        out,
+        work,
+        question=Question(words=_words_of(words), documents=documents, seed=seed, sample=sample),
+        votes=votes,
+        command=f"emhrnn paper table3{given} --words {words} --documents {documents} --seed {seed}"
+        + (f" --sample {sample}" if sample else "")
+        + sets,
+        processes=processes,
+        progress=not quiet,
+        say=_teller(quiet),
+    )
+    if json:
+        print_json(table.to_dict())
+        return
+    from emhrnn.paper.cli.analyse import _analysis_tables
+
+    say(_analysis_tables(table.analysis))
+    say(f"\nBeside the paper's numbers: {out / 'table3.md'}; as data: {out / 'table3.json'}")
+    say(f"The whole analysis: {work / 'analysis' / 'report.html'}")
+
+
+def figures(
+    em: Em = None,
+    mhs: Mhs = None,
+    train: Train = None,
+    vectors: VectorsFile = None,
+    text: Annotated[
+        Path | None,
+        typer.Option("--text", help="A file with the document.", metavar="FILE", show_default="a review of our own"),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the figures.", metavar="FOLDER")] = Path(
+        "results/figures"
+    ),
+    work: Work = Path("runs/table3"),
+    preset: Preset = "default",
+    set_: Settings = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    processes: Processes = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Figures 4 and 5: one document under MHS-RNN and under EM-HRNN, // between phrases, colour by attention.
+
+    \b
+    Examples:
+      emhrnn paper figures --em run --mhs other-run
+      emhrnn paper figures --train train.jsonl --vectors glove.npz --text review.txt
+
+    With the same --train, --set and --work as `paper table3`, its runs are used. Writes figure4.svg, figure5.svg,
+    figures.html, figures.txt and figures.json.
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.cores import cores
+    from emhrnn.errors import DataError
+    from emhrnn.explain.terminal import print_explanation
+    from emhrnn.paper.analysis.figures import draw_figures
+
+    if text is not None and not text.is_file():
+        raise DataError(f"{text} is no file; give the document's file with --text")
+    content = None if text is None else text.read_bytes().decode("utf-8-sig", errors="replace")
+    pair = _pair(em, mhs, train, vectors, preset, set_, text_column, label_column)
+    folders = pair.folders(work, processes=processes or cores(), progress=not quiet, say=_teller(quiet))
+    given = _given(("--em", em), ("--mhs", mhs), ("--train", train), ("--vectors", vectors), ("--text", text))
+    found = draw_figures(*folders, out, command=f"emhrnn paper figures{given}", text=content)
+    if json:
+        print_json(found.to_dict())
+        return
+    for explanation in (found.mhs, found.em):
+        print_explanation(explanation)
+        say("")
+    say(f"As drawings: {out / 'figure4.svg'}, {out / 'figure5.svg'}; as a page: {out / 'figures.html'}")
+
+
+def _pair(
+    em: Path | None,
+    mhs: Path | None,
+    train: Path | None,
+    vectors: Path | None,
+    preset: str,
+    assignments: list[str] | None,
+    text_column: str | None,
+    label_column: str | None,
+) -> "Pair":
+    from emhrnn.paper.analysis.table3 import Pair
+
+    return Pair(em, mhs, train, vectors, preset, tuple(assignments or ()), text_column, label_column)
+
+
+def _given(*options: tuple[str, Path | None]) -> str:
+    """As typed, but without the folders of this machine."""
+    return "".join(f" {name} {path.name}" for name, path in options if path is not None)
+
+
+def _teller(quiet: bool) -> Callable[[str], None]:
+    from emhrnn.cli.output import complain
+
+    return (lambda _: None) if quiet else complain

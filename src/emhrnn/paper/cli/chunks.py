@@ -32,7 +32,7 @@ def chunks(
     Ends of sentences are left out. Writes chunks.md and chunks.json.
     """
     from emhrnn.cli.output import print_json, say
-    from emhrnn.paper.chunks.table import chunk_table
+    from emhrnn.paper.chunks import chunk_table
 
     runs = [run, *(other or [])]
     names = " ".join([run.name, conll.name, *(f"--other {folder.name}" for folder in runs[1:])])

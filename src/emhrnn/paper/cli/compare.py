@@ -1,4 +1,4 @@
-"""`emhrnn compare`: several systems on several sets of data, under one protocol."""
+"""`emhrnn compare` and `emhrnn paper table2`: several systems on several sets of data, under one protocol."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,6 +6,34 @@ from typing import Annotated
 import typer
 
 from emhrnn.cli.options import Format, Json, Keep, LabelColumn, Quiet, Report, Settings, TextColumn
+from emhrnn.cli.output import aligned, percent
+from emhrnn.evaluation.significance import p_value
+from emhrnn.paper.comparison.table import ComparisonTable
+
+
+def _comparison_tables(table: ComparisonTable) -> str:
+    parts = []
+    for name in table.sets:
+        rows = [["", "accuracy", "sd", "95 %", "macro-F1", f"vs {table.reference}", "p", "parameters", "words/s"]]
+        for row in table.of(name):
+            against = row.against
+            rows.append(
+                [
+                    row.told + (" (best)" if row.best else ""),
+                    percent(row.accuracy),
+                    "-" if row.sd is None else f"{100 * row.sd:.1f}",
+                    f"{100 * row.low:.1f}-{100 * row.high:.1f}",
+                    percent(row.macro_f1),
+                    "-" if against is None else f"{100 * against.difference.difference:+.1f}",
+                    "-" if against is None else p_value(against.difference.p) + ("*" if against.counts else " "),
+                    f"{row.parameters:,}",
+                    f"{row.words_per_second:,.0f}",
+                ]
+            )
+        documents = table.sets[name]["parts"]["test"]["documents"]
+        parts.append(f"{name} ({documents:,} test documents)\n{aligned(rows)}")
+        parts += [f"{models}: {why}" for models, why in table.missing_of(name)]
+    return "\n\n".join(parts)
 
 
 def compare(
@@ -74,7 +102,7 @@ def compare(
     from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
-    from emhrnn.paper.cli.comparison_tables import comparison_tables
+    from emhrnn.paper.cli.compare import _comparison_tables
     from emhrnn.paper.comparison.compare import Protocol
     from emhrnn.paper.comparison.compare import compare as run
     from emhrnn.paper.comparison.data import data_sets
@@ -97,6 +125,119 @@ def compare(
     if json:
         print_json(table.to_dict())
     else:
-        say(comparison_tables(table))
+        say(_comparison_tables(table))
         say(f"\nAs a page: {out / 'table.html'}; as data: {out / 'table.json'}; as Markdown: {out / 'table.md'}")
     end_if_failed(table.failed)
+
+
+def table2(
+    data: Annotated[
+        Path,
+        typer.Option("--data", help="Folder that holds the data sets, under their published names.", metavar="FOLDER"),
+    ] = Path("data"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder for table2.md and table2.json.",
+            metavar="FOLDER",
+            show_default="results; quick: the work",
+        ),
+    ] = None,
+    work: Annotated[
+        Path | None,
+        typer.Option("--work", help="Folder for all runs.", metavar="FOLDER", show_default="runs/table2[-quick]"),
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--sets", help="Only this set, by name; may be repeated.", metavar="NAME", show_default="all"),
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rows",
+            help="Only this row, by its name in the paper or in the table; may be repeated.",
+            metavar="NAME",
+            show_default="all",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each row.", metavar="N")] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="A few documents, one epoch, one seed: does it work?")] = False,
+    vectors: Annotated[
+        Path | None, typer.Option(help="Pretrained word vectors for all rows.", metavar="FILE", show_default=False)
+    ] = None,
+    pretrained: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with weights for the row Bert-base, or with a smaller encoder, which stands in for it "
+            "and is called by the folder's name.",
+            metavar="FOLDER",
+            show_default="no such row",
+        ),
+    ] = None,
+    frozen: Annotated[
+        bool,
+        typer.Option(
+            "--frozen",
+            help="Only fit a linear head on what the encoder of --pretrained says of 128 word pieces: for CPUs. The "
+            "row's name ends in ', frozen', and it is no row of the paper.",
+        ),
+    ] = False,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; they share the cores.", metavar="N", show_default="the cores"),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")] = "default",
+    set_: Settings = None,
+    report: Report = False,
+    keep: Keep = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Table 2: all rows of the paper, with TF-IDF and fastText, on its sets or on stand-ins.
+
+    \b
+    Examples:
+      emhrnn paper table2 --data sets --vectors glove.npz
+      emhrnn paper table2 --data sets --sets yelp-2013 --rows HN-ATT --rows 'EM-HRNN with local bootstrap'
+      emhrnn paper table2 --data sets --quick
+      emhrnn paper table2 --data sets --pretrained all-MiniLM-L6-v2 --frozen --rows 'all-MiniLM-L6-v2, frozen'
+
+    Known in --data: yelp-2013-train.txt.ss with -dev and -test (likewise 2014, 2015), yahoo_answers_csv,
+    amazon_review_full_csv, yelp_review_full_csv, yelp_academic_dataset_review.json, Amazon's reviews_*.json.gz; and
+    stand-ins (docs/compare.md). The report keeps the paper's numbers, those of the papers it cites, and ours apart, and
+    says which may be compared. Stopped by Ctrl-C, the same command goes on where it was. A run that fails stops no
+    other; the exit code is then 2, and the table tells why.
+    """
+    from emhrnn.cli.output import complain, end_if_failed, print_json, say
+    from emhrnn.cores import cores
+    from emhrnn.paper.cli.compare import _comparison_tables
+    from emhrnn.paper.comparison.compare import Protocol
+    from emhrnn.paper.table2.report import reproduce_table2
+
+    work = work or Path("runs/table2-quick" if quick else "runs/table2")
+    out = out or (work if quick else Path("results"))  # a quick table must not replace the real one
+    result = reproduce_table2(
+        data,
+        out,
+        work=work,
+        protocol=Protocol(
+            seeds=1 if quick else seeds, preset=preset, assignments=tuple(set_ or ()), vectors=vectors
+        ),
+        sets=sets or (),
+        rows=rows or (),
+        pretrained=pretrained,
+        frozen=frozen,
+        quick=quick,
+        processes=processes or cores(),
+        report=report,
+        kept=keep,
+        progress=not quiet,
+        say=(lambda _: None) if quiet else complain,
+    )  # fmt: skip
+    if json:
+        print_json(result.to_dict())
+    else:
+        say(_comparison_tables(result.table))
+        say(f"\nBeside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}")
+    end_if_failed(result.table.failed)

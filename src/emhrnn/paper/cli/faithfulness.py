@@ -47,8 +47,8 @@ def faithfulness(
     from emhrnn.cli.output import print_json, say
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
-    from emhrnn.paper.faithfulness.markdown import to_markdown
-    from emhrnn.paper.faithfulness.run import Plan, measure_faithfulness
+    from emhrnn.paper.faithfulness.measure import FaithfulnessPlan, measure_faithfulness
+    from emhrnn.paper.faithfulness.table import to_markdown
     from emhrnn.training.data import Named
 
     def tell(line: str) -> None:
@@ -58,7 +58,7 @@ def faithfulness(
     table = measure_faithfulness(
         run,
         Named(path=data, format=format, columns=Columns(text=text_column, labelled=False), split=split),
-        Plan(documents=documents, seed=seed, figure=figure, report=report),
+        FaithfulnessPlan(documents=documents, seed=seed, figure=figure, report=report),
         out,
         command=f"emhrnn paper faithfulness {run.name} {data.name} --documents {documents} --seed {seed}",
         processes=processes or cores(),

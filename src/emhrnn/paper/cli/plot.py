@@ -30,7 +30,7 @@ def plot(
     EM's phases are shaded, the epoch whose weights were kept is circled. Needs matplotlib: pip install 'emhrnn[plots]'.
     """
     from emhrnn.cli.output import print_json, say
-    from emhrnn.paper.plotting import plot as plot_runs
+    from emhrnn.paper.plot import plot as plot_runs
 
     file = out or runs[0] / "plot.svg"
     plot_runs(runs, file)

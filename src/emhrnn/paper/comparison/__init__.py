@@ -2,11 +2,9 @@
 
     compare([DataSet("yelp", Path("yelp.jsonl.gz"))], parse_rows(["tfidf-lr", "em-hrnn"]), Path("out"), ...)
 
-rows.py     what is compared: a system and its own settings
-splits.py   which documents are trained on, validated and tested on
-data.py     a set, prepared once for all rows
-run.py      one system, one set, one seed
-table.py    what came out, with significance
-markdown.py, html.py    the table to read
+data.py     a set: which documents are trained on, validated and tested on, prepared once for all rows
+rows.py     what is compared, a system and its own settings; the job of one row, one set, one seed
+table.py    the results, with significance
+report.py   the table as Markdown and as a page
 compare.py  all of it in order
 """

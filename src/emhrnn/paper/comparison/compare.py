@@ -23,14 +23,10 @@ from emhrnn.models.pretrained import folder_of, weights_sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, prepare_data
-from emhrnn.paper.comparison.html import render_html
-from emhrnn.paper.comparison.kept import keep, read_table
-from emhrnn.paper.comparison.markdown import render_markdown
-from emhrnn.paper.comparison.rows import Row
-from emhrnn.paper.comparison.run import train_row, unpack
-from emhrnn.paper.comparison.table import Missing, Runs, Table, table_rows
-from emhrnn.paper.job_records import Job, Outcome, job_name, so_far
-from emhrnn.paper.jobs import run_jobs
+from emhrnn.paper.comparison.report import render_html, render_markdown
+from emhrnn.paper.comparison.rows import SystemRow, train_row, unpack
+from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, keep, read_table, table_rows
+from emhrnn.paper.jobs import JobSpec, Outcome, job_name, run_jobs, so_far
 from emhrnn.paper.provenance import machine
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import reads_ids
@@ -54,7 +50,7 @@ class Protocol:
     assignments: tuple[str, ...] = ()
     vectors: Path | None = None
 
-    def settings(self, row: Row, seed: int, data: DataSet | None = None) -> Config:
+    def settings(self, row: SystemRow, seed: int, data: DataSet | None = None) -> Config:
         """`training.seed` is the first seed; later assignments win: those of the set, of the protocol, of the row."""
         own = [f"model.name={row.model}", *row.settings]
         config = make_config(self.preset, self.config, [*(data.settings if data else ()), *self.assignments, *own])
@@ -65,7 +61,7 @@ class Protocol:
 
 def compare(
     sets: Sequence[DataSet],
-    rows: Sequence[Row],
+    rows: Sequence[SystemRow],
     out: Path,
     *,
     protocol: Protocol,
@@ -75,7 +71,7 @@ def compare(
     kept: Path | None = None,
     progress: bool = True,
     say: Say = print,
-) -> Table:
+) -> ComparisonTable:
     """Train and test all rows on all sets, and write the table. What is done already is not done again; for a `report`
     nothing else is done either, and another process may be at it. Rows that a `kept` table has and this one lacks stay.
 
@@ -103,7 +99,7 @@ def compare(
             train_row, list(jobs.values()), out / "runs", processes=processes, progress=progress, say=say
         )
         done = dict(zip(jobs, outcomes, strict=True))
-    table = Table(
+    table = ComparisonTable(
         sets=found,
         rows=tuple(row for data in sets for row in table_rows(_finished(data.name, rows, done, first_seed), reference)),
         missing=(*missing, *_failures(done, first_seed)),
@@ -133,7 +129,7 @@ def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
     return [Missing(*row, f"not done: seed {', '.join(map(str, lacking))}") for row, lacking in seeds.items()]
 
 
-def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:
+def _done(jobs: dict[Key, JobSpec], folder: Path) -> dict[Key, Outcome]:
     outcomes = zip(jobs, so_far(folder, list(jobs.values()), failures=True), strict=True)
     done = {key: outcome for key, outcome in outcomes if outcome is not None}
     if not done:
@@ -141,7 +137,7 @@ def _done(jobs: dict[Key, Job], folder: Path) -> dict[Key, Outcome]:
     return done
 
 
-def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> None:
+def _check(rows: Sequence[SystemRow], protocol: Protocol, reference: str | None) -> None:
     if protocol.seeds < 1:
         raise ConfigError(f"seeds = {protocol.seeds}; at least one is needed")
     if reference is not None and reference not in [row.name for row in rows]:
@@ -155,7 +151,7 @@ def _check(rows: Sequence[Row], protocol: Protocol, reference: str | None) -> No
 
 def _prepare(
     sets: Sequence[DataSet],
-    rows: Sequence[Row],
+    rows: Sequence[SystemRow],
     out: Path,
     protocol: Protocol,
     processes: int,
@@ -188,12 +184,12 @@ def _forget_lost_corpora(sets: Sequence[DataSet], folder: Path) -> None:
 
 
 def _jobs(
-    sets: Sequence[DataSet], rows: Sequence[Row], found: dict[str, dict[str, Any]], protocol: Protocol
-) -> tuple[dict[Key, Job], list[Missing]]:
+    sets: Sequence[DataSet], rows: Sequence[SystemRow], found: dict[str, dict[str, Any]], protocol: Protocol
+) -> tuple[dict[Key, JobSpec], list[Missing]]:
     """One seed of all rows before the next, so that there is something to look at early."""
     vectors = None if protocol.vectors is None else str(protocol.vectors.resolve())
     digest = None if protocol.vectors is None else sha256(protocol.vectors)
-    jobs: dict[Key, Job] = {}
+    jobs: dict[Key, JobSpec] = {}
     missing: list[Missing] = []
     for seed in range(protocol.seeds):
         for data in sets:
@@ -215,7 +211,7 @@ def _jobs(
                     "vectors_sha256": digest,
                 }
                 name = job_name(f"{data.name}--{row.name}--{config.training.seed}")
-                jobs[data.name, row.name, seed] = Job(name, arguments, {"vectors": vectors, **places})
+                jobs[data.name, row.name, seed] = JobSpec(name, arguments, {"vectors": vectors, **places})
     return jobs, missing
 
 
@@ -234,7 +230,7 @@ def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]
     return {"settings": named, "pretrained_sha256": weights_sha256(folder)}, {"pretrained": str(folder)}
 
 
-def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
+def _lacks(row: SystemRow, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
     needs = MODELS[row.model].needs
     if reads_ids(config) and not (found["users"] and found["products"]):
         return "skipped: it needs user and product ids, and the data has none"
@@ -243,7 +239,7 @@ def _lacks(row: Row, config: Config, found: dict[str, Any], vectors: str | None)
     return None
 
 
-def _finished(data: str, rows: Sequence[Row], done: dict[Key, Outcome], first_seed: int) -> list[Runs]:
+def _finished(data: str, rows: Sequence[SystemRow], done: dict[Key, Outcome], first_seed: int) -> list[Runs]:
     runs = []
     for row in rows:
         found = {key[2]: outcome.result for key, outcome in done.items() if key[:2] == (data, row.name)}

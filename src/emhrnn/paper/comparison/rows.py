@@ -1,23 +1,43 @@
-"""What is compared: a system and the settings that are its own.
+"""The rows of a comparison: how they are written, and the job that trains and tests one of them with one seed.
 
 hn-att                                          a system
 em-hrnn[em.estep=blocks,em.block_length=5]      with settings of its own
 window 5=em-hrnn[em.estep=blocks]               under a name of its own
 """
 
+import base64
 import re
+import shutil
+import time
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool
+from torch import nn
 
 from emhrnn.errors import ConfigError
+from emhrnn.evaluation.scores import score
+from emhrnn.files import atomic_file
+from emhrnn.models.fitting import Fitted
 from emhrnn.models.table import check_model
+from emhrnn.paper.jobs import report_progress
+from emhrnn.paper.provenance import commit
+from emhrnn.paper.training_job import RUN, train_or_resume
+from emhrnn.training import checkpointing
+from emhrnn.training.config import Config, validated
+from emhrnn.training.data import Named, other_corpus
 
 _ROW = re.compile(r"(?:(?P<name>[^=\[\]]+)=)?(?P<model>[^=\[\]]+)(?:\[(?P<settings>[^\[\]]*)\])?")
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside brackets
 
 
 @dataclass(frozen=True)
-class Row:
+class SystemRow:
     """`settings` are assignments as `--set` takes them, for this row alone."""
 
     name: str
@@ -25,7 +45,7 @@ class Row:
     settings: tuple[str, ...] = ()
 
 
-def parse_rows(texts: Sequence[str]) -> list[Row]:
+def parse_rows(texts: Sequence[str]) -> list[SystemRow]:
     """Rows from lists with commas between them.
 
     Raises:
@@ -41,7 +61,7 @@ def parse_rows(texts: Sequence[str]) -> list[Row]:
     return rows
 
 
-def _parse(text: str) -> Row:
+def _parse(text: str) -> SystemRow:
     match = _ROW.fullmatch(text)
     if match is None:
         raise ConfigError(f"cannot read the row {text!r}; write model, model[section.key=value,...] or name=model[...]")
@@ -54,4 +74,95 @@ def _parse(text: str) -> Row:
                 f"the row {text!r} sets {setting.partition('=')[0]}, which is the same for all rows; give it by --set, "
                 "or leave it out"
             )
-    return Row((match["name"] or text).strip(), model, settings)
+    return SystemRow((match["name"] or text).strip(), model, settings)
+
+
+PREDICTIONS = "predictions.npz"
+
+
+def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The corpora are those of `data/NAME` beside the folder of all runs. What depends on the machine, its mood and
+    the moment is under `times`; all others come out the same in every repetition with the same number of threads. The
+    result is all that a table needs: model and predictions may go."""
+    data = folder.parent.parent / "data" / arguments["data"]
+    trained = train_or_resume(
+        folder, Named(path=data / "train"), _config(arguments), vectors=arguments["vectors"],
+        valid=Named(path=data / "valid"),
+    )  # fmt: skip
+    run = trained.run
+    test = other_corpus(
+        Named(path=data / "test"), data / "test",
+        vocabulary=run.vocabulary, classes=run.classes, text=run.text, users=run.users, products=run.products,
+    )  # fmt: skip
+    report_progress(folder, 1.0, "testing")
+    began = time.perf_counter()
+    predictions = run.predict(test)
+    seconds = time.perf_counter() - began
+    labels = test.labels
+    assert labels is not None
+    scores = score(predictions.probabilities, labels, run.classes, predictions.phrases)
+    right = _save_predictions(folder / PREDICTIONS, predictions.probabilities, labels)
+    shutil.rmtree(folder / RUN / checkpointing.FOLDER, ignore_errors=True)  # large, and of no more use
+    epochs = trained.fitted.epochs
+    return {
+        "accuracy": scores.accuracy,
+        "macro_f1": scores.macro_f1,
+        "loss": scores.loss,
+        "valid_accuracy": trained.fitted.scores.accuracy,
+        "documents": len(test),
+        "right": pack(right),
+        "parameters": learned_numbers(run.model),
+        "vocabulary": len(run.vocabulary),
+        "best_epoch": trained.fitted.best.epoch + 1,
+        "epochs": len(epochs),
+        "phrase_length": None if predictions.phrases is None else predictions.phrases.mean,
+        "times": {
+            "training_seconds": round(sum(epoch.seconds for epoch in epochs), 3),
+            "words_per_second": round(float(np.median([epoch.words_per_second for epoch in epochs])), 1),
+            "documents_per_second": round(len(test) / seconds, 1),
+            "threads": torch.get_num_threads(),
+            "commit": commit(),
+        },
+    }
+
+
+def _config(arguments: dict[str, Any]) -> Config:
+    """Records name the folder of pretrained weights; where it lies is a place."""
+    settings = arguments["settings"]
+    if "pretrained" in arguments:
+        settings = {**settings, "model": {**settings["model"], "pretrained": arguments["pretrained"]}}
+    return validated(settings)
+
+
+def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray) -> Bool[np.ndarray, " documents"]:
+    """The predicted class of each test document, in the order of the corpus, and whether it is right, which is given
+    back. For multi-label data a document is right when all its labels are."""
+    if labels.ndim == 2:
+        predicted = (probabilities > 0.5).astype(np.uint8)
+        right: np.ndarray = (predicted == (labels > 0.5)).all(axis=1)
+    else:
+        predicted = probabilities.argmax(axis=1).astype(np.int32)
+        right = predicted == labels
+    with atomic_file(path) as file:
+        np.savez_compressed(file, predicted=predicted, right=right)
+    return right
+
+
+def pack(right: Bool[np.ndarray, " documents"]) -> str:
+    """Which test documents are right, as text for JSON: bits, compressed, in base 64."""
+    return base64.b64encode(zlib.compress(np.packbits(right).tobytes(), 9)).decode("ascii")
+
+
+def unpack(text: str, documents: int) -> Bool[np.ndarray, " documents"]:
+    bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)
+    return np.unpackbits(bits, count=documents).astype(bool)
+
+
+def learned_numbers(model: nn.Module) -> int:
+    """How many numbers were learned besides word vectors. Of a fitted model, those of its tables that are in use."""
+    if isinstance(model, Fitted):
+        tables = [b for name, b in model.named_buffers() if b.is_floating_point() and name != "vectors"]
+        return sum(int(torch.count_nonzero(table)) for table in tables)
+    return sum(
+        p.numel() for name, p in model.named_parameters() if p.requires_grad and "embedding" not in name.split(".")
+    )

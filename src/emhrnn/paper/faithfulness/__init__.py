@@ -1,1 +1,1 @@
-"""How faithful explanations are: the table of `emhrnn paper faithfulness`."""
+"""How faithful explanations are (`emhrnn paper faithfulness`): measure.py runs it, table.py shows it."""

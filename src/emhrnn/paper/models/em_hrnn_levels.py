@@ -39,7 +39,7 @@ from emhrnn.training.schedule import stage
 
 
 @dataclass(frozen=True, eq=False)
-class Units(Batch):
+class PhraseUnits(Batch):
     """Documents as the phrases of a level, one vector each; `words` are their numbers and mean nothing."""
 
     x: Float[Tensor, "words size"] | None = None
@@ -53,7 +53,7 @@ class UpperLevel(EMHRNN):
         del self.embedding
 
     def words(self, batch: Batch, generator: torch.Generator | None = None) -> WordStates:
-        assert isinstance(batch, Units)
+        assert isinstance(batch, PhraseUnits)
         assert batch.x is not None
         x = dropout(batch.x, self.dropout, generator)  # (units, size)
         h = dropout(self.word_layer(x, pack(batch.sentence_offsets)), self.dropout, generator)  # (units, word_size)
@@ -206,23 +206,23 @@ def with_upper_levels(first: EMHRNN, sizes: Sizes, shared: dict[str, Any]) -> EM
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class _Cut:
     """What a level makes of its units: phrases, which are the units of the next."""
 
-    units: Units
+    units: PhraseUnits
     z: Bool[np.ndarray, " words"]
     alpha: Float[Tensor, " words"]
     pi: Float[Tensor, " words"]
 
 
-def _cut(level: EMHRNN, batch: Batch) -> Cut:
+def _cut(level: EMHRNN, batch: Batch) -> _Cut:
     states = level.words(batch)
     z = level.segment(batch, states)
     q, alpha = attend(states.h1, states.scores, torch.from_numpy(np.concatenate([[0], np.flatnonzero(z) + 1])))
     same = {field.name: getattr(batch, field.name) for field in fields(Batch)}
     phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
-    units = Units(**{**same, "words": np.arange(len(q)), "sentence_offsets": phrases_before}, x=q)
-    return Cut(units, z, alpha, torch.sigmoid(states.a))
+    units = PhraseUnits(**{**same, "words": np.arange(len(q)), "sentence_offsets": phrases_before}, x=q)
+    return _Cut(units, z, alpha, torch.sigmoid(states.a))
 
 
 def _segment_of(z: Bool[np.ndarray, " words"]) -> Int64[Tensor, " words"]:

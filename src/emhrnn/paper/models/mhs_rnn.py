@@ -37,9 +37,7 @@ from emhrnn.layers.packing import pack
 from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
-from emhrnn.paper.models.boundary import annealed_slope, hard_sigmoid
-from emhrnn.paper.models.multiscale_lstm import multiscale_states
-from emhrnn.paper.models.multiscale_wiring import Wiring
+from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
 # usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs. With

@@ -87,7 +87,7 @@ class SSWE(nn.Module):
                 "data.min_count"
             )
         squares = torch.zeros_like(self.vectors)  # AdaGrad's sums
-        scorer = Scorer(size, generator=generator)
+        scorer = WindowScorer(size, generator=generator)
         optimizer = torch.optim.Adagrad(scorer.parameters(), lr=self.learning_rate)
         for _ in range(self.epochs):
             for window, delta, weight in self._windows(batches):
@@ -116,7 +116,7 @@ class SSWE(nn.Module):
             yield from zip(*(torch.split(part, STEP) for part in parts), strict=True)
 
 
-class Scorer(nn.Module):
+class WindowScorer(nn.Module):
     """f of windows. W1 [x_1; x_2; x_3] is a sum of three products, so each distinct word is multiplied once."""
 
     def __init__(self, size: int, *, generator: torch.Generator) -> None:

@@ -24,7 +24,7 @@ from emhrnn.em.steps import m_step_pi, marginal_loss
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
 from emhrnn.models.segmentation import random as random_z
-from emhrnn.paper.job_process import report_progress
+from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.provenance import commit
 from emhrnn.paper.simulation.generator import CLASSES, LENGTH, SIZE
 

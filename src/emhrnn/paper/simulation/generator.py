@@ -26,7 +26,7 @@ END, FIRST = 1, 2  # word ids; 0 stands for unknown words, of which there are no
 
 
 @dataclass(frozen=True)
-class Setting:
+class WorldSetting:
     """What the paper leaves open."""
 
     types: int = 30  # vocabulary: how many tokens there are besides the common one
@@ -51,10 +51,10 @@ class World:
     z_test: Bool[np.ndarray, " test_words"]
 
 
-def make_world(reading: str, seed: int, *, train: int, test: int, setting: Setting | None = None) -> World:
+def make_world(reading: str, seed: int, *, train: int, test: int, setting: WorldSetting | None = None) -> World:
     if reading not in READINGS:
         raise ConfigError(f"unknown reading {reading!r}; use one of {', '.join(READINGS)}")
-    setting = setting or Setting()
+    setting = setting or WorldSetting()
     generator = torch.Generator().manual_seed(seed)
     numbers = np.random.default_rng([seed, READINGS.index(reading)])
     words, types = _draw_words(reading, train + test, setting, numbers)
@@ -70,7 +70,7 @@ def make_world(reading: str, seed: int, *, train: int, test: int, setting: Setti
 
 
 def _draw_words(
-    reading: str, documents: int, setting: Setting, numbers: np.random.Generator
+    reading: str, documents: int, setting: WorldSetting, numbers: np.random.Generator
 ) -> tuple[Int64[np.ndarray, "documents words"], int]:
     """Word ids, and how many types besides the common one they are drawn from."""
     shape = (documents, SENTENCES, LENGTH)
@@ -81,7 +81,7 @@ def _draw_words(
     return words.reshape(documents, -1), types
 
 
-def _teacher(table: Float[Tensor, "vocabulary size"], setting: Setting, generator: torch.Generator) -> EMHRNN:
+def _teacher(table: Float[Tensor, "vocabulary size"], setting: WorldSetting, generator: torch.Generator) -> EMHRNN:
     """A random network in which boundaries matter: as first drawn, it gives all documents one label."""
     teacher = EMHRNN(table=table, classes=CLASSES, generator=generator)
     word_layer = teacher.word_layer
@@ -114,7 +114,7 @@ def _true_z(
 
 
 @torch.no_grad()
-def _balance(teacher: EMHRNN, batch: Batch, z: Bool[np.ndarray, " words"], setting: Setting) -> None:
+def _balance(teacher: EMHRNN, batch: Batch, z: Bool[np.ndarray, " words"], setting: WorldSetting) -> None:
     """Centre and scale the logits over documents, then move the biases until all classes are equally frequent."""
     logits = teacher.encode(batch, teacher.words(batch), z).logits
     scale = setting.sharpness / float((logits - logits.mean(0)).std())

@@ -1,8 +1,8 @@
-"""One job of Table 1: one method on one reading with one seed. And the oracle of a reading, as a job of its own."""
+"""One job of Table 1: one method on one reading with one seed, or the oracle of a reading; and how large it is."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -15,17 +15,56 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import exact_blocks, local_blocks, window_blocks
 from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.paper.job_process import report_progress
+from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from emhrnn.paper.provenance import commit
-from emhrnn.paper.simulation.detectors import DETECTORS, learn_detector
+from emhrnn.paper.simulation.enumeration import consult, recovered, with_label, without_label
 from emhrnn.paper.simulation.generator import World, make_world
-from emhrnn.paper.simulation.joint import ChooseBlocks, learn_all
-from emhrnn.paper.simulation.known import learn_indicator
-from emhrnn.paper.simulation.oracle import consult
-from emhrnn.paper.simulation.recovery import recovered, with_label, without_label
-from emhrnn.paper.simulation.sizes import Sizes
+from emhrnn.paper.simulation.learners import (
+    DETECTORS,
+    ChooseBlocks,
+    DetectorSchedule,
+    JointSchedule,
+    learn_all,
+    learn_detector,
+    learn_indicator,
+)
+
+
+@dataclass(frozen=True)
+class SimulationSizes:
+    train: int = 10_000
+    test: int = 1_000
+    rounds: int = 35  # of EM where theta is known
+    joint: JointSchedule = field(default_factory=JointSchedule)  # of EM where nothing is
+    detector: DetectorSchedule = field(default_factory=DetectorSchedule)
+    timed: int = 50  # documents of a measurement of time
+
+    @classmethod
+    def quick(cls) -> "SimulationSizes":
+        """Minutes instead of an hour; the figures are those of a small experiment."""
+        return cls(
+            train=1_000, test=300, rounds=10, timed=20,
+            joint=JointSchedule(epochs=3, documents=100), detector=DetectorSchedule(epochs=2, documents=100),
+        )  # fmt: skip
+
+    def arguments(self, reading: str, method: str) -> dict[str, Any]:
+        """What a job of this reading and method depends on, so that a change elsewhere leaves it done."""
+        kind = {"joint": asdict(self.joint)} if reading == "vocabulary" else {"rounds": self.rounds}
+        if method in DETECTORS:
+            kind = {"detector": asdict(self.detector)}
+        return {"train": self.train, "test": self.test, **kind}
+
+    @classmethod
+    def from_arguments(cls, given: dict[str, Any]) -> "SimulationSizes":
+        kinds = {"joint": JointSchedule, "detector": DetectorSchedule}
+        return cls(**{key: kinds[key](**value) if key in kinds else value for key, value in given.items()})
+
+    def epochs(self, reading: str, method: str) -> int:
+        if method in DETECTORS:
+            return self.detector.epochs
+        return self.joint.epochs if reading == "vocabulary" else self.rounds
 
 
 @dataclass(frozen=True)
@@ -65,16 +104,16 @@ class Point:
 def run_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     """For `run_jobs`: arguments reading, method, seed, and sizes as `Sizes.arguments` gives them."""
     torch.set_num_threads(1)
-    sizes = Sizes.from_arguments(arguments["sizes"])
+    sizes = SimulationSizes.from_arguments(arguments["sizes"])
     world = make_world(arguments["reading"], arguments["seed"], train=sizes.train, test=sizes.test)
     if arguments["method"] == ORACLE:
         result = asdict(consult(world.teacher, world.test, world.z_test))
     else:
-        result = learn_and_measure(world, arguments["method"], arguments["seed"], sizes, folder)
+        result = _learn_and_measure(world, arguments["method"], arguments["seed"], sizes, folder)
     return {**result, "commit": commit(), "cpu_seconds": process_time()}  # of the whole process
 
 
-def learn_and_measure(world: World, method: str, seed: int, sizes: Sizes, folder: Path) -> dict[str, Any]:
+def _learn_and_measure(world: World, method: str, seed: int, sizes: SimulationSizes, folder: Path) -> dict[str, Any]:
     clock = _Clock()
     points: list[Point] = []
 
@@ -101,7 +140,7 @@ def learn_and_measure(world: World, method: str, seed: int, sizes: Sizes, folder
     }
 
 
-def _learn(world: World, method: str, seed: int, sizes: Sizes, watch: Callable[[int, Model], None]) -> Model:
+def _learn(world: World, method: str, seed: int, sizes: SimulationSizes, watch: Callable[[int, Model], None]) -> Model:
     if method in DETECTORS:
         return learn_detector(world, method, seed, sizes.detector, watch)
     if method not in EM_METHODS:

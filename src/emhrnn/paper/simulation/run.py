@@ -12,28 +12,25 @@ from typing import Any
 
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.files import write_json, write_text
-from emhrnn.paper.drawing import check_plots
-from emhrnn.paper.job_records import Job, Outcome, so_far
-from emhrnn.paper.jobs import run_jobs
+from emhrnn.paper.jobs import JobSpec, Outcome, run_jobs, so_far
+from emhrnn.paper.plot import check_plots
 from emhrnn.paper.provenance import machine
 from emhrnn.paper.simulation.cost import cost_job
-from emhrnn.paper.simulation.figures import draw_cost, draw_recovery
 from emhrnn.paper.simulation.generator import READINGS
-from emhrnn.paper.simulation.methods import METHODS, ORACLE, run_job
-from emhrnn.paper.simulation.sizes import Sizes
-from emhrnn.paper.simulation.table import Table, make_allowed, make_row
+from emhrnn.paper.simulation.methods import METHODS, ORACLE, SimulationSizes, run_job
+from emhrnn.paper.simulation.table import RecoveryTable, draw_cost, draw_recovery, make_allowed, make_row
 
 FIRST_SEED = 10  # worlds 0 and 1 served to choose the generator's setting and the schedule: they prove nothing
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulationPlan:
     """What to run."""
 
     readings: Sequence[str] = READINGS
     methods: Sequence[str] = METHODS
     seeds: int = 5
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: SimulationSizes = field(default_factory=SimulationSizes)
     cost: bool = True
     figures: bool = True
     report: bool = False  # run nothing: the table of what is done so far
@@ -47,7 +44,7 @@ class Plan:
 
 
 def simulate(
-    plan: Plan,
+    plan: SimulationPlan,
     out: Path,
     jobs_folder: Path,
     *,
@@ -55,7 +52,7 @@ def simulate(
     processes: int,
     progress: bool = True,
     say: Callable[[str], None] = lambda _: None,
-) -> Table:
+) -> RecoveryTable:
     """Runs what is not done yet, and writes table and figures to `out`."""
     if plan.figures:
         check_plots()
@@ -75,12 +72,12 @@ def simulate(
     return table
 
 
-def _jobs(plan: Plan) -> list[Job]:
+def _jobs(plan: SimulationPlan) -> list[JobSpec]:
     """Seed by seed, so that a run that is stopped has whole tables of fewer seeds; the long ones first."""
     order = [reading for reading in reversed(READINGS) if reading in plan.readings]
     methods = [*(method for method in reversed(METHODS) if method in plan.methods), ORACLE]
     return [
-        Job(
+        JobSpec(
             f"{reading}-{method}-{seed}",
             {"reading": reading, "method": method, "seed": seed, "sizes": plan.sizes.arguments(reading, method)},
         )
@@ -91,8 +88,8 @@ def _jobs(plan: Plan) -> list[Job]:
 
 
 def _gather(
-    plan: Plan, jobs: Sequence[Job], outcomes: Sequence[Outcome], command: str
-) -> tuple[Table, dict[tuple[str, str], list[Any]]]:
+    plan: SimulationPlan, jobs: Sequence[JobSpec], outcomes: Sequence[Outcome], command: str
+) -> tuple[RecoveryTable, dict[tuple[str, str], list[Any]]]:
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job, outcome in zip(jobs, outcomes, strict=True):
         if outcome.result is not None:
@@ -120,12 +117,12 @@ def _gather(
         "cpu_minutes": round(sum(o.result["cpu_seconds"] for o in outcomes if o.result is not None) / 60, 1),
     }
     points = {key: [result["points"] for result in results] for key, results in found.items() if key[1] != ORACLE}
-    return Table(header, rows, allowed, failures), points
+    return RecoveryTable(header, rows, allowed, failures), points
 
 
-def _cost(plan: Plan, out: Path, folder: Path, *, progress: bool, say: Callable[[str], None]) -> None:
+def _cost(plan: SimulationPlan, out: Path, folder: Path, *, progress: bool, say: Callable[[str], None]) -> None:
     """Alone, after the others, so that nothing of ours disturbs the clock. A report has it if it is there."""
-    job = Job("cost", {"documents": plan.sizes.timed, "repeats": 7})
+    job = JobSpec("cost", {"documents": plan.sizes.timed, "repeats": 7})
     if plan.report and so_far(folder, [job]) == [None]:
         return
     (outcome,) = run_jobs(cost_job, [job], folder, processes=1, progress=progress, say=say)

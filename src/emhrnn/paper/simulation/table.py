@@ -1,10 +1,14 @@
-"""Table 1 as data: rows of means over seeds, and what a reading allows. For JSON, and for people."""
+"""Table 1 as data, Markdown and figures: rows of means over seeds, what a reading allows, recovery and cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
+
+from emhrnn.paper.plot import pyplot, save_svg
 from emhrnn.paper.simulation.methods import METHODS
 
 PAPER: dict[str, tuple[float, float]] = {  # train and test, in percent
@@ -32,7 +36,7 @@ CHANCE = {"free": 50.0, "all": 60.0}
 
 
 @dataclass(frozen=True)
-class Row:
+class RecoveryRow:
     """Recovered indicators in percent, of all positions unless it says free; without the label unless it says with."""
 
     reading: str
@@ -60,7 +64,7 @@ class Allowed:
     oracle_all: float
 
 
-def make_row(reading: str, method: str, results: Sequence[Mapping[str, Any]]) -> Row:
+def make_row(reading: str, method: str, results: Sequence[Mapping[str, Any]]) -> RecoveryRow:
     """From the results of one job per seed."""
 
     def mean(split: str, key: str, scale: float = 100.0) -> float | None:
@@ -73,7 +77,7 @@ def make_row(reading: str, method: str, results: Sequence[Mapping[str, Any]]) ->
         return value
 
     tests = [100 * result["test"]["all"] for result in results]
-    return Row(
+    return RecoveryRow(
         reading=reading,
         method=method,
         train=given("train", "all"),
@@ -97,9 +101,9 @@ def make_allowed(reading: str, results: Sequence[Mapping[str, Any]]) -> Allowed:
 
 
 @dataclass(frozen=True)
-class Table:
+class RecoveryTable:
     header: Mapping[str, Any]  # command, commit, seeds, machine, documents
-    rows: Sequence[Row]
+    rows: Sequence[RecoveryRow]
     allowed: Sequence[Allowed]
     failures: Sequence[str] = ()
 
@@ -156,3 +160,61 @@ def _told(allowed: Allowed) -> str:
 
 def _number(value: float | None, digits: int = 1) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+Points = Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, Any]]]]  # (reading, method) -> seeds -> epochs
+
+
+def draw_recovery(table: RecoveryTable, points: Points, path: Path) -> None:
+    """One panel per reading: mean over seeds and range of each method; chance, oracle and the paper's values."""
+    plt = pyplot()
+    readings = table.readings
+    figure, axes = plt.subplots(1, len(readings), figsize=(5.2 * len(readings), 4.4), squeeze=False, sharey=True)
+    for axis, (reading, allowed) in zip(axes[0], readings.items(), strict=True):
+        axis.axhline(CHANCE["all"], color="0.5", linestyle=":", linewidth=1)
+        axis.text(1, CHANCE["all"] + 0.4, "chance", fontsize=7, color="0.4")
+        if allowed is not None:
+            axis.axhline(allowed.oracle_all, color="0.2", linestyle="--", linewidth=1)
+            axis.text(1, allowed.oracle_all + 0.4, "oracle, one document", fontsize=7, color="0.2")
+        for number, method in enumerate(NAMES):
+            seeds = points.get((reading, method))
+            if not seeds:
+                continue
+            test = 100 * np.array([[point["test"] for point in epochs] for epochs in seeds])
+            epoch = [point["epoch"] for point in seeds[0]]
+            colour = f"C{number}"
+            axis.plot(epoch, test.mean(0), color=colour, label=NAMES[method], linewidth=1.4)
+            axis.fill_between(epoch, test.min(0), test.max(0), color=colour, alpha=0.12, linewidth=0)
+            if reading == "vocabulary" and method in PAPER:
+                axis.plot([1.0, 1.03], [PAPER[method][1]] * 2, color=colour, linewidth=2, clip_on=False,
+                          transform=axis.get_yaxis_transform())  # fmt: skip
+        axis.set(title=reading, xlabel="epoch" if reading == "vocabulary" else "EM round, or epoch")
+        axis.set_xscale("log")
+    axes[0][0].set_ylabel("indicators recovered on test documents, %")
+    axes[0][0].set_ylim(45, 101)
+    handles = {label: line for axis in axes[0] for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    title = "ticks at the far right: the paper" if "vocabulary" in readings else None
+    axes[0][0].legend(handles.values(), handles, fontsize=7, loc="best", title=title, title_fontsize=7)
+    save_svg(figure, path)
+
+
+def draw_cost(cost: Mapping[str, Any], path: Path) -> None:
+    """Left: block length; right: document length; both with enumeration by full passes."""
+    plt = pyplot()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
+    _draw_curves(left, cost["by_block_length"], "block_length")
+    left.set(xlabel="words of a block (documents of 40 words)", ylabel="CPU seconds of an E-step per document")
+    _draw_curves(right, cost["by_document_length"], "words")
+    right.set(xlabel="words of a document (sentences of 5)", ylabel="CPU seconds of an E-step per document")
+    save_svg(figure, path)
+
+
+def _draw_curves(axis: Any, costs: Sequence[Mapping[str, Any]], along: str) -> None:
+    for method in dict.fromkeys(cost["method"] for cost in costs):
+        mine = [cost for cost in costs if cost["method"] == method]
+        counted = mine[0]["counted"]
+        axis.plot([cost[along] for cost in mine], [cost["seconds"] for cost in mine], marker="o", markersize=3,
+                  linestyle="--" if counted else "-", label=f"{method} (counted)" if counted else method)  # fmt: skip
+    axis.set_yscale("log")
+    axis.grid(visible=True, which="major", alpha=0.3)
+    axis.legend(fontsize=7)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.comparison.data import DataSet, name_of
-from emhrnn.paper.table2.numbers import Family
+from emhrnn.paper.table2.rows import Family
 
 # Documents of the sets on which the printed numbers were made; what is this large and named so, is that set.
 DOCUMENTS: dict[tuple[str, Family], int] = {

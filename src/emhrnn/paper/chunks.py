@@ -1,0 +1,233 @@
+"""Learned phrase ends beside gold chunks (CoNLL-2000): chunks.md and chunks.json of `emhrnn paper chunks`.
+
+Precision, recall and F1 of phrase ends against chunk ends. Sentence ends are left out: every method is given them.
+"""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.em import SegmentPosterior
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.explain.explainer import groups
+from emhrnn.files import sha256, write_json, write_text
+from emhrnn.models.evidence import Evidence
+from emhrnn.models.output import Output
+from emhrnn.models.segmentation import at_words, every, punctuation, random
+from emhrnn.paper.provenance import commit, machine
+from emhrnn.training.run import WEIGHTS, Run, load_run
+
+
+@dataclass(frozen=True, eq=False)
+class Chunked:
+    """`ends` is true at the last word of each chunk, and at each word outside of all chunks."""
+
+    sentences: list[list[str]]
+    ends: Bool[np.ndarray, " words"]
+
+
+def read_chunks(path: Path, part: str) -> Chunked:
+    """A file, or the member `part`.txt of a zip, as the corpus comes."""
+    lines = _text(path, part).splitlines()
+    sentences, tags = [list[str]()], list[str]()
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if not fields:
+            if sentences[-1]:
+                sentences.append([])
+            continue
+        if len(fields) != 3 or fields[2][0] not in "BIO":
+            raise DataError(
+                f"{path}, line {number}: {line[:60]!r} is not a word, a tag and B-, I- or O; give CoNLL-2000"
+            )
+        sentences[-1].append(fields[0])
+        tags.append(fields[2] if len(sentences[-1]) > 1 else f"^{fields[2]}")
+    sentences = [sentence for sentence in sentences if sentence]
+    if not sentences:
+        raise DataError(f"{path} has no sentences; give CoNLL-2000")
+    return Chunked(sentences, _ends(tags))
+
+
+def _ends(tags: list[str]) -> Bool[np.ndarray, " words"]:
+    """A chunk ends where the next word does not go on with it; `^` marks the first word of a sentence."""
+    return np.array([not following.startswith("I-") for following in [*tags[1:], "^"]], dtype=bool)
+
+
+def _text(path: Path, part: str) -> str:
+    if not path.is_file():
+        raise DataError(
+            f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give conll2000.zip, or a file of it"
+        )
+    if not zipfile.is_zipfile(path):
+        return _decoded(path, path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if Path(name).name == f"{part}.txt"]
+        if len(members) != 1:
+            raise DataError(f"{path} has no {part}.txt; give conll2000.zip, and --part train or test")
+        return _decoded(path, archive.read(members[0]))
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not text; give conll2000.zip, or a file of it") from None
+
+
+RANDOM_DRAWS = 20
+Z = Bool[np.ndarray, " words"]
+
+
+@dataclass(frozen=True)
+class ChunkAgreement:
+    """`predicted`, `gold` and `both` count ends that are not ends of sentences."""
+
+    name: str
+    predicted: float
+    gold: int
+    both: float
+
+    @property
+    def precision(self) -> float:
+        return self.both / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.both / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+
+def as_batch(run: Run, sentences: Sequence[Sequence[str]]) -> Batch:
+    """Each sentence is a document: phrases never look beyond one."""
+    words = [word.lower() if run.text.lowercase else word for sentence in sentences for word in sentence]
+    return Batch(
+        words=run.vocabulary.encode(words).astype(np.int64),
+        sentence_offsets=np.cumsum([0, *map(len, sentences)], dtype=np.int64),
+        document_offsets=np.arange(len(sentences) + 1, dtype=np.int64),
+        rows=np.arange(len(sentences), dtype=np.int64),
+    )
+
+
+@torch.inference_mode()
+def learned(run: Run, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
+    """Phrase ends as the run's model finds them, and pi."""
+    ends, chances = [], []
+    for first, last in groups(batch.sentence_lengths.tolist()):
+        if isinstance(run.model, Evidence):
+            z, pi = _of_evidence(run.model, batch.part(first, last))
+            ends.append(z)
+            chances.append(pi)
+            continue
+        output: Output = run.model(batch.part(first, last))
+        if output.z is None or output.pi is None:
+            raise ConfigError(f"the model {run.config.model.name!r} finds no phrases; use em-hrnn or mhs-rnn-att")
+        ends.append(output.z)
+        chances.append(output.pi.numpy())
+    return np.concatenate(ends), np.concatenate(chances)
+
+
+def _of_evidence(model: Evidence, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
+    """The explained segmentation, and the probability of each end given the predicted class."""
+    reading = model.read(batch)
+    posterior = SegmentPosterior(model.potentials(batch, model.evidence(batch)), batch.sentence_offsets)
+    of_sentence = reading.chosen[torch.from_numpy(batch.document_of_sentence)]
+    return reading.z, posterior.of_classes(of_sentence).gamma[:, 0].numpy()
+
+
+def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[ChunkAgreement]:
+    """The model's phrase ends, and those that need no learning, as many of them as the model has where that can be."""
+    batch = as_batch(run, chunked.sentences)
+    free = ~batch.sentence_final
+    z, pi = learned(run, batch)
+    rate = float(z[free].mean())
+    marks = punctuation(run.vocabulary.words)
+    length = max(round(1 / rate), 1) if rate else batch.n_words
+    generator = np.random.default_rng(seed)
+    draws = [random(batch, rate, generator) for _ in range(RANDOM_DRAWS)]
+    name, trained = run.config.model.name, run.config.em.rate
+    wanted = max(trained * batch.n_words - batch.n_sentences, 0) / free.sum()  # the rate counts ends of sentences, too
+    likeliest = pi > np.quantile(pi[free], 1 - wanted)  # on other text the model's own threshold gives another rate
+    candidates: Mapping[str, Sequence[Z]] = {
+        name: [z],
+        f"{name}, the likeliest {trained:.0%} of words": [likeliest],
+        "random, same rate": draws,
+        f"every {length} words": [every(batch, length)],
+        "punctuation": [at_words(batch, marks)],
+        "every word": [np.ones(batch.n_words, dtype=bool)],
+    }
+    return [_agreement(name, found, chunked.ends, free) for name, found in candidates.items()]
+
+
+def _agreement(name: str, found: Sequence[Z], gold: Z, free: Z) -> ChunkAgreement:
+    """Counts are means over draws."""
+    predicted = np.mean([(z & free).sum() for z in found])
+    both = np.mean([(z & gold & free).sum() for z in found])
+    return ChunkAgreement(name, float(predicted), int((gold & free).sum()), float(both))
+
+
+EXPECTATION = """
+Phrase ends against chunk ends, word by word; ends of sentences are left out, since every method is given them. The
+model has learned its phrases from labels of documents, and with model.pauses from their punctuation, with no chunk in
+sight: the loss of the task need not find the phrases of linguists. What counts is whether it does better than
+segmentations of the same rate that have learned nothing.
+"""
+
+
+@dataclass(frozen=True)
+class ChunkTable:
+    header: dict[str, Any]
+    rows: Sequence[ChunkAgreement]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.header, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_markdown(self) -> str:
+        lines = ["# Phrases and chunks (CoNLL-2000)", ""]
+        lines += [f"- {name}: {value}" for name, value in self.header.items()]
+        lines += EXPECTATION.splitlines()
+        lines += [
+            "",
+            "| segmentation | precision | recall | F1 | ends | gold | both |",
+            "|---|--:|--:|--:|--:|--:|--:|",
+        ]
+        lines += [
+            f"| {row.name} | {100 * row.precision:.1f} | {100 * row.recall:.1f} | {100 * row.f1:.1f} | "
+            f"{row.predicted:,.0f} | {row.gold:,} | {row.both:,.0f} |"
+            for row in self.rows
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def chunk_table(folders: Sequence[Path], conll: Path, part: str, out: Path, *, command: str, seed: int) -> ChunkTable:
+    """Of one or several runs; what needs no learning is shown at the rate of the first."""
+    chunked = read_chunks(conll, part)
+    rows: list[ChunkAgreement] = []
+    for folder in folders:
+        found = agreements(load_run(folder), chunked, seed=seed)
+        rows = [*rows, *found[:2]] if rows else found
+    words = len(chunked.ends)
+    header = {
+        "command": command,
+        "commit": commit(),
+        "machine": machine(),
+        "runs": ", ".join(f"{folder.name} (weights {sha256(folder / WEIGHTS)[:12]})" for folder in folders),
+        "data": f"{part}: {len(chunked.sentences):,} sentences, {words:,} words; random is the mean of 20 draws",
+    }
+    table = ChunkTable(header, rows)
+    write_json(out / "chunks.json", table.to_dict())
+    write_text(out / "chunks.md", table.to_markdown())
+    return table

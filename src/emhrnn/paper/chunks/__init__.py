@@ -1,1 +1,0 @@
-"""Learned phrase ends beside a linguist's chunks: the table of `emhrnn paper chunks`."""

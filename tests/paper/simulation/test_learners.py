@@ -1,0 +1,86 @@
+"""Learning in small: what can be recovered is, what cannot is not, and nothing of the test documents leaks.
+(SPEC section 8: 9)"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from emhrnn.em.blocks import exact_blocks
+from emhrnn.paper.simulation.enumeration import recovered, with_label, without_label
+from emhrnn.paper.simulation.generator import WorldSetting, make_world
+from emhrnn.paper.simulation.learners import (
+    DETECTORS,
+    DetectorSchedule,
+    JointSchedule,
+    learn_all,
+    learn_detector,
+    learn_indicator,
+)
+from emhrnn.paper.simulation.methods import EM_METHODS
+
+
+def exact(batch, _):
+    return exact_blocks(batch)
+
+
+@pytest.fixture(scope="module")
+def learnable():
+    """By a teacher that is surer than that of Table 1, so that a few documents tell."""
+    return make_world("state", 0, train=1600, test=500, setting=WorldSetting(attention_gain=16.0, sharpness=16.0))
+
+
+@pytest.mark.parametrize(("method", "least"), [("window-1", 0.97), ("exact", 0.98)])
+def test_boundaries_that_follow_from_the_word_state_are_recovered(learnable, method, least):
+    world = learnable
+    model = learn_indicator(world, EM_METHODS[method].choose_blocks, 0, rounds=30)
+    assert recovered(world.test, without_label(model, world.test), world.z_test).all >= least
+    found, log_evidence = with_label(model, world.test)
+    assert recovered(world.test, found, world.z_test).all >= least
+    assert log_evidence > np.log(1 / 5)
+
+
+def test_independent_boundaries_are_not_recovered():
+    """The guard against leakage: half of the free positions are right, by chance, and two of ten are given."""
+    world = make_world("independent", 0, train=800, test=1000)
+    model = learn_indicator(world, exact, 0, rounds=10)
+    found = recovered(world.test, without_label(model, world.test), world.z_test)
+    assert found.free == pytest.approx(0.5, abs=0.0125)  # of 8,000 coin tosses
+    assert found.all == pytest.approx(0.6, abs=0.01)
+
+
+def test_the_printed_q_leaves_the_indicator_where_it_started():
+    world = make_world("state", 0, train=100, test=20)
+    began = without_label(learn_indicator(world, exact, 0, rounds=0), world.test)
+    ended = without_label(learn_indicator(world, exact, 0, rounds=5, printed_q=True), world.test)
+    assert (began == ended).all()
+
+
+def test_true_boundaries_and_test_documents_have_no_part_in_learning():
+    world = make_world("vocabulary", 0, train=60, test=20)
+    blind = replace(
+        world,
+        z_train=~world.z_train,
+        z_test=~world.z_test,
+        test=make_world("vocabulary", 9, train=2, test=20).test,
+    )
+    schedule = JointSchedule(epochs=2, documents=30)
+    for learn in (
+        lambda world: learn_all(world, exact, 0, schedule),
+        lambda world: learn_detector(world, "hm-rnn", 0, DetectorSchedule(epochs=1, documents=30)),
+    ):
+        for a, b in zip(learn(world).parameters(), learn(blind).parameters(), strict=True):
+            assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("method", DETECTORS)
+def test_detectors_learn_the_labels(method):
+    world = make_world("vocabulary", 0, train=200, test=20)
+
+    @torch.no_grad()
+    def loss(model):
+        return torch.nn.functional.cross_entropy(model(world.train).logits, torch.from_numpy(world.train.labels))
+
+    epochs = [loss(learn_detector(world, method, 0, DetectorSchedule(epochs=n, documents=50))) for n in (1, 4)]
+    assert epochs[1] < epochs[0]
