@@ -28,7 +28,7 @@ from emhrnn.em.steps import STRATEGIES, EMSettings
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
 from emhrnn.text import read_document
-from emhrnn.text.vector_files import read_vectors
+from emhrnn.text.vectors import read_vectors
 from emhrnn.text.vocabulary import Vocabulary
 
 BATCH, WORDS = 64, 200  # documents per batch, and where long ones are cut

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from emhrnn.scoring.documents import Documents
 from torch import Tensor
 
 from benchmarks.documents import random_z
@@ -49,7 +50,6 @@ from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.evidence import Evidence
 from emhrnn.models.fasttext import FastText
 from emhrnn.models.tfidf import TfIdf
-from emhrnn.scoring.documents import Documents
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.loop import order_of, steps

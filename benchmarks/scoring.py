@@ -109,7 +109,7 @@ def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
     import torch
 
     from emhrnn.corpus import TextSettings
-    from emhrnn.text import Encoder, Vocabulary, count_words
+    from emhrnn.text import Vocabulary, WordEncoder, count_words
     from emhrnn.training.config import make_config
     from emhrnn.training.run import describe, new_run, save_weights
 
@@ -121,8 +121,8 @@ def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
     folder.mkdir()
     describe(folder, run)
     save_weights(folder, run, 0)
-    encoder = Encoder(vocabulary)
-    return lambda some: len(encoder.encode_many(some).words)
+    encoder = WordEncoder(vocabulary)
+    return lambda some: len(encoder.encode(some).words)
 
 
 def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
@@ -156,10 +156,10 @@ def reading_rate(file: Path, documents: int) -> float:
 def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
     """The forward pass alone, on batches like those of scoring."""
     import torch
+    from emhrnn.scoring.documents import Reader
 
     from emhrnn.evaluation.predict import predict_documents
     from emhrnn.models.em_hrnn import EMHRNN
-    from emhrnn.scoring.documents import Reader
     from emhrnn.training.run import load_run
 
     torch.set_num_threads(1)

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus.batch import Batch
-from emhrnn.text import Encoder, Vocabulary, count_words, read_document, split_sentences, tokenise
+from emhrnn.text import Vocabulary, WordEncoder, count_words, read_document, split_sentences, tokenise
 from emhrnn.text.words import token_spans
 
 REVIEWS = Path(__file__).parents[2] / "shared" / "data" / "imdb_aclImdb_train.jsonl.gz"
@@ -79,9 +79,9 @@ def measure(seen: list[str], fresh: list[str], rounds: int, documents: int) -> t
     """Times of the steps on `documents` fresh texts a round, and the mean number of words in them. The texts that were
     seen before fill the vocabulary and the encoders' tables."""
     vocabulary = Vocabulary.from_counts(count_words(seen), min_count=2)
-    native, python, untimed = (Encoder(vocabulary, native=native) for native in (True, False, True))
+    native, python, untimed = (WordEncoder(vocabulary, native=native) for native in (True, False, True))
     for encoder in (native, python):
-        encoder.encode_many(seen)
+        encoder.encode(seen)
     parts = [
         [texts[i : i + BATCH_DOCUMENTS] for i in range(0, documents, BATCH_DOCUMENTS)]
         for texts in (fresh[i : i + documents] for i in range(0, len(fresh), documents))
@@ -103,8 +103,8 @@ def measure(seen: list[str], fresh: list[str], rounds: int, documents: int) -> t
         PATTERN: each_text(token_spans),
         WORDS: each_text(tokenise),
         DOCUMENT: each_text(read_document),
-        PYTHON: each_batch(python.encode_many),
-        ENCODE: each_batch(native.encode_many),
+        PYTHON: each_batch(python.encode),
+        ENCODE: each_batch(native.encode),
         INFERENCE: lambda: [infer(batch) for batch in next(inference_turns)],
     }
     if split is not None:
@@ -113,8 +113,8 @@ def measure(seen: list[str], fresh: list[str], rounds: int, documents: int) -> t
     return interleave(candidates, rounds=rounds, warm_up=WARM_UP), words
 
 
-def as_batch(encoder: Encoder, texts: list[str]) -> Batch:
-    encoded = encoder.encode_many(texts)
+def as_batch(encoder: WordEncoder, texts: list[str]) -> Batch:
+    encoded = encoder.encode(texts)
     return Batch(
         words=encoded.words.astype(np.int64),
         sentence_offsets=encoded.sentence_offsets,
@@ -161,11 +161,11 @@ def long_over_short(rounds: int) -> float:
     """Time per word to encode and to read one document of 100,000 words, over 1,000 documents of 100."""
     words = " ".join(generated_texts(600)).split()[:100_000]
     long, short = [" ".join(words)], [" ".join(words[i : i + 100]) for i in range(0, len(words), 100)]
-    encoder = Encoder(Vocabulary.from_counts(count_words(short)))
-    encoder.encode_many(short)
+    encoder = WordEncoder(Vocabulary.from_counts(count_words(short)))
+    encoder.encode(short)
 
     def read(texts: list[str]) -> Callable[[], object]:
-        return lambda: (encoder.encode_many(texts), [read_document(text) for text in texts])
+        return lambda: (encoder.encode(texts), [read_document(text) for text in texts])
 
     return interleave({"long": read(long), "short": read(short)}, rounds=rounds, warm_up=0).ratio("long", "short")
 

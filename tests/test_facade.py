@@ -47,9 +47,9 @@ def test_train_and_load(tmp_path: Path) -> None:
     assert trained.folder == tmp_path / "run"
     model = emhrnn.load(tmp_path / "run")
     assert model.classes == ("0", "1")
-    probabilities = model.predict_proba([GOOD, ""])
+    probabilities = model.predict_proba([GOOD, "soup"])
     assert probabilities.dtype == np.float32
-    assert model.predict([GOOD, ""]) == [model.classes[best] for best in probabilities.argmax(axis=1)]
+    assert model.predict([GOOD, "soup"]) == [model.classes[best] for best in probabilities.argmax(axis=1)]
     assert model.predict([]) == []
     assert isinstance(model.explain(GOOD), emhrnn.Explanation)
     assert "em-hrnn: 2 classes" in repr(model)

@@ -1,15 +1,12 @@
 """A trained classifier, ready to use: `emhrnn.load("run")`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
 
 import numpy as np
 from jaxtyping import Float32
 
-from emhrnn.corpus import Corpus
-from emhrnn.corpus.dataset import records_of
-from emhrnn.corpus.texts import Texts, checked_texts
+from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import DataError
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
@@ -17,7 +14,6 @@ from emhrnn.explain.explanation import Explanation
 from emhrnn.training.data import reads_ids
 from emhrnn.training.run import Run, load_run
 
-Names = Sequence[str | None] | None  # one for each text
 THRESHOLD = 0.5  # of a label among several
 
 
@@ -41,13 +37,16 @@ class Model:
         self,
         texts: Texts,
         *,
-        users: Sequence[str | None] | None = None,
-        products: Sequence[str | None] | None = None,
+        users: Names = None,
+        products: Names = None,
     ) -> Float32[np.ndarray, "texts classes"]:
         """The probability of every class. Rows sum to 1, except where a document may have several labels.
 
         `users` and `products` say who wrote each text and about what, for models that read it. A name that training has
         not seen, or None, is read as the average user or product.
+
+        Raises:
+            DataError: a text has no words, or there are not as many names as texts.
         """
         listed = checked_texts(texts)
         if not listed:
@@ -58,19 +57,14 @@ class Model:
                 "products=, with None where they are not known"
             )
         self._check_ids(users, products)
-        run = self.run
-        corpus = Corpus.from_records(
-            records_of(listed, users=users, products=products),
-            vocabulary=run.vocabulary, text=run.text, users=run.users, products=run.products,
-        )  # fmt: skip
-        return self.run.predict(corpus).probabilities
+        return self.run.predict(self.run.encoder.encode(listed, users=users, products=products)).probabilities
 
     def predict(
         self,
         texts: Texts,
         *,
-        users: Sequence[str | None] | None = None,
-        products: Sequence[str | None] | None = None,
+        users: Names = None,
+        products: Names = None,
     ) -> list[str] | list[tuple[str, ...]]:
         """The class of each text; where documents have several labels, all that are more likely than not."""
         return labels_of(self.run, self.predict_proba(texts, users=users, products=products))
@@ -91,9 +85,6 @@ class Model:
         look twice: truer, for the cost of about five predictions (docs/explanations.md). The evidence model takes none:
         its effects are exact."""
         many = [texts] if isinstance(texts, str) else checked_texts(texts)
-        for names in (users, products):
-            if names is not None and len(names) != len(many):
-                raise DataError(f"{len(names)} names for {len(many)} texts; give one for each, None where not known")
         self._check_ids(users, products)
         explanations = explain_texts(self.run, many, users=users, products=products, thorough=thorough)
         return explanations[0] if isinstance(texts, str) else explanations
@@ -104,7 +95,7 @@ class Model:
         """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough.
         `user` and `product` say who wrote it and about what; the average ones where they are left out."""
         self._check_ids([user], [product])
-        explanation = explain_texts(self.run, [text], users=[user], products=[product])[0]
+        explanation = explain_texts(self.run, checked_texts([text]), users=[user], products=[product])[0]
         return counterfactual(self.run, text, explanation, user=user, product=product, limit=limit)
 
     def _check_ids(self, users: Names, products: Names) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from emhrnn.api import Model
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.texts import Texts, checked_texts
+from emhrnn.corpus.encode import Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explanation import Explanation
@@ -187,10 +187,9 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
 
     def _vectors(self, texts: list[str]) -> Float32[np.ndarray, "texts features"]:
         run = self.model_.run
-        corpus = Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text)
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         predict(
-            run.model, corpus, multi_label=run.multi_label,
+            run.model, run.encoder.encode(texts), multi_label=run.multi_label,
             on_batch=lambda batch, output: parts.append((batch.rows, output.v.numpy())),
         )  # fmt: skip
         rows, vectors = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -247,8 +246,6 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     ) -> Corpus:
         """All words of the texts; or those that a run knows."""
         texts = checked_texts(X)
-        if isinstance(like, Config) and texts and not any(map(str.strip, texts)):
-            raise DataError(f"all {len(texts)} texts are blank; give texts with words")
         weights = None if sample_weight is None else _numbers(sample_weight)
         if weights is not None and len(weights) != len(texts):  # one number alone would be taken for all texts
             raise DataError(f"{len(texts)} texts and {len(weights)} weights; give one weight per text")

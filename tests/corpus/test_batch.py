@@ -41,3 +41,16 @@ def test_a_part_is_some_of_the_documents(lengths: list[list[int]], seed: int, da
     assert words_of(part) == words_of(batch)[begin:end]
     for name in OF_DOCUMENTS:
         assert getattr(part, name).tolist() == getattr(batch, name).tolist()[begin:end]
+
+
+@given(shapes, seeds, st.data())
+@settings(max_examples=30, deadline=None)
+def test_documents_can_be_taken_in_any_order(lengths: list[list[int]], seed: int, data: st.DataObject) -> None:
+    batch = weighted(lengths, seed)
+    rows = data.draw(st.lists(st.integers(0, len(batch) - 1), min_size=1, max_size=8))
+    some = batch.batch(np.array(rows))
+    assert words_of(some) == [words_of(batch)[row] for row in rows]
+    assert some.lengths.tolist() == [batch.lengths[row] for row in rows]
+    assert some.rows.tolist() == rows
+    for name in OF_DOCUMENTS[1:]:
+        assert getattr(some, name).tolist() == [getattr(batch, name).tolist()[row] for row in rows]

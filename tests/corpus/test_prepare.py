@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
+from emhrnn.corpus import Corpus, TextSettings, is_corpus, prepare
 from emhrnn.errors import CheckpointError, DataError
-from emhrnn.text.encoder import Limits
+from emhrnn.text import TextLimits
 from emhrnn.text.vocabulary import Vocabulary
 
 ROWS: list[dict[str, Any]] = [
@@ -63,7 +63,7 @@ def test_a_file_becomes_a_corpus(source: Path, tmp_path: Path) -> None:
 
 
 def test_the_report_counts_everything(source: Path, tmp_path: Path) -> None:
-    report = prepare(source, tmp_path / "c", text=TextSettings(limits=Limits(max_sentences=1))).report
+    report = prepare(source, tmp_path / "c", text=TextSettings(limits=TextLimits(max_sentences=1))).report
     assert (report.documents, report.sentences, report.words, report.longest_document) == (3, 3, 9, 4)
     assert report.classes == {"neg": 1, "pos": 2}
     assert (report.capped, report.limits) == (1, {"max_sentences": 1})
@@ -82,13 +82,6 @@ def test_strict_reading_makes_them_errors(source: Path, tmp_path: Path) -> None:
         with pytest.raises(DataError, match=message):
             prepare(write(source, [ROWS[row]]), tmp_path / "c", strict=True)
     assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
-
-
-def test_empty_rows_can_be_kept(source: Path, tmp_path: Path) -> None:
-    corpus = prepare(source, tmp_path / "c", keep_empty=True, columns=Columns(labelled=False))
-    assert len(corpus) == 5
-    assert corpus.labels is None
-    assert words_of(corpus)[2] == ["<unk>"]
 
 
 def test_test_data_in_the_ids_of_the_training_data(source: Path, tmp_path: Path) -> None:

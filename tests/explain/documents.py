@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Effects, Explanation, Labels
-from emhrnn.text.document import Document
+from emhrnn.text import Document
 
 CLASSES = ("bad", "so-so", "good")
 

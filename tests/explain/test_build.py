@@ -4,7 +4,7 @@ from jaxtyping import TypeCheckError
 
 from emhrnn.errors import DataError
 from emhrnn.explain.build import explain_documents
-from emhrnn.text.document import read_document
+from emhrnn.text import read_document
 
 from .documents import CLASSES, REVIEW, attention, explain_document, split
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from emhrnn.explain.escape import BIDI_CONTROLS, visible
 from emhrnn.explain.headline import opening
 from emhrnn.explain.html import html_fragment, html_page
-from emhrnn.text.document import read_document
+from emhrnn.text import read_document
 
 from .documents import CLASSES, HOSTILE, REVIEW, attention, explain_document, explained, ragged
 from .parsed import ATTRIBUTES, ELEMENTS, Page

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from emhrnn.text.document import read_document
+from emhrnn.text import read_document
 from emhrnn.text.vocabulary import Vocabulary
 
 

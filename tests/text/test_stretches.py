@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from emhrnn.text import Encoder, Vocabulary, count_words, tokenise
-from emhrnn.text.native_stretches import NativeStretches, _library, stretches
-from emhrnn.text.stretches import PythonStretches, Stretches, _IdTable, _safe_cut
+from emhrnn.text import Vocabulary, WordEncoder, count_words, tokenise
+from emhrnn.text.stretches import NativeStretches, PythonStretches, Stretches, _IdTable, _library, _safe_cut, stretches
 from tests.text.strategies import FRAGMENTS, texts
 
 VOCABULARY = Vocabulary.from_counts(count_words(FRAGMENTS))
@@ -159,7 +158,7 @@ def test_without_native_code_python_serves(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("EMHRNN_NATIVE", "0")
     _library.cache_clear()
     try:
-        assert isinstance(Encoder(VOCABULARY)._stretches, PythonStretches)
+        assert isinstance(WordEncoder(VOCABULARY)._stretches, PythonStretches)
     finally:
         _library.cache_clear()
 

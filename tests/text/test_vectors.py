@@ -1,10 +1,199 @@
+import gzip
+import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from emhrnn.errors import DataError
 from emhrnn.text import Vectors, Vocabulary, read_vectors
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "glove6B_100d_top100k_fp16.npz"
+WORDS = ["the", ",", '"', "]", "\\", "don't", "日本", "x1", "{"]
+MATRIX = np.random.default_rng(0).normal(size=(len(WORDS), 5)).astype(np.float32).round(5)
+
+
+def glove(words: list[str], matrix: np.ndarray) -> bytes:
+    lines = [" ".join([word, *(repr(float(x)) for x in row)]) for word, row in zip(words, matrix, strict=True)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def word2vec(words: list[str], matrix: np.ndarray) -> bytes:
+    return b"%d %d\n" % matrix.shape + glove(words, matrix)
+
+
+def binary(words: list[str], matrix: np.ndarray, end: bytes = b"\n") -> bytes:
+    rows = [word.encode() + b" " + row.astype("<f4").tobytes() + end for word, row in zip(words, matrix, strict=True)]
+    return b"%d %d\n" % matrix.shape + b"".join(rows)
+
+
+def binary_without_line_ends(words: list[str], matrix: np.ndarray) -> bytes:
+    return binary(words, matrix, b"")
+
+
+def wink(words: list[str], matrix: np.ndarray) -> bytes:
+    entries = [[*map(float, row), float(np.linalg.norm(row)), i] for i, row in enumerate(matrix)]
+    by_word = dict(zip(words, entries, strict=True))
+    document = {
+        "precision": 8,
+        "dimensions": matrix.shape[1],
+        "words": words,
+        "vectors": dict(reversed(by_word.items())),  # the order of an object's keys says nothing
+        "unkVector": [0] * (matrix.shape[1] + 2),
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+FORMATS = [glove, word2vec, binary, binary_without_line_ends, wink]
+Format = Callable[[list[str], np.ndarray], bytes]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_formats(tmp_path: Path, format_: Format, packed: bool) -> None:
+    content = format_(WORDS, MATRIX)
+    path = tmp_path / "vectors"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    read = read_vectors(path)
+    assert read.words == WORDS
+    assert read.matrix.dtype == np.float32
+    assert np.array_equal(read.matrix, MATRIX)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b" ", b"\xef\xbb\xbf "])
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_mark_or_a_blank_before_the_first_word(tmp_path: Path, format_: Format, before: bytes, packed: bool) -> None:
+    content = before + format_(WORDS, MATRIX)
+    (tmp_path / "v").write_bytes(gzip.compress(content) if packed else content)
+    read = read_vectors(tmp_path / "v")
+    assert read.words == WORDS
+    assert np.array_equal(read.matrix, MATRIX)
+
+
+@given(
+    st.sampled_from(FORMATS),
+    hnp.arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=st.floats(-99, 99, width=32)),
+)
+@example(binary, np.array([[0.02]], dtype=np.float32))  # its first byte is a line end
+def test_any_numbers(tmp_path_factory: pytest.TempPathFactory, format_: Format, matrix: np.ndarray) -> None:
+    path = tmp_path_factory.mktemp("vectors") / "v"
+    path.write_bytes(format_(WORDS[: len(matrix)], matrix))
+    read = read_vectors(path)
+    assert read.words == WORDS[: len(matrix)]
+    assert np.allclose(read.matrix, matrix)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_more_rows_than_a_block(tmp_path: Path, format_: Format) -> None:
+    words = [f"w{i}" for i in range(12_000)]
+    matrix = np.random.default_rng(0).normal(size=(12_000, 3)).astype(np.float32)
+    (tmp_path / "v").write_bytes(format_(words, matrix))
+    read = read_vectors(tmp_path / "v")
+    assert read.words == words
+    assert np.allclose(read.matrix, matrix)
+
+
+def test_words_with_blanks_in_them(tmp_path: Path) -> None:
+    """As in GloVe 840B."""
+    (tmp_path / "v").write_bytes(b"the 0.5 1\n. . . 2 3\r\nat name@x.com 4 -5e-1\n")
+    read = read_vectors(tmp_path / "v")
+    assert read.words == ["the", ". . .", "at name@x.com"]
+    assert read.matrix.tolist() == [[0.5, 1], [2, 3], [4, -0.5]]
+    (tmp_path / "v").write_bytes(b". . . 2 3\nthe 0.5 1\na 1 2\n")
+    assert read_vectors(tmp_path / "v").words == [". . .", "the", "a"]
+
+
+def test_npz_with_one_string_a_word(tmp_path: Path) -> None:
+    np.savez(tmp_path / "v.npz", words=np.array(WORDS), vectors=MATRIX.astype(np.float64))
+    assert read_vectors(tmp_path / "v.npz").words == WORDS
+
+
+WINK = b'{"dimensions":2,"words":["a"],"vectors":{"a":[1,2,3,0]'
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b" \n\n", "the file is empty"),
+        (b"a 1 2\nb 1\n", r"row 2 \('b 1'...\) is not a word and 2 numbers"),
+        (b"a 1 2\n\nb 1 2\n", "row 2"),
+        (b"a 1 2\nb 1 x\n", "row 2"),
+        (b"a 1 2\nb 1 2 3\n" + b"c 1 x\n", "row 3"),
+        (b"the 1\na 1 2\nb 1 2\n", r"row 1 \('the 1'...\) is not a word and 2 numbers"),
+        (b"# vectors\na 1 2\nb 1 2\n", r"row 1 \('# vectors'...\) is not a word and 2 numbers"),
+        (b"\xef\xbb\xbf\n", "the file is empty"),
+        (b"hello\nworld\n", r"row 1 \('hello'...\) is not a word and its numbers"),
+        (b"a 1 2\nb 1 nan\n", r"the vector of 'b' \(word 2\) is not finite"),
+        (b"3 2\na 1 2\nb 3 4\n", "the first line promises 3 words, but 2 follow"),
+        (b"2 3\na 1 2 3\nb 3 4\n", "row 3"),
+        (binary(WORDS, MATRIX)[:-9], "it ends inside word 9 of the 9"),
+        (binary(WORDS, MATRIX)[:60], "it ends inside word 3 of the 9"),
+        (b"999999999999 300\n" + b"a " + b"\x01" * 1200, "it ends inside word 2"),
+        (b'{"a": 1}', "JSON without `vectors`"),
+        (b'{"vectors":{"a":[1,2]}}', "JSON without `dimensions`"),
+        (b'{"dimensions":2,"vectors":{}}', "`vectors` are empty"),
+        (WINK + b',"b":[1,2', "it ends inside `vectors`"),
+        (WINK + b',"b":[1,2,3]}}', 'the word "b" needs 2 numbers, norm and index'),
+        (WINK + b',"b":[1,x,2,3]}}', 'the word "b" needs 2 numbers'),
+        (WINK + b',"b\xff":[1,2,2,1]}}', "not valid JSON"),
+        (b"PK\x03\x04broken", "damaged or cut short"),
+        (gzip.compress(glove(WORDS, MATRIX), mtime=0)[:-20], "damaged or cut short"),
+        (gzip.compress(glove(WORDS, MATRIX), mtime=0)[:40], "damaged or cut short"),
+    ],
+)
+def test_bad_files(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "v"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message) as caught:
+        read_vectors(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"words": np.array("a")}, "must hold the arrays"),
+        ({"words": np.array(["a"], dtype=object), "vectors": np.ones((1, 2))}, "must hold the arrays"),
+        ({"words": np.array([1]), "vectors": np.ones((1, 2))}, "`words` is int64"),
+        ({"words": np.array("a"), "vectors": np.ones(2)}, r"`vectors` is float64 \(2,\)"),
+        ({"words": np.array("a\nb"), "vectors": np.ones((1, 2))}, "there are 2 words and 1 vectors"),
+    ],
+)
+def test_bad_npz(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "v.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        read_vectors(tmp_path / "v.npz")
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """Its first bytes tell the format, and would be missing; without a writer it waits forever."""
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DataError, match="is a pipe, which can be read only once; write it to a file first"):
+        read_vectors(tmp_path / "pipe.txt")
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot read the vectors .*: No such file"):
+        read_vectors(tmp_path / "none.txt")
+    with pytest.raises(DataError, match=r"cannot read the vectors .*: Is a directory"):
+        read_vectors(tmp_path)
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA.exists(), reason="../shared/data is missing")
+def test_the_shared_glove_vectors() -> None:
+    read = read_vectors(DATA)
+    assert len(read) == 100_000
+    assert read.size == 100
+    assert read.words[:3] == ["the", ",", "."]
 
 
 def vectors(*words: str) -> Vectors:

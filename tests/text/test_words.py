@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.text.document import read_document
+from emhrnn.text import read_document
 from emhrnn.text.words import count_words, normalise, token_spans, tokenise
 from tests.text.strategies import anything, texts
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Int32, Int64
 
+from emhrnn.corpus.encode import UNKNOWN, NameTable
 from emhrnn.corpus.encoding import Chunk
-from emhrnn.corpus.names import UNKNOWN, NameTable
 from emhrnn.corpus.ragged import offsets_of
 from emhrnn.corpus.record import Label, Record
 from emhrnn.errors import DataError
@@ -27,8 +27,7 @@ CHUNK_CHARACTERS = 1 << 20
 class Assembly:
     """Writes documents to `sink` as they come, and keeps the counts and tables that the second pass needs.
 
-    With `keep_empty`, a text without words becomes one unknown word, so that every text has its row; else it is
-    skipped and counted. With `strict`, what would be skipped or was repaired is an error.
+    Rows without words or label are skipped and counted; with `strict`, they are errors, and so is what was repaired.
     """
 
     def __init__(
@@ -39,12 +38,11 @@ class Assembly:
         classes: NameTable,
         users: NameTable,
         products: NameTable,
-        keep_empty: bool,
         strict: bool,
     ) -> None:
         self._sink = sink
         self._writer: Any = None
-        self.labelled, self.keep_empty, self.strict = labelled, keep_empty, strict
+        self.labelled, self.strict = labelled, strict
         self.classes, self.users, self.products = classes, users, products
         self.multi_label: bool | None = None
         self.seen = self.documents = self.sentences = self.longest_document = self.longest_sentence = self.capped = 0
@@ -72,7 +70,6 @@ class Assembly:
 
     def add(self, chunk: Chunk, encoded: Encoded) -> None:
         """The documents of a chunk, with their words."""
-        encoded = _with_unknown_word(encoded) if self.keep_empty else encoded
         sentences = np.diff(encoded.document_offsets)
         full = np.flatnonzero(sentences).tolist()
         if len(full) < len(chunk):
@@ -206,16 +203,3 @@ def _renumbered(array: Any, table: Int32[np.ndarray, " names"]) -> Any:
     if pa.types.is_list(array.type):
         return pa.ListArray.from_arrays(array.offsets, _renumbered(array.values, table))
     return pa.array(table[array.to_numpy()])
-
-
-def _with_unknown_word(encoded: Encoded) -> Encoded:
-    """The same documents, where those without words have one sentence of one unknown word."""
-    sentences = np.diff(encoded.document_offsets)
-    at_sentence = encoded.document_offsets[:-1][sentences == 0]
-    at_word = encoded.sentence_offsets[at_sentence]
-    return Encoded(
-        np.insert(encoded.words, at_word, 0),
-        offsets_of(np.insert(np.diff(encoded.sentence_offsets), at_sentence, 1)),
-        offsets_of(np.maximum(sentences, 1)),
-        encoded.cut,
-    )

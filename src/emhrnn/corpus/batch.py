@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-from emhrnn.corpus.ragged import offsets_of
+from emhrnn.corpus.ragged import offsets_of, ranges
 from emhrnn.errors import DataError
 
 
@@ -41,6 +41,9 @@ class Batch:
             if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 1).any():
                 raise DataError(f"{name} must rise strictly from 0 to {total}; give every document at least one word")
 
+    def __len__(self) -> int:
+        return self.n_documents
+
     @property
     def n_documents(self) -> int:
         return len(self.document_offsets) - 1
@@ -63,6 +66,11 @@ class Batch:
         """Words of each document."""
         return np.diff(self.word_offsets)
 
+    @property
+    def lengths(self) -> Int64[np.ndarray, " documents"]:
+        """Words of each document, by the name that a `Corpus` has for them."""
+        return self.document_lengths
+
     @cached_property
     def word_offsets(self) -> Int64[np.ndarray, " documents_plus_1"]:
         """Document d is words[word_offsets[d] : word_offsets[d + 1]]."""
@@ -83,6 +91,24 @@ class Batch:
         final = np.zeros(self.n_words, dtype=bool)
         final[self.sentence_offsets[1:] - 1] = True
         return final
+
+    def batch(self, rows: Int64[np.ndarray, " some"]) -> "Batch":
+        """Some documents, in the order given, as of a `Corpus`; `rows` count the documents of this batch."""
+        counts, starts = np.diff(self.document_offsets)[rows], self.document_offsets[rows]
+        labels, users, products, weights = (
+            None if values is None else values[rows]
+            for values in (self.labels, self.users, self.products, self.weights)
+        )
+        return Batch(
+            words=self.words[ranges(self.word_offsets[rows], self.document_lengths[rows])],
+            sentence_offsets=offsets_of(self.sentence_lengths[ranges(starts, counts)]),
+            document_offsets=offsets_of(counts),
+            rows=rows,
+            labels=labels,
+            users=users,
+            products=products,
+            weights=weights,
+        )
 
     def part(self, begin: int, end: int) -> "Batch":
         """The documents from `begin` to before `end`."""

@@ -8,12 +8,12 @@ import numpy as np
 from jaxtyping import Int64
 
 from emhrnn.corpus.assembly import Assembly, renumber
-from emhrnn.corpus.encoding import GrowingVocabulary, TextSettings, encode_chunks
-from emhrnn.corpus.names import NameTable, in_natural_order
+from emhrnn.corpus.encode import NameTable
+from emhrnn.corpus.encoding import GrowingVocabulary, encode_chunks
 from emhrnn.corpus.record import Record
 from emhrnn.corpus.report import Report
 from emhrnn.errors import DataError
-from emhrnn.text.vocabulary import Vocabulary
+from emhrnn.text import TextSettings, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,6 @@ class Recipe:
     products: Sequence[str] | None = None
     labelled: bool = True
     text: TextSettings = field(default_factory=TextSettings)
-    keep_empty: bool = False
     strict: bool = False
     workers: int = 1
 
@@ -55,7 +54,6 @@ def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str
         classes=NameTable(recipe.classes),
         users=NameTable(recipe.users),
         products=NameTable(recipe.products),
-        keep_empty=recipe.keep_empty,
         strict=recipe.strict,
     )
     for chunk, encoded in encode_chunks(assembly.chunks(records), recipe.text, words, recipe.workers):
@@ -119,10 +117,18 @@ def choose_vocabulary(
     known: Container[str] | None,
 ) -> Vocabulary:
     """The words that are frequent enough; those in `known` are, however rare."""
-    # The first entry is <unk>, which no text contains; only kept empty documents count for it.
     counted = dict(zip(words, counts.tolist(), strict=True))
     if known is not None:
         for word, count in counted.items():
             if count < min_count and word in known:
                 counted[word] = min_count
     return Vocabulary.from_counts(counted, min_count=min_count, max_size=max_words)
+
+
+def in_natural_order(names: Sequence[str]) -> list[str]:
+    """Numbers by value (2 before 10) when all names are numbers, else by the alphabet."""
+    alphabetical = sorted(names)
+    try:
+        return sorted(alphabetical, key=float)
+    except ValueError:
+        return alphabetical

@@ -12,15 +12,14 @@ from jaxtyping import Float32, Int32, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
-from emhrnn.corpus.encoding import TextSettings
+from emhrnn.corpus.encode import NO_WORDS, UNKNOWN, has_words
 from emhrnn.corpus.manifest import DATA, read_manifest
-from emhrnn.corpus.names import UNKNOWN
-from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text, clean_weight
+from emhrnn.corpus.record import Record, Where, clean_label, clean_text, clean_weight
 from emhrnn.corpus.report import Report
 from emhrnn.corpus.splitting import stratified_split
 from emhrnn.corpus.store import Store
 from emhrnn.errors import DataError
-from emhrnn.text.vocabulary import Vocabulary
+from emhrnn.text import TextSettings, Vocabulary
 
 Rows = Int64[np.ndarray, " rows"]
 MOST_FRACTIONS = 50  # grades such as 3.5 are classes
@@ -83,10 +82,13 @@ class Corpus:
         classes: Sequence[str] | None = None,
         text: TextSettings | None = None,
     ) -> "Corpus":
-        """A corpus in memory with one row per text, always: a text without words becomes one unknown word.
+        """A corpus in memory with one row per text, to train on.
 
         Labels are of any kind that a file can hold; a list per text makes the corpus multi-label. A text of weight 2
         counts in training as if it were there twice. The other arguments are those of `prepare`.
+
+        Raises:
+            DataError: a text has no words or no label, or there are not as many labels or weights as texts.
         """
         if labels is not None and len(labels) != len(texts):
             raise DataError(f"{len(texts)} texts and {len(labels)} labels; give one label per text")
@@ -100,31 +102,9 @@ class Corpus:
             classes=classes,
             labelled=labels is not None,
             text=text or TextSettings(),
-            keep_empty=True,
         )
-        return cls._in_memory(records_of(texts, labels, weights), recipe)
-
-    @classmethod
-    def from_records(
-        cls,
-        records: Sequence[Record],
-        *,
-        vocabulary: Vocabulary,
-        text: TextSettings,
-        users: Sequence[str] | None = None,
-        products: Sequence[str] | None = None,
-    ) -> "Corpus":
-        """Records in memory without their labels, one row for each as in `from_texts`; sentence ends that the source
-        marks are kept. `users` and `products` are those of a model, as in `prepare`."""
-        recipe = Recipe(
-            vocabulary=vocabulary, labelled=False, text=text, keep_empty=True, users=users, products=products
-        )
-        return cls._in_memory(records, recipe)
-
-    @classmethod
-    def _in_memory(cls, records: Sequence[Record], recipe: Recipe) -> "Corpus":
         first, second = pa.BufferOutputStream(), pa.BufferOutputStream()
-        assembly, words = first_pass(records, recipe, first, "the list of texts")
+        assembly, words = first_pass(records_of(texts, labels, weights), recipe, first, "the list of texts")
         contents = second_pass(assembly, words, recipe, pa.ipc.open_file(first.getvalue()), second)
         return cls(Store(second.getvalue()), contents)
 
@@ -306,29 +286,21 @@ def _frequent(
 
 
 def records_of(
-    texts: Sequence[Any],
-    labels: Sequence[Any] | None = None,
-    weights: Sequence[Any] | None = None,
-    users: Sequence[Any] | None = None,
-    products: Sequence[Any] | None = None,
+    texts: Sequence[Any], labels: Sequence[Any] | None = None, weights: Sequence[Any] | None = None
 ) -> list[Record]:
-    """Texts in memory as a reader would yield them. A user or product may be None: nobody knows."""
-    for kind, names in (("users", users), ("products", products)):
-        if names is not None and (isinstance(names, str) or len(names) != len(texts)):
-            given = "one string" if isinstance(names, str) else f"{len(names)}"
-            raise DataError(f"{len(texts)} texts and {given} for {kind}; give one for each text, None where unknown")
+    """Texts in memory as a reader would yield them."""
     records = []
     values = [None] * len(texts) if labels is None else labels
     for number, (text, value) in enumerate(zip(texts, values, strict=True), start=1):
         where = Where("the texts", number)
         if not isinstance(text, str):
             raise DataError(f"{where} is a {type(text).__name__}; give strings")
+        if not has_words(text):
+            raise DataError(f"text {number} {NO_WORDS}")
         label = clean_label(value)
         if label is None and labels is not None:
             raise DataError(f"{where} has no label ({value!r}); give every text a label")
         clean, repairs = clean_text(text)
         weight = None if weights is None else clean_weight(weights[number - 1], where)
-        user = None if users is None else clean_name(users[number - 1])
-        product = None if products is None else clean_name(products[number - 1])
-        records.append(Record(clean, label, where, user=user, product=product, repairs=repairs, weight=weight))
+        records.append(Record(clean, label, where, repairs=repairs, weight=weight))
     return records

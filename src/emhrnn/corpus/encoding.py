@@ -11,18 +11,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
-from emhrnn.text.encoder import Encoded, Encoder, Limits
-from emhrnn.text.sentences import split_sentences
-from emhrnn.text.vocabulary import UNK
-
-Text = str | tuple[str, ...]
-"""A document, or its sentences where their ends are given."""
+from emhrnn.text import UNK, Encoded, Text, TextSettings, WordEncoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +37,6 @@ class Chunk:
         return Chunk([self.records[i] for i in indices], [self.rows[i] for i in indices])
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextSettings:
-    """How text becomes words. A model must read the way its corpus was read, so this is stored with the corpus."""
-
-    language: str = "en"
-    lowercase: bool = True
-    limits: Limits = field(default_factory=Limits)
-
-
 class GrowingVocabulary:
     """A vocabulary that gives every new word the next id. Id 0 stays `<unk>`."""
 
@@ -68,27 +54,12 @@ class GrowingVocabulary:
         return index
 
 
-class ChunkEncoder:
-    """Encodes documents with a vocabulary that grows."""
-
-    def __init__(self, settings: TextSettings, vocabulary: GrowingVocabulary) -> None:
-        self._language = settings.language
-        self._encoder = Encoder(
-            vocabulary, language=settings.language, lowercase=settings.lowercase, limits=settings.limits
-        )
-
-    def encode(self, texts: Iterable[Text]) -> Encoded:
-        return self._encoder.encode_sentences(
-            split_sentences(text, self._language) if isinstance(text, str) else list(text) for text in texts
-        )
-
-
 def encode_chunks(
     chunks: Iterable[Chunk], settings: TextSettings, vocabulary: GrowingVocabulary, workers: int = 1
 ) -> Iterator[tuple[Chunk, Encoded]]:
     """Each chunk of records with its words, in order."""
     if workers <= 1:
-        encoder = ChunkEncoder(settings, vocabulary)
+        encoder = WordEncoder(vocabulary, settings)
         for chunk in chunks:
             yield chunk, encoder.encode(chunk.texts())
     else:
@@ -151,12 +122,12 @@ class _Worker:
     """The state of a worker process."""
 
     vocabulary: GrowingVocabulary
-    encoder: ChunkEncoder
+    encoder: WordEncoder
 
 
 def _start_worker(settings: TextSettings) -> None:
     _Worker.vocabulary = GrowingVocabulary()
-    _Worker.encoder = ChunkEncoder(settings, _Worker.vocabulary)
+    _Worker.encoder = WordEncoder(_Worker.vocabulary, settings)
 
 
 def _encode_in_worker(texts: Sequence[Text]) -> _WorkerResult:

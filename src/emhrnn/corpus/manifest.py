@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.corpus.building import Contents
-from emhrnn.corpus.encoding import TextSettings
 from emhrnn.corpus.report import Report
 from emhrnn.errors import CheckpointError
 from emhrnn.files import sha256, write_json
-from emhrnn.text.encoder import Limits
-from emhrnn.text.vocabulary import Vocabulary
+from emhrnn.text import TextLimits, TextSettings, Vocabulary
 
 FORMAT = "emhrnn corpus"
 VERSION = 1
@@ -65,7 +63,7 @@ def read_manifest(folder: Path, *, verify: bool) -> Contents:
             classes=tuple(values["classes"]),
             users=_names(folder, values, "users"),
             products=_names(folder, values, "products"),
-            text=TextSettings(**{**text, "limits": Limits(**text["limits"])}),
+            text=TextSettings(**{**text, "limits": TextLimits(**text["limits"])}),
             report=Report.from_dict(values["report"]),
         )
     except (KeyError, TypeError, ValueError) as error:

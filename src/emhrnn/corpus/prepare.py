@@ -13,14 +13,13 @@ from tqdm import tqdm
 from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
-from emhrnn.corpus.encoding import TextSettings
 from emhrnn.corpus.manifest import DATA, is_corpus, write_manifest
 from emhrnn.corpus.readers import Source
 from emhrnn.corpus.readers.source import Paths
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.files import atomic_folder, check_free
-from emhrnn.text.vocabulary import Vocabulary
+from emhrnn.text import TextSettings, Vocabulary
 
 PROGRESS_ROWS = 200
 
@@ -41,7 +40,6 @@ def prepare(
     users: Sequence[str] | None = None,
     products: Sequence[str] | None = None,
     text: TextSettings | None = None,
-    keep_empty: bool = False,
     strict: bool = False,
     workers: int = 1,
     progress: bool = True,
@@ -63,7 +61,6 @@ def prepare(
             labels found: numbers by value, others by the alphabet.
         users, products: names in the order of their ids; any other becomes -1. By default, the names found.
         text: how text is split into words, and limits on the size of documents.
-        keep_empty: a row without words becomes one unknown word. By default such rows are skipped and counted.
         strict: rows that would be skipped (no text, no label) or repaired (broken UTF-8, NUL bytes) are errors.
         workers: processes that tokenise; the result does not depend on it. With more than one, a script must guard
             its start with `if __name__ == "__main__"`.
@@ -88,7 +85,6 @@ def prepare(
         products=products,
         labelled=origin.columns.labelled,
         text=text or TextSettings(),
-        keep_empty=keep_empty,
         strict=strict,
         workers=workers,
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 from jaxtyping import Float32, Int32, Int64
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.names import UNKNOWN
+from emhrnn.corpus.encode import UNKNOWN
 from emhrnn.corpus.ragged import offsets_of, ranges
 from emhrnn.errors import CheckpointError
 

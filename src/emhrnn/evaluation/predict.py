@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Bool, Float32, Int64
 from torch import nn
 
-from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.batching import BatchPlan
 from emhrnn.evaluation.phrases import PhraseLengths, count_phrase_lengths
@@ -28,32 +27,34 @@ class Predictions:
     phrases: PhraseLengths | None  # None for models without phrases
 
 
+@runtime_checkable
+class Documents(Protocol):
+    """What can be cut into batches: a corpus, or a batch of any size."""
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, " documents"]: ...
+    def __len__(self) -> int: ...
+    def batch(self, rows: Int64[np.ndarray, " rows"]) -> Batch: ...
+
+
 def predict(
     model: nn.Module,
-    corpus: Corpus,
+    documents: Documents,
     *,
     multi_label: bool,
     temperature: float = 1.0,
     on_batch: Callable[[Batch, Output], None] | None = None,
 ) -> Predictions:
     """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
-    if isinstance(model, EMHRNN) and not model.words_ready and corpus.lengths.sum() > len(corpus.vocabulary):
+    if isinstance(model, EMHRNN) and not model.words_ready and documents.lengths.sum() > len(model.embedding.table):
         model.precompute_words()
         try:
-            return predict_documents(model, corpus, multi_label=multi_label, temperature=temperature, on_batch=on_batch)
+            return predict_documents(
+                model, documents, multi_label=multi_label, temperature=temperature, on_batch=on_batch
+            )
         finally:
             model.forget_words()
-    return predict_documents(model, corpus, multi_label=multi_label, temperature=temperature, on_batch=on_batch)
-
-
-@runtime_checkable
-class Documents(Protocol):
-    """What can be cut into batches: a corpus, or word ids in memory."""
-
-    @property
-    def lengths(self) -> Int64[np.ndarray, " documents"]: ...
-    def __len__(self) -> int: ...
-    def batch(self, rows: Int64[np.ndarray, " rows"]) -> Batch: ...
+    return predict_documents(model, documents, multi_label=multi_label, temperature=temperature, on_batch=on_batch)
 
 
 @torch.inference_mode()

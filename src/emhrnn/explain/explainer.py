@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from jaxtyping import Float, Int32, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.names import UNKNOWN, NameTable
-from emhrnn.corpus.record import clean_text
-from emhrnn.errors import ConfigError, DataError
+from emhrnn.corpus.encode import Names, check_names
+from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.attention import Levels, levels_of
 from emhrnn.explain.build import explain_documents
@@ -20,18 +18,18 @@ from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.removal import thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
-from emhrnn.text import Document, Located
+from emhrnn.text import Document, Located, Text
 from emhrnn.training.run import Run
 
 
 def explain_texts(
     run: Run,
-    texts: Sequence[str],
+    texts: Sequence[Text],
     labels: Sequence[Labels | None] | None = None,
     *,
     threshold: float | None = None,
-    users: Sequence[str | None] | None = None,
-    products: Sequence[str | None] | None = None,
+    users: Names = None,
+    products: Names = None,
     thorough: bool = False,
 ) -> list[Explanation]:
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
@@ -51,15 +49,17 @@ def explain_texts(
 
 def explanations_of(
     run: Run,
-    texts: Sequence[str],
+    texts: Sequence[Text],
     labels: Sequence[Labels | None] | None = None,
     *,
     threshold: float | None = None,
-    users: Sequence[str | None] | None = None,
-    products: Sequence[str | None] | None = None,
+    users: Names = None,
+    products: Names = None,
     thorough: bool = False,
 ) -> Iterator[Explanation]:
     """`explain_texts`, of which only one batch is in memory at a time."""
+    check_names("users", users, len(texts))
+    check_names("products", products, len(texts))
     documents = read(run, texts)
     for start, stop in groups([len(document) for document in documents]):
         told = None if labels is None else labels[start:stop]
@@ -87,8 +87,8 @@ def explain_read(
     labels: Sequence[Labels | None] | None = None,
     threshold: float | None = None,
     *,
-    users: Sequence[str | None] | None = None,
-    products: Sequence[str | None] | None = None,
+    users: Names = None,
+    products: Names = None,
     thorough: bool = False,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
@@ -169,49 +169,17 @@ def _with_estimated_effects(run: Run, model: EMHRNN, batch: Batch, threshold: fl
     return Findings(output.logits, levels_of(output, batch), output.pi, effects)
 
 
-def read(run: Run, texts: Sequence[str]) -> list[Located]:
-    """Texts as the run's training data was read, without its length caps: an explanation shows all of a text."""
-    for number, text in enumerate(texts, start=1):
-        if not isinstance(text, str):
-            raise DataError(f"text {number} is a {type(text).__name__}; give a string")
-    documents = run.encoder.locate([clean_text(text)[0] for text in texts])
-    for number, document in enumerate(documents, start=1):
-        if len(document) == 0:
-            raise DataError(f"text {number} has no words; give a text with at least one word")
-    return documents
+def read(run: Run, texts: Sequence[Text]) -> list[Located]:
+    """Texts as the run's training data was read, caps included, and where their words stand.
+
+    Raises:
+        DataError: a text has no words.
+    """
+    return run.encoder.locate(texts)
 
 
 def batch_of(
-    run: Run,
-    documents: Sequence[Located] | Sequence[Document],
-    *,
-    users: Sequence[str | None] | None = None,
-    products: Sequence[str | None] | None = None,
+    run: Run, documents: Sequence[Located] | Sequence[Document], *, users: Names = None, products: Names = None
 ) -> Batch:
-    words = np.concatenate([_word_ids(run, document) for document in documents])
-    lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
-    sentences = [document.n_sentences for document in documents]
-    return Batch(
-        words=words.astype(np.int64),
-        sentence_offsets=np.concatenate([[0], np.cumsum(lengths)]),
-        document_offsets=np.cumsum([0, *sentences], dtype=np.int64),
-        rows=np.arange(len(documents), dtype=np.int64),
-        users=_name_ids(users, run.users, len(documents)),
-        products=_name_ids(products, run.products, len(documents)),
-    )
-
-
-def _word_ids(run: Run, document: Located | Document) -> Int32[np.ndarray, " words"]:
-    return document.ids if isinstance(document, Located) else run.vocabulary.encode(document.words)
-
-
-def _name_ids(
-    given: Sequence[str | None] | None, known: Sequence[str], documents: int
-) -> Int64[np.ndarray, " documents"] | None:
-    """None for a model that knows no names."""
-    if not known:
-        return None
-    if given is None or all(name is None for name in given):  # a table of all names would cost more than the rest
-        return np.full(documents, UNKNOWN, dtype=np.int64)
-    table = NameTable(known)
-    return np.array([table.id_of(name) for name in given], dtype=np.int64)
+    """Documents that are read already, for the run's model."""
+    return run.encoder.batch(documents, users=users, products=products)

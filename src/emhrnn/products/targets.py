@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Float, Float32
 
+from emhrnn.corpus.encode import listed
 from emhrnn.corpus.record import clean_label
-from emhrnn.corpus.texts import listed
 from emhrnn.errors import DataError
 
 Kind = Literal["one", "lists", "indicator"]

@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float32, Float64
 
 from emhrnn.api import labels_of
+from emhrnn.corpus import Batch
 from emhrnn.evaluation.predict import predict_documents
 from emhrnn.explain.explainer import explain_texts, explanations_of
 from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
 from emhrnn.files import encoded
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.scoring.documents import Documents, Reader
 from emhrnn.scoring.tables import Row, to_bytes
-from emhrnn.text import Limits
+from emhrnn.text import Text
 from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
@@ -54,7 +54,6 @@ class Scorer:
         torch.set_num_threads(1)
         self.task = task
         self.run = load_run(task.run)
-        self._reader = Reader(self.run)
         self._shares = [f"p_{name}" for name in self.run.classes]
         # A word costs a look-up once its input projection is there: 1.6 kB. All of GloVe's would be 160 MB in every
         # process; a chunk uses a sixth of them, ten times each and more.
@@ -73,35 +72,41 @@ class Scorer:
     def __call__(self, payload: bytes) -> Part:
         chunk = json.loads(payload)
         first, rows = int(chunk["first"]), list[dict[str, Any]](chunk["rows"])
-        documents = self._reader.read(rows)
-        for index in np.flatnonzero(documents.lengths == 0).tolist():
+        batch = self._read(rows)
+        scored = [] if batch is None else batch.rows.tolist()
+        for index in set(range(len(rows))).difference(scored):
             rows[index].setdefault("fault", NO_WORDS)
-        scored = np.flatnonzero(documents.lengths)
         table = [{**dict.fromkeys(self.columns), "id": row["id"]} for row in rows]  # each row of the data has its row
-        if len(scored):
-            self._fill([table[i] for i in scored.tolist()], [rows[i] for i in scored.tolist()], documents.take(scored))
+        if batch is not None:
+            self._fill([table[i] for i in scored], [rows[i] for i in scored], batch)
         return Part(
             rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
             errors=encoded("".join(_error(row, first + index) for index, row in enumerate(rows))),
             documents=len(rows),
-            words=int(documents.lengths.sum()),
+            words=0 if batch is None else batch.n_words,
             unscored=len(rows) - len(scored),
             repaired=sum("repairs" in row and "fault" not in row for row in rows),
         )
 
-    def _fill(self, table: list[Row], rows: list[dict[str, Any]], documents: Documents) -> None:
-        """Label, probabilities and, if asked for, what decided. An explanation has the probabilities, too, unless it
-        reads a text otherwise: all of it where the run has limits, or in sentences of its own where they are given."""
+    def _read(self, rows: list[dict[str, Any]]) -> Batch | None:
+        """The rows that have words."""
+        names: dict[str, Any] = {f"{kind}s": [row.get(kind) for row in rows] for kind in ("user", "product")}
+        if "words" in rows[0]:  # of a prepared corpus
+            return self.run.encoder.encode_words([row["words"] for row in rows], **names)
+        return self.run.encoder.encode_usable([_text(row) for row in rows], **names)
+
+    def _fill(self, table: list[Row], rows: list[dict[str, Any]], batch: Batch) -> None:
+        """Label, probabilities and, if asked for, what decided."""
         run = self.run
         if isinstance(run.model, EMHRNN) and not self._all_words:
             run.model.forget_words()  # before there are new ones: memory for one table is enough
-            run.model.precompute_words(np.flatnonzero(np.bincount(documents.words)))
+            run.model.precompute_words(np.flatnonzero(np.bincount(batch.words)))
         explained = self._explained(rows) if self.task.explain else []
-        if explained and run.text.limits == Limits() and not any("sentences" in row for row in rows):
+        if explained:
             shares = np.stack([probabilities for probabilities, _ in explained]).astype(np.float32)
         else:
             shares = predict_documents(
-                run.model, documents, multi_label=run.multi_label, temperature=run.temperature
+                run.model, batch, multi_label=run.multi_label, temperature=run.temperature
             ).probabilities
         for row, label, values in zip(table, labels_of(run, shares), _in_digits(shares), strict=True):
             row["label"] = label if isinstance(label, str) else "|".join(label)
@@ -118,7 +123,7 @@ class Scorer:
         classes, and goes."""
         explanations = explanations_of(
             self.run,
-            [row["text"] for row in rows],
+            [_text(row) for row in rows],
             users=[row.get("user") for row in rows],
             products=[row.get("product") for row in rows],
         )
@@ -126,6 +131,11 @@ class Scorer:
             (explanation.probabilities, explanation.decisive_path() if explanation.supported else None)
             for explanation in explanations
         ]
+
+
+def _text(row: dict[str, Any]) -> Text:
+    """The text of a row, in the sentences that its source marks, if it does; nothing for a row with a fault."""
+    return tuple(row["sentences"]) if "sentences" in row else row.get("text", "")
 
 
 def _nodes(path: DecisivePath) -> list[tuple[str, Sentence | Phrase | Word]]:

@@ -21,7 +21,8 @@ import numpy as np
 from jaxtyping import Float32
 
 from emhrnn.api import labels_of
-from emhrnn.corpus import Columns, Corpus, Source
+from emhrnn.corpus import Columns, Source
+from emhrnn.corpus.encode import has_words
 from emhrnn.corpus.readers.formats import format_of
 from emhrnn.corpus.readers.parquet import unpacked_bytes
 from emhrnn.corpus.readers.streams import open_bytes
@@ -31,7 +32,7 @@ from emhrnn.evaluation.predict import Predictions
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.lexicon import Entry, Gathered, measured
-from emhrnn.serve.limits import Limits, RefusedError, has_words
+from emhrnn.serve.limits import Limits, RefusedError
 from emhrnn.serve.state import Served
 from emhrnn.serve.written import Written, columns_of
 from emhrnn.training.run import Run
@@ -212,10 +213,9 @@ def _open(path: Path) -> Source:
 
 
 def _classified(run: Run, records: list[Record]) -> Predictions:
-    corpus = Corpus.from_records(
-        records, vocabulary=run.vocabulary, text=run.text, users=run.users, products=run.products
-    )
-    return run.predict(corpus)
+    texts = [record.text if record.sentences is None else record.sentences for record in records]
+    users, products = [record.user for record in records], [record.product for record in records]
+    return run.predict(run.encoder.encode(texts, users=users, products=products))
 
 
 def _explained(run: Run, documents: list[Written]) -> list[Explanation]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from emhrnn.corpus.encode import NO_WORDS, has_words
 from emhrnn.corpus.record import clean_text
 from emhrnn.text import split_sentences
 from emhrnn.text.words import TOKEN_PATTERN
@@ -46,7 +47,7 @@ def check_texts(texts: Sequence[str], limits: Limits) -> None:
         raise RefusedError(422, f"{len(texts)} texts in one request; give at most {limits.texts}")
     for number, text in enumerate(texts, start=1):
         if not has_words(text):
-            raise RefusedError(422, f"text {number} has no words; give a text with at least one word")
+            raise RefusedError(422, f"text {number} {NO_WORDS}")
         if _more_words([text], limits.words):
             raise RefusedError(
                 422,
@@ -73,13 +74,6 @@ async def check_aside(check: Callable[[Sequence[str], Limits], None], texts: Seq
         await asyncio.to_thread(check, texts, limits)
     else:
         check(texts, limits)
-
-
-def has_words(text: str) -> bool:
-    """Whether the model finds one: NUL and `<br>` are none."""
-    text, _ = clean_text(text)
-    pieces = split_sentences(text) if "<" in text else [text]
-    return any(piece and not piece.isspace() for piece in pieces)
 
 
 def _more_words(texts: Sequence[str], limit: int) -> bool:

@@ -2,15 +2,22 @@
 
 document = read_document("It's good.")           # words, their spans in the text, sentence ends
 counts = count_words(texts)                      # for Vocabulary.from_counts
-encoder = Encoder(vocabulary)                    # encoder.encode_many(texts): word ids; locate(texts): spans, too
+encoder = WordEncoder(vocabulary)                # encoder.encode(texts): word ids; locate(texts): spans, too
 vectors = read_vectors(path)                     # vectors.lookup(vocabulary, generator=...)
 """
 
-from emhrnn.text.document import Document, read_document
-from emhrnn.text.encoder import Encoded, Encoder, Limits, Located
+from emhrnn.text.encoder import (
+    Document,
+    Encoded,
+    Located,
+    Text,
+    TextLimits,
+    TextSettings,
+    WordEncoder,
+    read_document,
+)
 from emhrnn.text.sentences import split_sentences
-from emhrnn.text.vector_files import read_vectors
-from emhrnn.text.vectors import Vectors
+from emhrnn.text.vectors import Vectors, read_vectors
 from emhrnn.text.vocabulary import UNK, Vocabulary
 from emhrnn.text.words import count_words, tokenise
 
@@ -18,11 +25,13 @@ __all__ = [
     "UNK",
     "Document",
     "Encoded",
-    "Encoder",
-    "Limits",
     "Located",
+    "Text",
+    "TextLimits",
+    "TextSettings",
     "Vectors",
     "Vocabulary",
+    "WordEncoder",
     "count_words",
     "read_document",
     "read_vectors",

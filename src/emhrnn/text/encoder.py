@@ -1,28 +1,31 @@
-"""From raw text to word ids, fast: what scoring and corpus preparation run on every document.
+"""From raw text to word ids, fast: the one reader of text, for training, predicting, explaining and scoring.
 
     texts -> sentences -> stretches between blanks -> (table: stretch -> ids) -> ids, sentence and document offsets
 
-The result is the same as `vocabulary.encode(read_document(text).words)`, a test says so. `locate` also tells where each
-word stands, as `read_document` does.
+The words are those of `read_document`, the slow and plain way, with the limits applied; a test compares them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from emhrnn.errors import ConfigError
-from emhrnn.text.native_stretches import stretches
 from emhrnn.text.sentences import split_sentences
+from emhrnn.text.stretches import stretches
 from emhrnn.text.vocabulary import WordIds
+from emhrnn.text.words import normalise, token_spans
 
 CHUNK_SENTENCES = 10_000  # encoded at once: enough that a call costs nothing, and about a megabyte
 
+Text = str | tuple[str, ...]
+"""A document, or its sentences where the source marks their ends."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class TextLimits:
     """Caps on what is read of a document. The default has none; documents that a cap shortens are marked."""
 
     max_words_per_sentence: int | None = None
@@ -35,24 +38,20 @@ class Limits:
                 raise ConfigError(f"{name} is {value}; give a number of 1 or more, or leave it out to read everything")
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """Documents as word ids, in the ragged form of `corpus.batch.Batch`, except that a blank text has no sentence.
-    `cut` marks the documents that a limit shortened."""
+@dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """How text becomes words. A model reads all text as its training data was read, so this is stored with both."""
 
-    words: Int32[np.ndarray, " words"]
-    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
-    document_offsets: Int64[np.ndarray, " documents_plus_1"]
-    cut: Bool[np.ndarray, " documents"]
-
-    def __len__(self) -> int:
-        return len(self.document_offsets) - 1
+    language: str = "en"
+    lowercase: bool = True
+    limits: TextLimits = field(default_factory=TextLimits)
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
     """A document as word ids: word i is `text[starts[i] : ends[i]]` as written; sentence j is
-    ids[sentence_offsets[j] : sentence_offsets[j + 1]]; no sentence is empty."""
+    ids[sentence_offsets[j] : sentence_offsets[j + 1]]; no sentence is empty. Words beyond a limit are not in it, but
+    the text is whole."""
 
     text: str
     ids: Int32[np.ndarray, " words"]
@@ -68,70 +67,85 @@ class Located:
         return len(self.sentence_offsets) - 1
 
 
-class Encoder:
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """Documents as word ids, in the ragged form of `corpus.batch.Batch`, except that a text without words has no
+    sentence. `cut` marks the documents that a limit shortened."""
+
+    words: Int32[np.ndarray, " words"]
+    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
+    document_offsets: Int64[np.ndarray, " documents_plus_1"]
+    cut: Bool[np.ndarray, " documents"]
+
+    def __len__(self) -> int:
+        return len(self.document_offsets) - 1
+
+    @property
+    def lengths(self) -> Int64[np.ndarray, " documents"]:
+        """Words of each document."""
+        return np.diff(self.sentence_offsets[self.document_offsets])
+
+
+class WordEncoder:
     """Encodes texts with one vocabulary. Keep it: it is fast once it has seen the common words.
 
     Text is looked up by compiled code where a C++ compiler is at hand; `native=False` keeps to Python.
     """
 
-    def __init__(
-        self,
-        vocabulary: WordIds,
-        *,
-        language: str = "en",
-        lowercase: bool = True,
-        limits: Limits | None = None,
-        native: bool = True,
-    ) -> None:
-        self.vocabulary = vocabulary
-        self.language = language
-        self.lowercase = lowercase
-        self.limits = limits or Limits()
-        self._stretches = stretches(vocabulary, lowercase=lowercase, native=native)
+    def __init__(self, vocabulary: WordIds, settings: TextSettings | None = None, *, native: bool = True) -> None:
+        self.settings = settings or TextSettings()
+        self._stretches = stretches(vocabulary, lowercase=self.settings.lowercase, native=native)
 
-    def encode(self, text: str) -> Encoded:
-        """One document."""
-        return self.encode_many([text])
+    def encode(self, texts: Iterable[Text]) -> Encoded:
+        """Documents, one after the other, as far as the limits allow."""
+        return self._read(texts, spans=False)[0]
 
-    def encode_many(self, texts: Iterable[str]) -> Encoded:
-        """Several documents, one after the other."""
-        return self.encode_sentences(split_sentences(text, self.language) for text in texts)
-
-    def encode_sentences(self, documents: Iterable[list[str]]) -> Encoded:
-        """Documents whose sentences are already known. Sentences without a word are left out."""
-        ends = [0]  # of each document, in sentences
-        chunks = [self._stretches.encode(sentences) for sentences in _chunks(documents, ends)]
-        words, lengths = map(np.concatenate, zip(*chunks, strict=True))
-        full = lengths > 0
-        lengths, document_offsets = lengths[full], _offsets(full)[ends]
-        if self.limits == Limits():
-            return Encoded(words, _offsets(lengths), document_offsets, np.zeros(len(ends) - 1, dtype=bool))
-        return _limited(words, lengths, document_offsets, self.limits)
-
-    def locate(self, texts: Sequence[str]) -> list[Located]:
-        """Each document, and where its words stand. Limits do not apply."""
-        ends = [0]
-        columns: list[tuple[np.ndarray, ...]] = []
-        position = 0  # of the chunk in all texts, in characters: those of the sentences of a text are those of the text
-        for sentences in _chunks((split_sentences(text, self.language) for text in texts), ends):
-            words, spans = self._stretches.locate(sentences)
-            columns.append((*words, *(place + position for place in spans)))
-            position += sum(map(len, sentences))
-        ids, lengths, starts, stops = map(np.concatenate, zip(*columns, strict=True))
-        full = lengths > 0
-        offsets = _offsets(lengths[full])  # of all sentences, in words
-        bounds = _offsets(full)[ends].tolist()  # of each document, in sentences
+    def locate(self, texts: Sequence[Text]) -> list[Located]:
+        """The same words, and where each stands in its text; sentences that are given are joined with a blank."""
+        encoded, (starts, ends) = self._read(texts, spans=True)
         located, position = [], 0
-        for text, (first, last) in zip(texts, pairwise(bounds), strict=True):
-            words_of = slice(offsets[first], offsets[last])
+        for text, (first, last) in zip(texts, pairwise(encoded.document_offsets.tolist()), strict=True):
+            whole, offsets = (
+                text if isinstance(text, str) else " ".join(text),
+                encoded.sentence_offsets[first : last + 1],
+            )
+            words = slice(offsets[0], offsets[-1])
             located.append(
                 Located(
-                    text, ids[words_of].copy(), starts[words_of] - position, stops[words_of] - position,
-                    offsets[first : last + 1] - offsets[first],
+                    whole, encoded.words[words].copy(), starts[words] - position, ends[words] - position,
+                    offsets - offsets[0],
                 )
             )  # fmt: skip
-            position += len(text)
+            position += len(whole)
         return located
+
+    def _read(self, texts: Iterable[Text], *, spans: bool) -> tuple[Encoded, list[Int64[np.ndarray, " words"]]]:
+        """The documents; with `spans`, also the start and the end of each word, in characters of all texts."""
+        ends = [0]  # of each document, in sentences
+        columns: list[tuple[np.ndarray, ...]] = []
+        position = 0  # of the chunk in all texts, in characters: those of the sentences of a text are those of the text
+        for sentences in _chunks(map(self._sentences, texts), ends):
+            if spans:
+                words_of, places = self._stretches.locate(sentences)
+                columns.append((*words_of, *(place + position for place in places)))
+                position += sum(map(len, sentences))
+            else:
+                columns.append(self._stretches.encode(sentences))
+        words, lengths, *found = map(np.concatenate, zip(*columns, strict=True))
+        full = lengths > 0
+        lengths, document_offsets = lengths[full], _offsets(full)[ends]
+        kept, counts = _within(self.settings.limits, lengths, document_offsets)
+        cut = np.diff(_offsets(lengths - kept)[document_offsets]) > 0
+        if cut.any():
+            number_in_sentence = np.arange(len(words)) - np.repeat(_offsets(lengths)[:-1], lengths)
+            inside = number_in_sentence < np.repeat(kept, lengths)
+            words, found = words[inside], [places[inside] for places in found]
+        return Encoded(words, _offsets(kept[kept > 0]), _offsets(counts), cut), found
+
+    def _sentences(self, text: Text) -> list[str]:
+        if isinstance(text, str):
+            return split_sentences(text, self.settings.language)
+        return [sentence + " " for sentence in text[:-1]] + list(text[-1:])
 
 
 def _chunks(documents: Iterable[list[str]], ends: list[int]) -> Iterator[list[str]]:
@@ -146,28 +160,73 @@ def _chunks(documents: Iterable[list[str]], ends: list[int]) -> Iterator[list[st
     yield sentences
 
 
-def _limited(
-    words: Int32[np.ndarray, " words"],
+def _within(
+    limits: TextLimits,
     lengths: Int64[np.ndarray, " sentences"],
     document_offsets: Int64[np.ndarray, " documents_plus_1"],
-    limits: Limits,
-) -> Encoded:
-    """The documents as far as the limits allow; `lengths` are the words of each sentence."""
-    kept, kept_sentences = lengths, np.diff(document_offsets)
+) -> tuple[Int64[np.ndarray, " sentences"], Int64[np.ndarray, " documents"]]:
+    """How many words of each sentence, and how many sentences of each document, the limits leave."""
+    counts = np.diff(document_offsets)
     if limits.max_sentences is not None:
-        number_in_document = np.arange(len(lengths)) - np.repeat(document_offsets[:-1], kept_sentences)
-        kept = np.where(number_in_document < limits.max_sentences, kept, 0)
-        kept_sentences = np.minimum(kept_sentences, limits.max_sentences)
+        number_in_document = np.arange(len(lengths)) - np.repeat(document_offsets[:-1], counts)
+        lengths = np.where(number_in_document < limits.max_sentences, lengths, 0)
+        counts = np.minimum(counts, limits.max_sentences)
     if limits.max_words_per_sentence is not None:
-        kept = np.minimum(kept, limits.max_words_per_sentence)
-    cut = np.diff(_offsets(lengths - kept)[document_offsets]) > 0
-    if cut.any():
-        number_in_sentence = np.arange(len(words)) - np.repeat(_offsets(lengths)[:-1], lengths)
-        words = words[number_in_sentence < np.repeat(kept, lengths)]
-    return Encoded(words, _offsets(kept[kept > 0]), _offsets(kept_sentences), cut)
+        lengths = np.minimum(lengths, limits.max_words_per_sentence)
+    return lengths, counts
 
 
 def _offsets(lengths: Integer[np.ndarray, " n"] | Bool[np.ndarray, " n"]) -> Int64[np.ndarray, " n_plus_1"]:
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """Word i is `words[i]` in its normal form and `text[starts[i] : ends[i]]` as written.
+    Sentence j is words[sentence_offsets[j] : sentence_offsets[j + 1]]; no sentence is empty."""
+
+    text: str
+    words: list[str]
+    starts: Int64[np.ndarray, " words"]
+    ends: Int64[np.ndarray, " words"]
+    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.sentence_offsets) - 1
+
+    @property
+    def sentences(self) -> list[list[str]]:
+        """The words of each sentence."""
+        return [self.words[start:stop] for start, stop in pairwise(self.sentence_offsets.tolist())]
+
+    @property
+    def sentence_spans(self) -> list[tuple[int, int]]:
+        """Where each sentence stands in the text: from its first word's start to its last word's end."""
+        first, last = self.sentence_offsets[:-1], self.sentence_offsets[1:] - 1
+        return list(zip(self.starts[first].tolist(), self.ends[last].tolist(), strict=True))
+
+
+def read_document(text: str, *, language: str = "en", lowercase: bool = True) -> Document:
+    """Split a text into sentences and words, without limits. A blank text gives a document without words.
+
+    Blanks and `<br>` tags are in no word; every other character is in exactly one.
+    """
+    words: list[str] = []
+    spans: list[tuple[int, int]] = []
+    offsets = [0]
+    position = 0
+    for sentence in split_sentences(text, language):
+        for start, end in token_spans(sentence):
+            words.append(normalise(sentence[start:end], lowercase=lowercase))
+            spans.append((position + start, position + end))
+        position += len(sentence)
+        if len(words) > offsets[-1]:
+            offsets.append(len(words))
+    starts, ends = np.array(spans, dtype=np.int64).reshape(-1, 2).T
+    return Document(text, words, starts.copy(), ends.copy(), np.array(offsets, dtype=np.int64))

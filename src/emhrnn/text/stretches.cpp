@@ -1,4 +1,4 @@
-// From sentences to word ids, behind a plain C interface (native_stretches.py is the caller).
+// From sentences to word ids, behind a plain C interface (stretches.py is the caller).
 //
 // A text is cut at its blanks into stretches, and a stretch into parts where that is plain to see: `("Don't!` into
 // ( " Do n't ! and `A.B./well-made,` into A.B./well-made and a comma. The words of a part depend on nothing but the

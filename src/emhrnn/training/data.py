@@ -19,7 +19,7 @@ from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import encoded, sha256
 from emhrnn.models.table import MODELS
-from emhrnn.text import Limits, Vectors, Vocabulary
+from emhrnn.text import TextLimits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
 from emhrnn.training.run import Run, is_run, read_description
 from emhrnn.training.state import Purpose, numpy_generator
@@ -64,7 +64,7 @@ def learned_from(run: Path, data: Named) -> bool:
 
 
 def text_settings(config: DataConfig) -> TextSettings:
-    limits = Limits(max_words_per_sentence=config.max_sentence_words, max_sentences=config.max_sentences)
+    limits = TextLimits(max_words_per_sentence=config.max_sentence_words, max_sentences=config.max_sentences)
     return TextSettings(lowercase=config.lowercase, limits=limits)
 
 

@@ -26,7 +26,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from emhrnn.corpus import Corpus, TextSettings, is_corpus
+from emhrnn.corpus import Batch, Corpus, TextEncoder, TextSettings, is_corpus
 from emhrnn.errors import CheckpointError, ExtraError
 from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import write_json
@@ -35,7 +35,7 @@ from emhrnn.models.ngrams import Shares
 from emhrnn.models.output import probabilities
 from emhrnn.models.row import Sizes
 from emhrnn.models.table import build_model
-from emhrnn.text import Encoder, Limits, Vocabulary
+from emhrnn.text import TextLimits, Vocabulary
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
 from emhrnn.training.config import Config, validated
 from emhrnn.training.fixed import with_later
@@ -72,9 +72,9 @@ class Run:
     learned: dict[str, Tensor] = field(default_factory=dict)  # what is weighed, as it was learned
 
     @cached_property
-    def encoder(self) -> Encoder:
-        """Reads whole texts, without the caps of training. It is kept, because it knows the words that it has seen."""
-        return Encoder(self.vocabulary, language=self.text.language, lowercase=self.text.lowercase)
+    def encoder(self) -> TextEncoder:
+        """Reads new text as the training data was read. It is kept, because it knows the words that it has seen."""
+        return TextEncoder(self.vocabulary, self.text, users=self.users, products=self.products)
 
     @property
     def told_model(self) -> str:
@@ -86,9 +86,9 @@ class Run:
         """As they are shown wherever the run is used."""
         return probabilities(logits, multi_label=self.multi_label, temperature=self.temperature)
 
-    def predict(self, corpus: Corpus) -> Predictions:
+    def predict(self, documents: Corpus | Batch) -> Predictions:
         """Of documents in the words of this run."""
-        return predict(self.model, corpus, multi_label=self.multi_label, temperature=self.temperature)
+        return predict(self.model, documents, multi_label=self.multi_label, temperature=self.temperature)
 
     def weigh(self, shares: Shares) -> None:
         """The experts of the model have these shares from now on. What they have learned is kept, to be saved and to go
@@ -272,7 +272,7 @@ def _weigh(folder: Path, run: Run, shares: Any) -> None:
 
 def text_settings_of(values: dict[str, Any]) -> TextSettings:
     """How a run reads text, from its description."""
-    return TextSettings(**{**values, "limits": Limits(**values["limits"])})
+    return TextSettings(**{**values, "limits": TextLimits(**values["limits"])})
 
 
 def _class_names(names: list[str]) -> tuple[str, ...]:

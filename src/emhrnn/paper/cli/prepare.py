@@ -59,10 +59,10 @@ def prepare(
     from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, TextSettings
     from emhrnn.corpus import prepare as prepare_corpus
-    from emhrnn.text import Limits
+    from emhrnn.text import TextLimits
 
     columns = Columns(text=text_column, label=label_column, weight=weight_column)
-    limits = Limits(max_words_per_sentence=max_sentence_words, max_sentences=max_sentences)
+    limits = TextLimits(max_words_per_sentence=max_sentence_words, max_sentences=max_sentences)
     vocabulary, classes, text = None, None, TextSettings(lowercase=lowercase, limits=limits)
     if like is not None:
         from emhrnn.training.run import load_run
