@@ -1,4 +1,4 @@
-"""Blocks: which positions they list, and what they refuse (SPEC 1.6, A29)."""
+"""Blocks: which positions they list, and what they refuse (docs/paper.md 1.6, A29)."""
 
 import numpy as np
 import pytest

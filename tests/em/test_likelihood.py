@@ -1,4 +1,4 @@
-"""The shared evaluation against the slow oracle, on ragged shapes (SPEC section 8: 4, 6, 7, 8)."""
+"""The shared evaluation against the slow oracle, on ragged shapes (docs/paper.md 8: 4, 6, 7, 8)."""
 
 import numpy as np
 import pytest
@@ -216,7 +216,7 @@ def test_ragged_token_synchronous_segment_table_and_trie_agree(words, seed):
 
 @torch.no_grad()
 def test_every_trie_node_is_there_once():
-    """All segmentations of a T-word sentence: 2^T - 1 nodes and T (T + 1) / 2 segments (SPEC E2)."""
+    """All segmentations of a T-word sentence: 2^T - 1 nodes and T (T + 1) / 2 segments (docs/paper.md 6.2)."""
     batch = make_batch([[7]])
     blocks = exact_blocks(batch)
     plan = plan_sentences(batch, random_z(batch), blocks, flip_keys(blocks, batch.n_words))

@@ -1,4 +1,4 @@
-"""The degeneracy monitor (SPEC section 8: 11)."""
+"""The degeneracy monitor (docs/paper.md 8: 11)."""
 
 import math
 

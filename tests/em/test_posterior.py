@@ -1,4 +1,4 @@
-"""The posterior against exhaustive enumeration (SPEC section 8: 1, 4, 5, 6, 8)."""
+"""The posterior against exhaustive enumeration (docs/paper.md 8: 1, 4, 5, 6, 8)."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_one_window_over_the_document_is_exact(lengths, seed):
 
 
 def test_printed_q_returns_the_prior():
-    """The paper's denominator p(y | Z, w) cancels the likelihood: the label has no say (SPEC A1)."""
+    """The paper's denominator p(y | Z, w) cancels the likelihood: the label has no say (docs/paper.md A1)."""
     model, batch = small_model(votes=VOTES), make_batch([[5, 4], [3], [1, 2]])
     states, z = model.words(batch), random_z(batch)
     free = torch.from_numpy(~batch.sentence_final)

@@ -1,4 +1,4 @@
-"""M-steps and the direct loss (SPEC section 8: 2 and 3)."""
+"""M-steps and the direct loss (docs/paper.md 8: 2 and 3)."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Basis customisation from SPEC 5, one document, with the customised matrix written out."""
+"""Basis customisation from docs/paper.md 5, one document, with the customised matrix written out."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""CMA as SPEC 5 reads it: one document, loops over words, sentences and ways."""
+"""CMA as docs/paper.md 5 reads it: one document, loops over words, sentences and ways."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""EM-HRNN straight from SPEC 1.2: one document, one z, Python loops over words, phrases and sentences."""
+"""EM-HRNN straight from docs/paper.md 1.2: one document, one z, Python loops over words, phrases and sentences."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ def log_p(model: EMHRNN, batch: Batch, z, document: int) -> Tensor:
     return sum(torch.log(p) for p in answers)
 
 
-# ------------------------------------------------------------------ SPEC 1.3: two other ways to write steps 3 to 6
+# ---------------------------------------------------- docs/paper.md 1.3: two other ways to write steps 3 to 6
 
 
 def token_synchronous(model: EMHRNN, h1: Tensor, scores: Tensor, z: list[bool]) -> Tensor:

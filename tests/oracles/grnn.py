@@ -1,4 +1,4 @@
-"""Conv-GRNN and LSTM-GRNN from SPEC 5, one document, loops over windows and sentences."""
+"""Conv-GRNN and LSTM-GRNN from docs/paper.md 5, one document, loops over windows and sentences."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""HAN straight from SPEC 4: one document, Python loops over words and sentences."""
+"""HAN straight from docs/paper.md 4: one document, Python loops over words and sentences."""
 
 import torch
 from torch import Tensor

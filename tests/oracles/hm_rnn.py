@@ -1,4 +1,4 @@
-"""HM-RNN straight from SPEC 3: one document, word by word, layer by layer; autograd with a straight-through step."""
+"""HM-RNN straight from docs/paper.md 3: one document, word by word; autograd with a straight-through step."""
 
 import torch
 from torch import Tensor

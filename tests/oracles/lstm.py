@@ -1,4 +1,4 @@
-"""The LSTM baseline of SPEC 5, one document."""
+"""The LSTM baseline of docs/paper.md 5, one document."""
 
 import torch
 from torch import Tensor

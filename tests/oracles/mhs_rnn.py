@@ -1,4 +1,4 @@
-"""MHS-RNN straight from SPEC 2: one document, word by word; autograd with a straight-through step."""
+"""MHS-RNN straight from docs/paper.md 2: one document, word by word; autograd with a straight-through step."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""The scores and the loss of SSWE, one window at a time (SPEC 5)."""
+"""The scores and the loss of SSWE, one window at a time (docs/paper.md 5)."""
 
 import torch
 from torch import Tensor

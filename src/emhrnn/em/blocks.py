@@ -1,4 +1,4 @@
-"""Blocks: which free positions are enumerated together (SPEC 1.6).
+"""Blocks: which free positions are enumerated together (docs/paper.md 1.6).
 
 A position is free when it is not the last word of its sentence: there z = 1 is observed. A block lists some free
 positions of one document; the E-step tries all their 2^length settings while the rest of z stays as imputed.

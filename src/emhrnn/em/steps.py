@@ -1,4 +1,4 @@
-"""The E-step, the two M-steps of Algorithm 1, and the direct loss that equals one round of them (SPEC 1.4 - 1.6).
+"""The E-step, the two M-steps of Algorithm 1, and the direct loss equal to one round (docs/paper.md 1.4 - 1.6).
 
     E       r(z_B)  proportional to  p(z_B | w) p(y | z_B, zhat_-B, w),   gamma_t = E_r[z_t]
     theta   raise   sum over z_B of r(z_B) log p_theta(y | z_B, zhat_-B, w)        r frozen
@@ -62,7 +62,7 @@ def weigh(
     printed_q: bool = False,
 ) -> Posterior:
     """Bayes' rule. `temperature` T flattens the posterior to r^(1/T). `printed_q` divides by p(y | Z, w) as the paper
-    prints it: the likelihood cancels, the label has no say, and gamma = pi (SPEC A1)."""
+    prints it: the likelihood cancels, the label has no say, and gamma = pi (docs/paper.md A1)."""
     prior = log_prior(states.a.detach(), blocks)
     weights = torch.where(torch.isneginf(likelihood), -torch.inf, prior) if printed_q else prior + likelihood
     return Posterior(blocks, batch.sentence_final, prior, likelihood, weights / temperature)

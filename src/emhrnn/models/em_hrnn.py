@@ -1,4 +1,4 @@
-r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the document (SPEC 1.2).
+r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the document (docs/paper.md 1.2).
 
     x   x   x   x   x   x   x   x      word vectors
     |   |   |   |   |   |   |   |

@@ -1,4 +1,4 @@
-r"""HAN, the hierarchical attention network: HN-ATT, HN-AVE and HN-MAX (Yang et al., NAACL 2016; SPEC 4).
+r"""HAN, the hierarchical attention network: HN-ATT, HN-AVE and HN-MAX (Yang et al., NAACL 2016; docs/paper.md 4).
 
     x   x   x   x     x   x   x      word vectors
     |   |   |   |     |   |   |

@@ -1,4 +1,4 @@
-"""Segmentations that are not learned: what EM-HRNN's phrases must beat (SPEC 1.2, limiting cases).
+"""Segmentations that are not learned: what EM-HRNN's phrases must beat (docs/paper.md 1.2, limiting cases).
 
 Each function gives z for a batch: true where a word ends a phrase. The last word of a sentence always does.
 """

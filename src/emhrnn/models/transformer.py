@@ -1,5 +1,5 @@
-r"""A pretrained transformer with a linear head: Bert-base fine-tuning after Sun et al. (2019; SPEC 5), for any encoder
-in Hugging Face's format.
+r"""A pretrained transformer with a linear head: Bert-base fine-tuning after Sun et al. (2019; docs/paper.md 5), for any
+encoder in Hugging Face's format.
 
     the first 128 and the last 382 word pieces of the document
     [CLS] p p p ... p | p ... p [SEP]

@@ -176,7 +176,7 @@ class Config(Section):
         return self.model_copy(update={"model": self.model.model_copy(update={"buckets": most})})
 
 
-# The letter of the paper (SPEC 1.8). The learning rate is to be picked on validation.
+# The letter of the paper (docs/paper.md 1.8). The learning rate is to be picked on validation.
 PAPER: dict[str, dict[str, Any]] = {
     "data": {"vocabulary": "vectors"},
     "model": {

@@ -33,7 +33,7 @@ def stage(epochs: int, levels: int, epoch: int) -> tuple[int, int, int]:
 
 
 def phase(config: EMConfig, epoch: int) -> Phase:
-    """What is learned in this epoch (SPEC E11)."""
+    """What is learned in this epoch (docs/paper.md 6.3)."""
     return "warm-up" if config.estep == "none" or epoch < config.warmup_epochs else "em"
 
 

@@ -3,7 +3,7 @@
 from emhrnn.models.table import MODELS
 from emhrnn.training.config import Config
 
-PAPER_GRID = {"training.learning_rate": "0.01,0.03,0.1,0.3,1.0"}  # SPEC 1.8: picked on validation
+PAPER_GRID = {"training.learning_rate": "0.01,0.03,0.1,0.3,1.0"}  # docs/paper.md 1.8: picked on validation
 
 GRADIENT = {
     "training.learning_rate": "0.0005:0.01:log",

@@ -1,5 +1,5 @@
 """Learning in small: what can be recovered is, what cannot is not, and nothing of the test documents leaks.
-(SPEC section 8: 9)"""
+(docs/paper.md 8: 9)"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-r"""Bag-of-means: a document as counts of word clusters (Zhang et al., NIPS 2015; SPEC 5).
+r"""Bag-of-means: a document as counts of word clusters (Zhang et al., NIPS 2015; docs/paper.md 5).
 
     word vectors of the training words -> k-means (5,000 means)
     document -> how often each mean is nearest to one of its words -> length 1 -> multinomial logistic regression

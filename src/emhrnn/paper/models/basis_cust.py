@@ -1,5 +1,5 @@
 r"""BiLSTM + basis customisation: the classifier's matrix depends on who wrote the document and about what (Kim et al.,
-TACL 2019; SPEC 5).
+TACL 2019; docs/paper.md 5).
 
     x   x   x   x   x   x      word vectors
     h<->h<->h<->h<->h<->h      BiLSTM over the whole document

@@ -1,5 +1,5 @@
-r"""CMA: cascading multiway attentions (Ma et al., IJCNLP 2017; SPEC 5). The user, the product and both together each
-look at the words in their own way, and then at the sentences.
+r"""CMA: cascading multiway attentions (Ma et al., IJCNLP 2017; docs/paper.md 5). The user, the product and both
+together each look at the words in their own way, and then at the sentences.
 
     x    x    x    x      x    x    x      word vectors
     h1---h1---h1---h1     h1---h1---h1     word LSTM, restarted at each sentence
@@ -13,7 +13,7 @@ look at the words in their own way, and then at the sentences.
     e_t^m = w_m . tanh(W_h h_t + W_m m + b)     alpha^m = softmax of e^m over the sentence     s^m = sum alpha_t^m h_t
 
 and the same over the sentences of a document with weights of their own. The paper's equations are not at hand; this is
-SPEC's reading: W_h and b serve all three ways, and so does the sentence LSTM.
+our reading: W_h and b serve all three ways, and so does the sentence LSTM.
 """
 
 import math

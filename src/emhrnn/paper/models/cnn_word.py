@@ -1,4 +1,4 @@
-r"""CNN-word: a deep convolutional network over the first words of a document (Zhang et al., NIPS 2015; SPEC 5).
+r"""CNN-word: a deep convolution over the first words of a document (Zhang et al., NIPS 2015; docs/paper.md 5).
 
     x x x x ... x 0 0       the first `length` words, zeros behind the end
     conv 7  pool 3

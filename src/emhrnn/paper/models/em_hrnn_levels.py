@@ -1,4 +1,4 @@
-r"""EM-HRNN with N latent levels, after the same authors' follow-up (SPEC 6.1): level k cuts the units of level k - 1.
+r"""EM-HRNN with N latent levels, of the authors' follow-up (docs/paper.md 6.1): level k cuts the units of k - 1.
 
     x   x   x   x   x   x   x   x   x      word vectors
     h1--h1--h1--h1--h1--h1--h1--h1--h1     word LSTM;           pi^1 = sigmoid(W^1 h1 + b^1): a phrase ends here

@@ -1,5 +1,5 @@
 r"""Conv-GRNN and LSTM-GRNN: sentences by convolution or LSTM, documents by a gated RNN (Tang, Qin and Liu, EMNLP 2015;
-SPEC 5).
+docs/paper.md 5).
 
     x   x   x   x     x   x   x
     \___________/     \_______/      three convolutions of 1, 2 and 3 words, or the last state of an LSTM

@@ -1,4 +1,4 @@
-r"""LSTM: one long LSTM over the document, and the mean of its states (Zhang et al., NIPS 2015; SPEC 5).
+r"""LSTM: one long LSTM over the document, and the mean of its states (Zhang et al., NIPS 2015; docs/paper.md 5).
 
     x   x   x   x   x   x   x     word vectors
     |   |   |   |   |   |   |

@@ -1,5 +1,5 @@
-r"""MHS-RNN, plain and with attention: mixed hierarchical structures (Luo and Zhu 2021, arXiv 2106.02562; SPEC 2).
-Sentence ends are given, phrase ends are found by a detector with a straight-through gradient.
+r"""MHS-RNN, plain and with attention: mixed hierarchical structures (Luo and Zhu 2021, arXiv 2106.02562;
+docs/paper.md 2). Sentence ends are given, phrase ends are found by a detector with a straight-through gradient.
 
     x   x   x   x   x   x   x     word vectors
     |   |   |   |   |   |   |
@@ -20,7 +20,7 @@ Sentence ends are given, phrase ends are found by a detector with a straight-thr
     h2, c2 = LSTM(h1; h2, c2) where z = 1, else as before
 
 This is the two-layer case of multiscale_lstm.py with sentences for sequences, the word layer's own state flushed and
-its two matrices tied. No code of the paper exists; the reading is SPEC's.
+its two matrices tied. No code of the paper exists; this is our reading.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-r"""LSTM layers that tell each other when to run: the HM-LSTM of Chung, Ahn and Bengio (ICLR 2017; SPEC 3), step by step
-over the words and all sequences of a batch at once.
+r"""LSTM layers that decide when the next runs: the HM-LSTM of Chung, Ahn and Bengio (ICLR 2017; docs/paper.md 3), step
+by step over the words and all sequences of a batch at once.
 
     h3  ------------------ h3 ------     top: COPY until the layer below ends a unit, then UPDATE
              z2 = 0       z2 = 1

@@ -1,5 +1,5 @@
 r"""SSWE + SVM: word vectors that know sentiment, pooled, and a linear support vector machine (Tang et al., ACL 2014 and
-EMNLP 2015; SPEC 5).
+EMNLP 2015; docs/paper.md 5).
 
     t  = [x_(t-1); x_t; x_(t+1)]         a window of three words of a text with polarity delta (+1 or -1)
     t' = the same with another word in the middle

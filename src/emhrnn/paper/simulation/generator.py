@@ -1,4 +1,4 @@
-r"""The paper's simulation, section 4.1, in the readings that its text allows (SPEC 1.10, A9 - A12; docs/simulation.md).
+r"""The paper's simulation, section 4.1, in the readings that its text allows (docs/paper.md 1.10; docs/simulation.md).
 
 Documents of two sentences of five tokens; the fifth is one common token, and z = 1 there. Labels come from a teacher:
 an EM-HRNN with random parameters that reads the true z.
