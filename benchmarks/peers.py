@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.em_hrnn import EMHRNN
 
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.corpus import TextSettings
-from emhrnn.export.checking import arrays
 from emhrnn.export.network import network
+from emhrnn.export.onnx_folder import arrays
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.text import UNK, Vocabulary
 from emhrnn.training.config import make_config

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.bidirectional import Bidirectional
+from emhrnn.layers.recurrent import Bidirectional
 from emhrnn.models.em_hrnn import EMHRNN
 from tests.oracles.recurrent import step, zero_state
 

@@ -10,7 +10,7 @@ import typer
 from emhrnn.cli.options import Format, Json, LabelColumn, RunFolder, Split, TextColumn
 
 if TYPE_CHECKING:
-    from emhrnn.export.onnx_file import Exported
+    from emhrnn.export.onnx_folder import Exported
     from emhrnn.training.data import Named
 
 
@@ -78,7 +78,7 @@ def export_run(
         ConfigError: the model cannot be exported.
         DataError: `out` is taken, or `check` cannot be used.
     """
-    from emhrnn.export.onnx_file import export_onnx
+    from emhrnn.export.onnx_folder import export_onnx
     from emhrnn.training.data import labelled_corpus
     from emhrnn.training.run import load_run
 

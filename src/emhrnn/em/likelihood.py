@@ -19,10 +19,9 @@ from emhrnn.em.blocks import Blocks
 from emhrnn.em.numpy_plan import DocumentPlan, Forest, SentencePlan, ranges
 from emhrnn.em.plan import BlockChunk, chunks, make_plan
 from emhrnn.errors import DataError
-from emhrnn.layers.forest import attend_paths, forest_h
+from emhrnn.layers.attention import attend_path_pairs, attend_paths, pair_attention
+from emhrnn.layers.forest import forest_h
 from emhrnn.layers.linear import linear
-from emhrnn.layers.pairs import pair_attention
-from emhrnn.layers.path_attention import attend_path_pairs
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood

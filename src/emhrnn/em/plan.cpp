@@ -1,5 +1,4 @@
-// The integer plan of an E-step (see sentence_plan.py and document_plan.py, which say what it is and do the same with
-// sorting in NumPy). Here equal things are found by hashing while they are made, in one pass over the blocks.
+// The integer plan of an E-step (see numpy_plan.py, which says what it is and does the same with sorting). Here equal things are found by hashing while they are made, in one pass over the blocks.
 //
 // Rows of (block, flips) go in ascending order of flips, so that every subset of flips comes before its supersets.
 
@@ -222,7 +221,7 @@ void plan_sentences(const Task& task, Sentences& plan) {
   for (isize& node : plan.path_nodes) node = rank[node];
 }
 
-// The chains of one direction. A variant's own nodes run from its outermost changed sentence (see document_plan.py).
+// The chains of one direction. A variant's own nodes run from its outermost changed sentence (see numpy_plan.py).
 struct Chains {
   Forest forest;
   Ints start, first_node, parent;  // of each document variant

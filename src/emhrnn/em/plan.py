@@ -22,8 +22,7 @@ from jaxtyping import Bool, Int64
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.numpy_plan import DocumentPlan, EStepPlan, Forest, SentencePlan, find_parts, numpy_plan
-from emhrnn.layers.native import kernels
-from emhrnn.layers.native.build import try_numeric_library
+from emhrnn.layers.native import kernels, try_numeric_library
 
 WORDS_PER_PHRASE = 4  # a guess for the byte budget
 SOURCE = Path(__file__).with_name("plan.cpp")

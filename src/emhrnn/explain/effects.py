@@ -35,10 +35,9 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.attention import Levels, shares
 from emhrnn.layers.attention import attend
-from emhrnn.layers.attention_slopes import attention_pass
+from emhrnn.layers.linear import row_dots
 from emhrnn.layers.packing import Packing, pack
-from emhrnn.layers.row_dots import row_dots
-from emhrnn.layers.state_slopes import Pass, layer_pass
+from emhrnn.layers.slopes import LayerPass, Passes, layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.evidence import Reading
 from emhrnn.models.output import Output
@@ -91,22 +90,19 @@ def encode_with_effects(
     multi_label: bool = False,
     temperature: float = 1.0,
     chosen: Int64[Tensor, " documents"] | None = None,
-    context: Sequence[Pass] = (),
+    context: Sequence[LayerPass] = (),
 ) -> tuple[Output, BatchEffects]:
     """As `model.encode`, and the effects, on the log-odds of the chosen classes or else of the predicted ones."""
     words_of, phrases_of = _offsets(batch, z)
     documents = torch.from_numpy(batch.document_offsets)
-    # forward, as in EMHRNN.encode; each layer keeps what its slopes need
-    q, alpha = attend(states.h1, states.scores, words_of)  # (phrases, word_features)
-    phrases = layer_pass(model.phrase_layer, q, pack(phrases_of.numpy()))
-    in_sentences = attention_pass(model.phrase_attention, model.phrase_features(phrases.h, q), phrases_of)
-    s, beta = in_sentences.pooled, in_sentences.weights  # (sentences, phrase_features)
-    forward = layer_pass(model.sentence_forward, s, pack(batch.document_offsets))
-    backward = layer_pass(model.sentence_backward, s, pack(batch.document_offsets, reverse=True))
-    h3 = torch.cat([forward.h, backward.h], dim=1)  # (sentences, 2 sentence_size)
-    in_document = attention_pass(model.sentence_attention, h3, documents)
-    v, gamma = in_document.pooled, in_document.weights
-    logits = model.output(v) if states.d is None else model.output(v) + states.d
+    passes = Passes()
+    output = model.encode(batch, states, z, passes=passes)
+    phrases, forward, backward = passes.layers
+    in_sentences, in_document = passes.pools
+    logits, v, alpha = output.logits, output.v, output.alpha
+    assert alpha is not None
+    q, h3, gamma = phrases.x, in_document.h, in_document.weights
+    s, beta = in_sentences.pooled, in_sentences.weights
     chosen = logits.argmax(dim=1) if chosen is None else chosen
 
     # backward, level by level
@@ -143,7 +139,6 @@ def encode_with_effects(
         by_words, by_phrases = _heard(model, states, words_of, g_q, context)
         of_words += by_words
         of_phrases += torch.where(alone, 0, by_phrases)
-    output = Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
     return output, BatchEffects(chosen, of_words, of_phrases, of_sentences)
 
 
@@ -204,7 +199,7 @@ def _heard(
     states: WordStates,
     words_of: Int64[Tensor, " phrases_plus_1"],
     g_q: Float[Tensor, "phrases word_features"],
-    context: Sequence[Pass],
+    context: Sequence[LayerPass],
 ) -> tuple[Float[Tensor, " words"], Float[Tensor, " phrases"]]:
     """What the word states of each word, and of each phrase as a whole, hand on."""
     h1 = states.h1.detach().requires_grad_()
@@ -248,7 +243,7 @@ def _difference(
 
 
 def _handed_on(
-    done: Pass,
+    done: LayerPass,
     slopes: Sequence[Float[Tensor, "n H"]],
     offsets: Int64[Tensor, " m_plus_1"] | None = None,
 ) -> Float[Tensor, " m"]:

@@ -5,20 +5,14 @@ All layers work on flat rows plus offsets and never pad. They are pure torch; `l
 implementation of the same functions that is used where a C++ compiler is at hand.
 """
 
-from emhrnn.layers.attention import AttentionPool, attend
-from emhrnn.layers.bidirectional import Bidirectional
+from emhrnn.layers.attention import AttentionPool, attend, attend_paths, pair_attention
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.forest import attend_paths, forest_h
-from emhrnn.layers.gru import GRU
-from emhrnn.layers.learned import LearnedRows
-from emhrnn.layers.linear import linear
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.forest import forest_h
+from emhrnn.layers.linear import dense, linear, row_dots
 from emhrnn.layers.packing import Packing, pack
-from emhrnn.layers.pairs import pair_attention
-from emhrnn.layers.recurrent import Recurrent, recurrent_layer
-from emhrnn.layers.row_dots import row_dots
+from emhrnn.layers.recurrent import GRU, LSTM, Bidirectional, LearnedRows, Recurrent, recurrent_layer
 from emhrnn.layers.semi_markov import best_cut, log_partition
-from emhrnn.layers.state_slopes import Pass, layer_pass
+from emhrnn.layers.slopes import Passes, layer_pass
 
 __all__ = [
     "GRU",
@@ -27,11 +21,12 @@ __all__ = [
     "Bidirectional",
     "LearnedRows",
     "Packing",
-    "Pass",
+    "Passes",
     "Recurrent",
     "attend",
     "attend_paths",
     "best_cut",
+    "dense",
     "dropout",
     "forest_h",
     "layer_pass",

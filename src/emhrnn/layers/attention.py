@@ -2,6 +2,10 @@
 phrases, phrases in sentences and sentences in documents.
 
     u_t = tanh(W h_t + b)      weights = softmax of u_t . context within the segment      pooled = sum of weights_t h_t
+
+Below it, what the E-step pools: paths through a forest of states (`attend_paths`), paths whose nodes are [h; x], a
+state beside the input that it read (`attend_path_pairs`), and documents as lists of pairs of states (`pair_attention`).
+There most states are shared, so what is linear in a state is computed once for it.
 """
 
 import math
@@ -12,8 +16,11 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native import attention as native
-from emhrnn.layers.native import kernels_for
+from emhrnn.layers.cells import tanh_
+from emhrnn.layers.linear import linear
+from emhrnn.layers.native import Kernels, kernels_for
+
+CHUNK = 8192  # pairs at a time: the sums stay in the cache
 
 
 class AttentionPool(nn.Module):
@@ -29,8 +36,12 @@ class AttentionPool(nn.Module):
         )
 
     def scores(self, h: Float[Tensor, "n H"]) -> Float[Tensor, " n"]:
+        """context . tanh(weight h + bias)"""
         if kernels := kernels_for(h, self.weight):
-            return native.attention_scores(kernels, h, self.weight, self.bias, self.context)
+            tensors = [tensor.contiguous() for tensor in (h, self.weight, self.bias, self.context)]
+            keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+            scores: Tensor = _NativeScores.apply(kernels, keep, *tensors)  # type: ignore[no-untyped-call]
+            return scores
         return torch.tanh(nn.functional.linear(h, self.weight, self.bias)) @ self.context
 
     def forward(
@@ -44,8 +55,10 @@ def attend(
 ) -> tuple[Float[Tensor, "m H"], Float[Tensor, " n"]]:
     """Pooled rows and attention weights of the segments offsets[i] : offsets[i + 1]; an empty segment pools to zero."""
     if kernels := kernels_for(h, scores):
-        return native.attend(kernels, h, scores, offsets)
-    pooled, weights = _Attend.apply(h, scores, offsets)  # type: ignore[no-untyped-call]
+        tensors = (tensor.contiguous() for tensor in (h, scores, offsets))
+        pooled, weights = _NativeAttend.apply(kernels, *tensors)  # type: ignore[no-untyped-call]
+    else:
+        pooled, weights = _Attend.apply(h, scores, offsets)  # type: ignore[no-untyped-call]
     return pooled, weights
 
 
@@ -101,3 +114,116 @@ def weighted_sums(
     return nn.functional.embedding_bag(
         index, h, offsets, mode="sum", per_sample_weights=weights, include_last_offset=True
     )
+
+
+class _NativeScores(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, kernels: Kernels, keep: bool, h: Tensor, weight: Tensor, bias: Tensor, context: Tensor
+    ) -> Tensor:
+        scores, u = kernels.attention_scores(h, weight, bias, context, keep=keep)
+        if keep:
+            ctx.kernels = kernels
+            ctx.save_for_backward(h, u, weight, context)
+        return scores
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor | None, ...]:
+        h, u, weight, context = ctx.saved_tensors
+        d_scores = d_scores.contiguous()
+        needed = any(ctx.needs_input_grad[3:])
+        d = ctx.kernels.attention_scores_backward(h, u, weight, context, d_scores, need_weights=needed)
+        return None, None, *d, d_scores @ u if needed else None
+
+
+class _NativeAttend(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, kernels: Kernels, h: Tensor, scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        pooled, weights = kernels.attend(h, scores, offsets, None, keep=True)
+        assert weights is not None
+        ctx.kernels = kernels
+        ctx.save_for_backward(h, weights, offsets)
+        ctx.set_materialize_grads(False)
+        return pooled, weights
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_pooled: Tensor | None, d_weights: Tensor | None) -> tuple[Tensor | None, ...]:
+        h, weights, offsets = ctx.saved_tensors
+        if d_pooled is None and d_weights is None:
+            return None, None, None, None
+        d_pooled = h.new_zeros(len(offsets) - 1, h.shape[1]) if d_pooled is None else d_pooled.contiguous()
+        d_weights = None if d_weights is None else d_weights.contiguous()
+        return None, *ctx.kernels.attend_backward(h, weights, offsets, d_pooled, d_weights), None
+
+
+# ------------------------------------------------------------------ of shared states, for the E-step
+
+
+def attend_paths(
+    h: Float[Tensor, "n H"],
+    scores: Float[Tensor, " n"],
+    offsets: Int64[Tensor, " m_plus_1"],
+    index: Int64[Tensor, " k"],
+) -> Float[Tensor, "m H"]:
+    """Attention over the rows index[offsets[i] : offsets[i + 1]] of h, for each i."""
+    if torch.is_grad_enabled() and (h.requires_grad or scores.requires_grad):
+        return attend(h.index_select(0, index), scores.index_select(0, index), offsets)[0]
+    if kernels := kernels_for(h, scores):
+        return kernels.attend(*(tensor.contiguous() for tensor in (h, scores, offsets, index)), keep=False)[0]
+    weights = segment_softmax(scores.index_select(0, index), offsets, segments(offsets))
+    return weighted_sums(h, weights, offsets, index)
+
+
+def attend_path_pairs(
+    attention: AttentionPool,
+    h: Float[Tensor, "n H"],
+    x: Float[Tensor, "m D"],
+    inputs: Int64[Tensor, " n"],
+    offsets: Int64[Tensor, " k_plus_1"],
+    index: Int64[Tensor, " entries"],
+) -> Float[Tensor, "k H_plus_D"]:
+    """Pools the rows [h[i]; x[inputs[i]]] of i in index[offsets[j] : offsets[j + 1]], for each j. Without gradients
+    no row [h; x] is ever put together."""
+    if torch.is_grad_enabled() and (h.requires_grad or x.requires_grad or attention.weight.requires_grad):
+        node = torch.cat([h, x.index_select(0, inputs)], dim=1)
+        return attend_paths(node, attention.scores(node), offsets, index)
+    H = h.shape[1]
+    u = linear(h, attention.weight[:, :H], attention.bias)  # (n, A)
+    u += linear(x, attention.weight[:, H:]).index_select(0, inputs)
+    scores = tanh_(u) @ attention.context
+    weights = segment_softmax(scores.index_select(0, index), offsets, segments(offsets))
+    of_x = weighted_sums(x, weights, offsets, inputs.index_select(0, index))
+    return torch.cat([weighted_sums(h, weights, offsets, index), of_x], dim=1)
+
+
+def pair_attention(
+    left: Float[Tensor, "F A_plus_C"],
+    right: Float[Tensor, "B A_plus_C"],
+    context: Float[Tensor, " A"],
+    offsets: Int64[Tensor, " v_plus_1"],
+    forward_nodes: Int64[Tensor, " k"],
+    backward_nodes: Int64[Tensor, " k"],
+) -> Float[Tensor, "v C"]:
+    """Sentence attention of the E-step. A document variant is a list of (forward state, backward state) pairs:
+
+        score = context . tanh(left[f, :A] + right[b, :A])
+        logits of a variant = sum over its pairs of softmax(score) * (left[f, A:] + right[b, A:])
+
+    Pair t of variant i, with t in offsets[i] : offsets[i + 1], is (forward_nodes[t], backward_nodes[t]),
+    rows of `left` and `right`."""
+    A = len(context)
+    differentiate = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (left, right, context))
+    kernels = kernels_for(left, right, context)
+    if kernels and not differentiate:
+        arguments = (left, right, context, offsets, forward_nodes, backward_nodes)
+        return kernels.pair_attention(*(tensor.contiguous() for tensor in arguments))
+    scores = []
+    for f, b in zip(torch.split(forward_nodes, CHUNK), torch.split(backward_nodes, CHUNK), strict=True):
+        if differentiate:
+            scores.append((left[:, :A].index_select(0, f) + right[:, :A].index_select(0, b)).tanh() @ context)
+        else:
+            scores.append(tanh_(left[:, :A].index_select(0, f).add_(right[:, :A].index_select(0, b))) @ context)
+    votes = left[:, A:].index_select(0, forward_nodes) + right[:, A:].index_select(0, backward_nodes)
+    return attend(votes, torch.cat(scores), offsets)[0]

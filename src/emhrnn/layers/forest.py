@@ -3,7 +3,7 @@
     a -> b -> c            nodes in level order: a | b d | c e
       -> d -> e            parents:             -1 | 0 0 | 1 2       level_sizes 1 2 2
 
-Sequences that begin alike are computed once. With it comes the attention that pools each path from root to node.
+Sequences that begin alike are computed once. attention.py pools the paths from root to node.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.attention import attend, segment_softmax, segments, weighted_sums
 from emhrnn.layers.cells import Cell, States
 from emhrnn.layers.native import kernels_for
 from emhrnn.layers.recurrent import Recurrent
@@ -36,21 +35,6 @@ def forest_h(
     nodes = inputs.contiguous(), parents.contiguous(), list(map(int, level_sizes))
     h: Tensor = _Forest.apply(layer.cell, projection, layer.state_weight, *nodes, keep)  # type: ignore[no-untyped-call]
     return h
-
-
-def attend_paths(
-    h: Float[Tensor, "n H"],
-    scores: Float[Tensor, " n"],
-    offsets: Int64[Tensor, " m_plus_1"],
-    index: Int64[Tensor, " k"],
-) -> Float[Tensor, "m H"]:
-    """Attention over the rows index[offsets[i] : offsets[i + 1]] of h, for each i."""
-    if torch.is_grad_enabled() and (h.requires_grad or scores.requires_grad):
-        return attend(h.index_select(0, index), scores.index_select(0, index), offsets)[0]
-    if kernels := kernels_for(h, scores):
-        return kernels.attend(*(tensor.contiguous() for tensor in (h, scores, offsets, index)), keep=False)[0]
-    weights = segment_softmax(scores.index_select(0, index), offsets, segments(offsets))
-    return weighted_sums(h, weights, offsets, index)
 
 
 class _Forest(torch.autograd.Function):

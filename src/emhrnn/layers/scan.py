@@ -1,11 +1,12 @@
-"""Recurrent layers over ragged sequences, in torch: flat rows in, flat rows out, for any cell.
+"""Recurrent layers over ragged sequences, in torch and on the native kernels, for any cell: flat rows in, flat
+rows out.
 
-The input projection of all words is one matrix product and so is each weight gradient; only the recurrence goes step
-by step, in packed order. The backward pass is written by hand: what does not depend on the step is computed for all
-rows at once, so that a backward step is one matrix product and a few light operations.
+In torch, the input projection of all words is one matrix product and so is each weight gradient; only the recurrence
+goes step by step, in packed order. The backward pass is written by hand: what does not depend on the step is computed
+for all rows at once, so that a backward step is one matrix product and a few light operations.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int64
@@ -13,10 +14,18 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cells import Cell, States
-from emhrnn.layers.learned import LearnedRows
-from emhrnn.layers.native import kernels_for
-from emhrnn.layers.native.recurrent import recurrent, recurrent_projected
+from emhrnn.layers.native import Kernels, kernels_for
+from emhrnn.layers.native.library import RecurrentGradients
 from emhrnn.layers.packing import Packing
+
+
+class LearnedRows(NamedTuple):
+    """Rows of x that have a gradient although x itself has none, such as the vector of unknown words among pretrained
+    ones; x must hold their values already. If the whole input carried a gradient, a recurrent layer would pay a matrix
+    product over all words for the sake of a few."""
+
+    rows: Int64[Tensor, " k"]
+    vectors: Float[Tensor, "k D"]
 
 
 def run(
@@ -29,10 +38,17 @@ def run(
     bias: Float[Tensor, " gates"],
 ) -> Float[Tensor, "n H"]:
     """h of a layer, on the back end at hand."""
+    h: Tensor
     weights = input_weight, state_weight, bias
     if kernels := kernels_for(x, state_weight):
-        return recurrent(kernels, cell, packing, x, learned, *weights)
-    h: Tensor = _InputScan.apply(cell, x, *weights, packing, *(learned or (None, None)))  # type: ignore[no-untyped-call]
+        tensors = [tensor.contiguous() for tensor in (x, *weights)]
+        rows, vectors = learned or (None, None)
+        keep = torch.is_grad_enabled() and any(
+            tensor is not None and tensor.requires_grad for tensor in (*tensors, vectors)
+        )
+        h = _NativeScan.apply(kernels, cell, packing, keep, rows, vectors, *tensors)  # type: ignore[no-untyped-call]
+        return h
+    h = _InputScan.apply(cell, x, *weights, packing, *(learned or (None, None)))  # type: ignore[no-untyped-call]
     return h
 
 
@@ -44,11 +60,15 @@ def run_projected(
     state_weight: Float[Tensor, "gates H"],
 ) -> Float[Tensor, "n H"]:
     """The same from input projections that exist already."""
+    h: Tensor
     if kernels := kernels_for(projection, state_weight):
-        return recurrent_projected(kernels, cell, packing, projection, index, state_weight)
+        tensors = [tensor.contiguous() for tensor in (projection, state_weight)]
+        keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+        h = _NativeProjectedScan.apply(kernels, cell, packing, keep, index, *tensors)  # type: ignore[no-untyped-call]
+        return h
     rows = packing.order if index is None else index.index_select(0, packing.order)
     packed = projection.index_select(0, rows)
-    h: Tensor = _Scan.apply(cell, packed, state_weight, packing)  # type: ignore[no-untyped-call]
+    h = _Scan.apply(cell, packed, state_weight, packing)  # type: ignore[no-untyped-call]
     return h.index_select(0, packing.inverse)
 
 
@@ -157,3 +177,84 @@ def scan_backward(
         end -= size
     d_weight = cell.of_state(slopes)[first:].t() @ before[0][first:]
     return slopes, cell.from_gates(d_weight)
+
+
+# ------------------------------------------------------------------ on the native kernels
+
+
+class _NativeScan(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernels: Kernels,
+        cell: Cell,
+        packing: Packing,
+        keep: bool,
+        learned_rows: Tensor | None,
+        _learned_vectors: Tensor | None,
+        x: Tensor,
+        input_weight: Tensor,
+        state_weight: Tensor,
+        bias: Tensor,
+    ) -> Tensor:
+        h, gates, c = kernels.recurrent_forward(
+            cell.name, packing, x, None, None, input_weight, state_weight, bias, keep=keep
+        )
+        if keep:
+            ctx.kernels, ctx.cell, ctx.packing = kernels, cell, packing
+            ctx.save_for_backward(x, input_weight, state_weight, gates, c, h, learned_rows)
+        return h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
+        x, input_weight, state_weight, gates, c, h, learned_rows = ctx.saved_tensors
+        d = ctx.kernels.recurrent_backward(
+            ctx.cell.name, ctx.packing, x, input_weight, state_weight, gates, c, h, dh.contiguous(),
+            projection_rows=learned_rows, need_x=ctx.needs_input_grad[6], need_weights=any(ctx.needs_input_grad[7:]),
+        )  # fmt: skip
+        d_learned = None if d.projection is None else ctx.cell.of_input(d.projection) @ input_weight
+        return None, None, None, None, None, d_learned, d.x, *_of_weights(ctx.cell, d)
+
+
+class _NativeProjectedScan(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernels: Kernels,
+        cell: Cell,
+        packing: Packing,
+        keep: bool,
+        rows: Tensor | None,
+        projection: Tensor,
+        state_weight: Tensor,
+    ) -> Tensor:
+        h, gates, c = kernels.recurrent_forward(
+            cell.name, packing, None, projection, rows, None, state_weight, None, keep=keep
+        )
+        if keep:
+            ctx.kernels, ctx.cell, ctx.packing, ctx.shape = kernels, cell, packing, projection.shape
+            ctx.save_for_backward(rows, state_weight, gates, c, h)
+        return h
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
+        rows, state_weight, gates, c, h = ctx.saved_tensors
+        everything = torch.arange(len(h)) if ctx.needs_input_grad[5] else None
+        d = ctx.kernels.recurrent_backward(
+            ctx.cell.name, ctx.packing, None, None, state_weight, gates, c, h, dh.contiguous(),
+            projection_rows=everything, need_x=False, need_weights=ctx.needs_input_grad[6],
+        )  # fmt: skip
+        d_projection = None if d.projection is None else ctx.cell.of_input(d.projection)
+        if d_projection is not None and rows is not None:
+            d_projection = d_projection.new_zeros(ctx.shape).index_add_(0, rows, d_projection)
+        return None, None, None, None, None, d_projection, _of_weights(ctx.cell, d)[1]
+
+
+def _of_weights(cell: Cell, d: RecurrentGradients) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Of the layer's weights, from those of four blocks of gates."""
+    if d.input_weight is None or d.state_weight is None or d.bias is None:
+        return None, None, None
+    of_input, of_state = (cell.of_input(d.input_weight.t()).t(), cell.of_state(d.state_weight.t()).t())
+    return of_input, cell.from_gates(of_state), cell.of_input(d.bias[None])[0]

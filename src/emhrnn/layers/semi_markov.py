@@ -29,12 +29,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native import kernels_for
-from emhrnn.layers.native import semi_markov as native
+from emhrnn.layers.native import Kernels, kernels_for
 from emhrnn.layers.native.library import check_index, check_offsets
 from emhrnn.layers.packing import Packing
 
@@ -71,7 +70,7 @@ def increments(
     is 0, and the next word at which one does has it all."""
     offsets = checked_offsets(scores, sentence_offsets)
     if kernels := kernels_for(scores):
-        return native.increments(kernels, scores.contiguous(), offsets, from_right=from_right)
+        return _increments_native(kernels, scores.contiguous(), offsets, from_right=from_right)
     if not from_right:
         return _increments_torch(scores, offsets)
     log_z, d = _increments_torch(*_reversed(scores, offsets))
@@ -111,7 +110,7 @@ def best_cut(
         check_index(classes, scores.shape[2])
         classes = classes.contiguous()
     if kernels := kernels_for(scores):
-        return native.best(kernels, scores.contiguous(), offsets, classes)
+        return _best_native(kernels, scores.contiguous(), offsets, classes)
     return _best_torch(scores, offsets, classes)
 
 
@@ -143,13 +142,13 @@ class _LogPartition(torch.autograd.Function):
 
 def _forward(scores: Tensor, offsets: Tensor, *, keep: bool) -> tuple[Tensor, Tensor | None]:
     if kernels := kernels_for(scores):
-        return native.forward(kernels, scores, offsets, keep=keep)
+        return _forward_native(kernels, scores, offsets, keep=keep)
     return _forward_torch(scores, offsets, keep=keep)
 
 
 def _backward(q: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
     if kernels := kernels_for(q, weights):
-        return native.backward(kernels, q, offsets, weights)
+        return _backward_native(kernels, q, offsets, weights)
     return _backward_torch(q, offsets, weights)
 
 
@@ -289,3 +288,72 @@ class _Window:
 def _starts(packing: Packing) -> list[int]:
     """First packed row of every word of the longest sentence, and their end."""
     return [0, *packing.batch_sizes.cumsum(0).tolist()]
+
+
+# ------------------------------------------------------------------ on the native kernels
+
+
+def _forward_native(
+    kernels: Kernels,
+    scores: Float32[Tensor, "words K classes"],
+    offsets: Int64[Tensor, " sentences_plus_1"],
+    *,
+    keep: bool,
+) -> tuple[Float32[Tensor, "sentences classes"], Float32[Tensor, "words K classes"] | None]:
+    """Log-partitions, and with `keep` q."""
+    _, K, C = scores.shape
+    q = torch.empty_like(scores) if keep else None
+    log_partition = scores.new_empty(len(offsets) - 1, C)
+    kernels.call(
+        "semi_markov_forward", len(offsets) - 1, offsets, K, C, scores, q, log_partition, torch.get_num_threads()
+    )
+    return log_partition, q
+
+
+def _increments_native(
+    kernels: Kernels,
+    scores: Float32[Tensor, "words K classes"],
+    offsets: Int64[Tensor, " sentences_plus_1"],
+    *,
+    from_right: bool,
+) -> tuple[Float32[Tensor, "sentences classes"], Float32[Tensor, "words classes"]]:
+    """Log-partitions, and d of every word."""
+    n, K, C = scores.shape
+    d, log_partition = scores.new_empty(n, C), scores.new_empty(len(offsets) - 1, C)
+    kernels.call(
+        "semi_markov_increments", len(offsets) - 1, offsets, K, C, int(from_right), scores, d, log_partition,
+        torch.get_num_threads(),
+    )  # fmt: skip
+    return log_partition, d
+
+
+def _backward_native(
+    kernels: Kernels,
+    q: Float32[Tensor, "words K classes"],
+    offsets: Int64[Tensor, " sentences_plus_1"],
+    weights: Float32[Tensor, "sentences classes"],
+) -> Float32[Tensor, "words K classes"]:
+    """Posterior of every phrase, times the weight of its sentence and class."""
+    _, K, C = q.shape
+    posterior = torch.empty_like(q)
+    kernels.call(
+        "semi_markov_backward", len(offsets) - 1, offsets, K, C, q, weights, posterior, torch.get_num_threads()
+    )
+    return posterior
+
+
+def _best_native(
+    kernels: Kernels,
+    scores: Float32[Tensor, "words K classes"],
+    offsets: Int64[Tensor, " sentences_plus_1"],
+    classes: Int64[Tensor, " sentences"] | None,
+) -> tuple[Bool[Tensor, " words *columns"], Float32[Tensor, " sentences *columns"]]:
+    """Ends and value of the best segmentation, of every class or of one named class of each sentence."""
+    n, K, C = scores.shape
+    columns = () if classes is not None else (C,)
+    z = torch.zeros(n, *columns, dtype=torch.bool)
+    value = scores.new_empty(len(offsets) - 1, *columns)
+    kernels.call(
+        "semi_markov_best", len(offsets) - 1, offsets, K, C, scores, classes, z, value, torch.get_num_threads()
+    )
+    return z, value

@@ -32,17 +32,16 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import AttentionPool, attend
-from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.packing import pack
-from emhrnn.layers.recurrent import CellName, Recurrent, recurrent_layer
-from emhrnn.models.dense import dense
-from emhrnn.models.embedding import WordEmbedding
+from emhrnn.layers.linear import dense
+from emhrnn.layers.packing import Packing, pack
+from emhrnn.layers.recurrent import Bidirectional, CellName, Recurrent, recurrent_layer
+from emhrnn.layers.slopes import Passes
+from emhrnn.models.embedding import WordEmbedding, WordTable
 from emhrnn.models.ngrams import PACE, NGrams, Shares
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE
-from emhrnn.models.word_table import WordTable
 
 REPEATED = 2  # how often a word of a batch comes, at least, for a table of the batch's words to pay
 
@@ -239,44 +238,39 @@ class EMHRNN(nn.Module):
         states: WordStates,
         z: Bool[np.ndarray, " words"],
         generator: torch.Generator | None = None,
+        passes: Passes | None = None,
     ) -> Output:
-        """p(y | z, w) and the weights of words, phrases and sentences. z must be true at every sentence end."""
+        """p(y | z, w) and the weights of words, phrases and sentences. z must be true at every sentence end. `passes`
+        runs the layers instead, without gradients, and keeps what each made: the phrase layer, then the sentence layer
+        forward and backward; phrase attention, then sentence attention."""
+        recur, pool = (_recur, _pool) if passes is None else (passes.layer, passes.pool)
         phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])  # (phrases + 1,)
         phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
         q, alpha = attend(states.h1, states.scores, torch.from_numpy(phrase_offsets))  # (phrases, word_features)
-        h2 = self.phrase_layer(q, pack(phrases_before))  # (phrases, phrase_size)
-        p = self.phrase_features(h2, q)  # (phrases, phrase_features)
-        s, beta = self.phrase_attention(p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
-        logits, v, gamma = self.classify(batch, s, states.d, generator)
-        return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
-
-    def phrase_features(
-        self, h2: Float[Tensor, "n phrase_size"], q: Float[Tensor, "n word_features"]
-    ) -> Float[Tensor, "n phrase_features"]:
-        """What phrase attention pools of each phrase: its state, and beside it with `skip` what the state read."""
-        return torch.cat([h2, q], dim=1) if self.skip else h2
-
-    def classify(
-        self,
-        batch: Batch,
-        s: Float[Tensor, "sentences phrase_features"],
-        d: Float[Tensor, "documents classes"] | None = None,
-        generator: torch.Generator | None = None,
-    ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
-        """From sentence vectors to logits, document vectors v and sentence weights gamma."""
-        h3 = torch.cat(
-            [
-                self.sentence_forward(s, pack(batch.document_offsets)),
-                self.sentence_backward(s, pack(batch.document_offsets, reverse=True)),
-            ],
-            dim=1,
-        )  # (sentences, 2 sentence_size)
-        v, gamma = self.sentence_attention(h3, torch.from_numpy(batch.document_offsets))
+        h2 = recur(self.phrase_layer, q, pack(phrases_before))  # (phrases, phrase_size)
+        p = torch.cat([h2, q], dim=1) if self.skip else h2  # (phrases, phrase_features)
+        s, beta = pool(self.phrase_attention, p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
+        forward = recur(self.sentence_forward, s, pack(batch.document_offsets))
+        backward = recur(self.sentence_backward, s, pack(batch.document_offsets, reverse=True))
+        h3 = torch.cat([forward, backward], dim=1)  # (sentences, 2 sentence_size)
+        v, gamma = pool(self.sentence_attention, h3, torch.from_numpy(batch.document_offsets))
         v = dropout(v, self.dropout, generator)
-        logits = self.output(v)
-        return logits if d is None else logits + d, v, gamma
+        logits = self.output(v) if states.d is None else self.output(v) + states.d
+        return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
 
     def forward(self, batch: Batch) -> Output:
         """Predict: segment, then encode."""
         states = self.words(batch)
         return self.encode(batch, states, self.segment(batch, states))
+
+
+def _recur(layer: Recurrent, x: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
+    h: Tensor = layer(x, packing)
+    return h
+
+
+def _pool(
+    pool: AttentionPool, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
+) -> tuple[Float[Tensor, "m H"], Float[Tensor, " n"]]:
+    pooled, weights = pool(h, offsets)
+    return pooled, weights

@@ -42,11 +42,10 @@ from torch.utils.checkpoint import checkpoint
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
-from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.evidence import Scores, buckets_of, encoded, gathered, seen_evidence, with_cohesion
 from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, PhraseIndex, distinct_words, presence_weights
-from emhrnn.layers.recurrent import recurrent_layer
+from emhrnn.layers.recurrent import Bidirectional, recurrent_layer
 from emhrnn.layers.semi_markov import best_cut, increments, log_partition
 from emhrnn.models.identity import IdScores
 from emhrnn.models.output import Output

@@ -23,10 +23,9 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import AttentionPool, attend
-from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.gru import GRU
-from emhrnn.models.dense import dense
+from emhrnn.layers.linear import dense
+from emhrnn.layers.recurrent import GRU, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
 

@@ -4,6 +4,7 @@
 `EMHRNN_NATIVE=0`. Then the torch layers serve, which give the same numbers to 1e-5; one log line says so.
 """
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -12,11 +13,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from emhrnn.layers.native.build import try_numeric_library
+from emhrnn.compiling import CAPABILITY_FLAGS, capability, try_library
 from emhrnn.layers.native.library import Kernels
 
-__all__ = ["Kernels", "kernels", "kernels_for", "native_kernels"]
+__all__ = ["Kernels", "kernels", "kernels_for", "native_kernels", "try_numeric_library"]
 
+FLAGS = ("-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 SOURCE = Path(__file__).with_name("kernels.cpp")
 _enabled = True
 
@@ -47,3 +49,8 @@ def native_kernels(enabled: bool) -> Iterator[None]:
 def _load() -> Kernels | None:
     library = try_numeric_library(SOURCE, instead="the pure torch layers are used")
     return None if library is None else Kernels(library)
+
+
+def try_numeric_library(source: Path, *, instead: str) -> ctypes.CDLL | None:
+    """The source, compiled for the vector instructions of this CPU, or None and one log line: what serves `instead`."""
+    return try_library(source, flags=(*FLAGS, *CAPABILITY_FLAGS[capability()]), instead=instead)

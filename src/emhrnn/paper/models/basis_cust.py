@@ -25,11 +25,10 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.attention import attend
-from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import Packing, pack
-from emhrnn.models.dense import dense
+from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.identity import IdVectors
 from emhrnn.models.output import Output

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.dropout import dropout
-from emhrnn.models.dense import dense
+from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
 

@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import attend
 from emhrnn.layers.dropout import dropout
+from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
-from emhrnn.models.dense import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import attend
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
-from emhrnn.models.dense import dense
+from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
 

@@ -30,11 +30,10 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import AttentionPool, attend
-from emhrnn.layers.bidirectional import Bidirectional
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
-from emhrnn.models.dense import dense
+from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states

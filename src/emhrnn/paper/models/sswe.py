@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.models.dense import dense
+from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.output import Output

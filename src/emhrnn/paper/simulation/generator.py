@@ -17,7 +17,7 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
-from emhrnn.layers.lstm import LSTM
+from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.em_hrnn import EMHRNN
 
 READINGS = ("independent", "state", "vocabulary")

@@ -5,8 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.layers import GRU, LSTM, forest_h, layer_pass, pack, row_dots
+from emhrnn.layers import GRU, LSTM, AttentionPool, forest_h, layer_pass, pack, row_dots
 from emhrnn.layers.native import native_kernels
+from emhrnn.layers.slopes import attention_pass
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.oracles.recurrent import step, zero_state
 
@@ -74,3 +75,20 @@ def test_slopes_of_inputs_are_those_of_the_layer(kind, lengths, hidden, seed, re
     x.requires_grad_()
     torch.testing.assert_close(dx, torch.autograd.grad((layer(x, packing) * dh).sum(), x)[0])
     torch.testing.assert_close(tuple(states), layer_pass(layer, x.detach(), packing).state_slopes(dh))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=20), hidden_sizes, seeds, st.booleans())
+def test_slopes_are_those_of_autograd(lengths: list[int], hidden: int, seed: int, native: bool) -> None:
+    generator = generator_of(seed)
+    pool = AttentionPool(hidden, 5, generator=generator)
+    offsets = torch.as_tensor(offsets_of(lengths))
+    h, d_pooled = (torch.randn(n, hidden, generator=generator) for n in (sum(lengths), len(lengths)))
+    with native_kernels(native):
+        done = attention_pass(pool, h, offsets)
+        slopes = done.slopes(d_pooled)
+        h.requires_grad_()
+        pooled, weights = pool(h, offsets)
+    torch.testing.assert_close((done.pooled, done.weights), (pooled.detach(), weights.detach()))
+    torch.testing.assert_close(slopes, torch.autograd.grad(pooled, h, d_pooled)[0])
+    assert not slopes.requires_grad

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -9,18 +10,24 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float32
 
 from emhrnn.api import THRESHOLD
 from emhrnn.corpus import BatchPlan, Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.export.checking import Predict, arrays, checked_difference, exportable
+from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.export.network import network
 from emhrnn.export.tokenizer import tokenizer
 from emhrnn.files import atomic_folder, write_bytes, write_text
+from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.run import Run
 
 MODEL, INT8 = "model.onnx", "model.int8.onnx"
 BATCH_WORDS = 8000
+CLOSE = 1e-4
+TRIED = 20  # random documents
+
+Predict = Callable[[Batch], Float32[np.ndarray, "documents classes"]]  # probabilities
 
 
 @dataclass(frozen=True)
@@ -115,3 +122,39 @@ def _example(model: str, multi_label: bool) -> str:
     found = f"np.flatnonzero(row > {THRESHOLD})  # all labels that are more likely than not"
     filled = text.replace("{found}", found if multi_label else "[int(row.argmax())]")
     return filled.replace("{files}", f"{model} and tokenizer.json").replace("{model}", model)
+
+
+def exportable(run: Run) -> EMHRNN:
+    """The run's model, or a ConfigError where it is no em-hrnn with one level and learned boundaries."""
+    model = run.model
+    if isinstance(model, EMHRNN) and model.rule is None:
+        return model
+    what = f"segmentation {run.config.model.segmentation}" if isinstance(model, EMHRNN) else run.told_model
+    raise ConfigError(
+        f"this run is {what}; only em-hrnn with one level and learned boundaries can be exported, train one"
+    )
+
+
+def checked_difference(run: Run, predict: Predict) -> float:
+    """The largest difference of a probability on random documents; a TrainingError if it is not small."""
+    rng = np.random.default_rng(0)
+    documents = [
+        [rng.integers(0, len(run.vocabulary), rng.integers(1, 30)).tolist() for _ in range(rng.integers(1, 8))]
+        for _ in range(TRIED)
+    ]
+    batch = Batch.from_lists(documents)
+    with torch.inference_mode():
+        expected = run.probabilities(run.model(batch).logits).numpy()
+    difference = float(np.abs(predict(batch) - expected).max())
+    if not difference < CLOSE:
+        raise TrainingError(f"the exported model differs by {difference:.1e} on random documents; please report it")
+    return difference
+
+
+def arrays(batch: Batch) -> dict[str, np.ndarray]:
+    """The inputs of every exported model."""
+    return {
+        "words": batch.words,
+        "sentence_lengths": batch.sentence_lengths,
+        "document_lengths": np.diff(batch.document_offsets),
+    }
