@@ -1,4 +1,5 @@
-// The integer plan of an E-step (see numpy_plan.py, which says what it is and does the same with sorting). Here equal things are found by hashing while they are made, in one pass over the blocks.
+// The integer plan of an E-step (see numpy_plan.py, which says what it is and does the same with sorting). Here
+// equal things are found by hashing while they are made, in one pass over the blocks.
 //
 // Rows of (block, flips) go in ascending order of flips, so that every subset of flips comes before its supersets.
 
