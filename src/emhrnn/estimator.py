@@ -1,10 +1,14 @@
 """`DocumentClassifier` and `EMHRNNClassifier`: every model in the manner of scikit-learn, for texts in memory."""
 
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+import torch
 from jaxtyping import Float32, Float64
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
@@ -19,18 +23,19 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explanation import Explanation
 from emhrnn.models.table import MODELS
-from emhrnn.products.increments import Increments
-from emhrnn.products.packing import packed, unpacked
-from emhrnn.products.targets import Targets
 from emhrnn.products.training import with_settings
+from emhrnn.targets import Targets
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training import history
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import embedding_table, in_model_words, text_settings
 from emhrnn.training.em_objective import WITNESSES
-from emhrnn.training.fit import fit
+from emhrnn.training.fit import check_label_settings, fit
 from emhrnn.training.folder import run_folder
-from emhrnn.training.run import HISTORY, Run, describe, new_run, save_weights
+from emhrnn.training.loop import steps
+from emhrnn.training.objective import make_objective
+from emhrnn.training.optimizer import Optimizer
+from emhrnn.training.run import HISTORY, Run, describe, load_run, new_run, save_weights
 from emhrnn.training.state import Position, Purpose, numpy_generator
 from emhrnn.training.train import check_needed_vectors, check_settings, write_metrics
 
@@ -45,6 +50,48 @@ NOT_FITTED = (
     "This %(name)s is not fitted yet: call fit(texts, labels) first. A classifier that was saved is loaded with "
     "emhrnn.load(folder)."
 )
+
+
+@dataclass
+class Increments:
+    """Training by portions, as `partial_fit` does: a run and its optimiser. Each portion is one pass over its texts.
+
+    Portions count as epochs in the schedule of EM. The learning rate does not decay, because the number of portions is
+    unknown. Running values, such as the threshold of phrase ends, move by the portion's share of all documents, so
+    that a few texts do not undo what many have shown."""
+
+    run: Run
+    position: Position = field(default_factory=Position)
+    known: int = 0  # documents before; capped at WITNESSES, so that old ones lose influence
+
+    @cached_property
+    def optimizer(self) -> Optimizer:
+        """Made at the first portion: before it, some models have no parameters for their phrases."""
+        return Optimizer(self.run.model, self.run.config.training, indicator_pace=self.run.config.em.pace)
+
+    def add(self, portion: Corpus) -> None:
+        """One pass over some documents, which must be in the run's own words and classes."""
+        config = self.run.config
+        check_label_settings(self.run, portion)
+        self.run.uncalibrate()  # they were fitted to the weights before
+        objective = make_objective(self.run.model, config, portion, known=self.known)
+        once = config.training.model_copy(update={"epochs": self.position.epoch + 1, "decay": "none"})
+        for _ in steps(objective, self.optimizer, portion, once, self.position):
+            pass
+        objective.end_epoch()
+        self.known = min(self.known + len(portion), WITNESSES)
+
+    def state(self) -> dict[str, Any]:
+        """Plain values and arrays, without the run."""
+        tensors = {name: tensor.numpy().copy() for name, tensor in self.optimizer.state_dict().items()}
+        return {"position": vars(self.position).copy(), "known": self.known, "optimizer": tensors}
+
+    @classmethod
+    def restored(cls, run: Run, state: dict[str, Any]) -> "Increments":
+        increments = cls(run, Position(**state["position"]), state["known"])
+        arrays: dict[str, np.ndarray] = state["optimizer"]
+        increments.optimizer.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
+        return increments
 
 
 class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -102,7 +149,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         self.verbose = verbose
 
     def fit(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> "DocumentClassifier":
-        """Train on texts and their labels (see `emhrnn.products.targets` for their kinds). A text of weight 2 counts in
+        """Train on texts and their labels (see `emhrnn.targets` for their kinds). A text of weight 2 counts in
         training as if it were there twice. Part of the texts is held out to pick the best epoch."""
         targets, run, corpus = self._begin(X, _kept(y), sample_weight)
         split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
@@ -298,14 +345,14 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         """Plain values, arrays and bytes: the run as the files of its folder."""
         state = dict(super().__getstate__())
         if "model_" in state:
-            state["model_"] = packed(self.model_.run)
+            state["model_"] = _packed(self.model_.run)
             state["_increments"] = None if self._increments is None else self._increments.state()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(dict(state))
         if "model_" in state:
-            run = unpacked(state["model_"])
+            run = _unpacked(state["model_"])
             self.model_ = Model(run)
             saved = state["_increments"]
             self._increments = None if saved is None else Increments.restored(run, saved)
@@ -316,6 +363,24 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         tags.input_tags.string = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _packed(run: Run) -> dict[str, bytes]:
+    """The files of the run folder by name, so that a pickle holds only plain bytes."""
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        folder = Path(scratch)
+        describe(folder, run)
+        save_weights(folder, run, 0)
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _unpacked(files: dict[str, bytes]) -> Run:
+    """The run, read with the same checks as a run folder. A CheckpointError says that the version is another."""
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        folder = Path(scratch)
+        for name, content in files.items():
+            (folder / Path(name).name).write_bytes(content)
+        return load_run(folder)
 
 
 def _kept(y: Any) -> Any:

@@ -336,7 +336,7 @@ def test_what_fails_leaves_the_model_and_its_labels(monkeypatch: pytest.MonkeyPa
         raise error
 
     monkeypatch.setattr("emhrnn.estimator.fit", fail)
-    monkeypatch.setattr("emhrnn.products.increments.steps", fail)
+    monkeypatch.setattr("emhrnn.estimator.steps", fail)
     for one in (classifier, fresh):
         with pytest.raises(type(error)):
             one.fit(TEXTS, [len(name) for name in NAMES])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emhrnn.demo import demo
+from emhrnn import demo
 
 
 def test_a_small_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,11 +19,11 @@ def test_a_small_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         )
     assert said == [f"300 reviews to learn from and 60 to test on are in {tmp_path / 'data'}."]
     report = json.loads((tmp_path / "report.json").read_text())
-    assert report == json.loads(json.dumps(made.report.to_dict()))
+    assert report == json.loads(json.dumps(made.to_dict()))
     assert [row["name"] for row in report["rows"]] == ["Majority class", "TF-IDF + logistic regression", "EM-HRNN"]
     assert all(0 < row["accuracy"] < 1 for row in report["rows"])
     assert report["documents"] == {"train": 270, "valid": 30, "test": 60}
     page = (tmp_path / "report.html").read_text()
-    assert all(explanation.text.split()[0] in page for explanation in made.report.explanations)
+    assert all(explanation.text.split()[0] in page for explanation in made.explanations)
     again = demo.run_demo(tmp_path / "again", documents=300, assignments=["training.epochs=4"], progress=False)
-    assert again.report.rows == made.report.rows
+    assert again.rows == made.rows

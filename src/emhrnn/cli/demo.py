@@ -24,7 +24,7 @@ def demo(
     import shutil
 
     from emhrnn.cli.output import aligned, percent, print_json, say
-    from emhrnn.demo.demo import demo_config, run_demo
+    from emhrnn.demo import demo_config, run_demo
     from emhrnn.explain.terminal import print_explanation
 
     demo_config(seed, set_ or ())  # a wrong setting must not cost the demo that is there
@@ -32,7 +32,7 @@ def demo(
     try:
         report = run_demo(
             out, seed=seed, assignments=set_ or (), progress=not (quiet or json), say=(lambda _: None) if json else say
-        ).report
+        )
     except BaseException:
         shutil.rmtree(out, ignore_errors=True)
         if existed:

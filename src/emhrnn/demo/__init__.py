@@ -1,0 +1,173 @@
+"""The demo: the embedded review corpus from nothing to a trained, measured and explained classifier.
+
+demo/data/{train,test}.jsonl    reviews of a seeded grammar (corpus/reviews), with their true phrase ends
+demo/run/                       the trained run
+demo/report.html                the page to look at
+demo/report.json                the same as data
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Bool
+from sklearn.dummy import DummyClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.pipeline import make_pipeline
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
+from emhrnn.demo.report import MAJORITY, OURS, TFIDF, CurvePoint, DemoReport, NextStep, ScoreRow, render_html
+from emhrnn.evaluation.phrases import BoundaryAgreement, PhraseLengths, boundary_agreement, count_phrase_lengths
+from emhrnn.explain.explainer import batch_of, explain_texts, read
+from emhrnn.explain.explanation import Explanation
+from emhrnn.files import write_json, write_text
+from emhrnn.models import segmentation
+from emhrnn.training.calibrating import validate
+from emhrnn.training.config import Config, make_config
+from emhrnn.training.data import Named, other_corpus
+from emhrnn.training.run import Run, read_description
+from emhrnn.training.train import train
+
+TRAIN, TEST = 6000, 1000
+EXAMPLES = 3  # test documents that the report explains
+TEST_SEED = 1_000_003  # added to the seed of the training reviews, so that the two never share a stream
+
+
+def run_demo(
+    folder: Path,
+    *,
+    seed: int = 0,
+    documents: int = TRAIN,
+    assignments: Sequence[str] = (),
+    progress: bool = True,
+    say: Callable[[str], None] = lambda _: None,
+) -> DemoReport:
+    """Write the corpus, train, measure beside majority and TF-IDF, explain three test documents, write the report."""
+    began = time.perf_counter()
+    reviews = list(generate_reviews(documents, seed))
+    tests = list(generate_reviews(TEST, seed + TEST_SEED))
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    write_reviews(folder / "data" / "train.jsonl", reviews)
+    write_reviews(folder / "data" / "test.jsonl", tests)
+    say(f"{len(reviews):,} reviews to learn from and {len(tests):,} to test on are in {folder / 'data'}.")
+    config = demo_config(seed, assignments)
+    trained = train(Named(path=folder / "data" / "train.jsonl"), folder / "run", config=config, progress=progress)
+    run = trained.run
+    test = other_corpus(
+        Named(path=folder / "data" / "test.jsonl"), folder / "run" / "corpus" / "test",
+        vocabulary=run.vocabulary, classes=run.classes, text=run.text,
+            users=run.users, products=run.products, progress=False,
+    )  # fmt: skip
+    scores = validate(run, test)
+    boundaries, chance, true_lengths = phrase_recovery(run, tests)
+    assert scores.phrases is not None
+    assert scores.confusion is not None
+    report = DemoReport(
+        rows=[*baselines(reviews, tests), ScoreRow(OURS, scores.accuracy, scores.macro_f1, "and says why")],
+        classes=run.classes,
+        confusion=scores.confusion,
+        history=[
+            CurvePoint(epoch.epoch + 1, epoch.train_loss, epoch.valid["loss"], epoch.valid["accuracy"])
+            for epoch in trained.fitted.epochs
+        ],
+        phrases=scores.phrases,
+        true_phrases=true_lengths,
+        boundaries=boundaries,
+        chance_boundaries=chance,
+        explanations=examples(run, tests),
+        documents={"train": len(trained.train), "valid": len(trained.valid), "test": len(tests)},
+        seconds=time.perf_counter() - began,
+        versions=read_description(folder / "run")["versions"],
+        next_steps=next_steps(folder),
+    )
+    write_text(folder / "report.html", render_html(report))
+    write_json(folder / "report.json", report.to_dict())
+    return report
+
+
+# Short documents of a small vocabulary. Learning first finds how strong an opinion is and only then its sign; many
+# small, noisy steps get past that point, where larger batches may stay for the whole run.
+SETTINGS = (
+    "training.epochs=6",
+    "training.batch_words=500",
+    "training.threads=1",  # batches this small are over before a second thread has woken up
+    "training.learning_rate=0.006",
+    "model.dropout=0.2",
+    "model.cell=lstm",
+    "em.warmup_epochs=3",
+    "em.blocks=5",
+)
+
+
+def demo_config(seed: int, assignments: Sequence[str] = ()) -> Config:
+    return make_config(assignments=[*SETTINGS, f"training.seed={seed}", *assignments])
+
+
+def baselines(train: Sequence[Review], test: Sequence[Review]) -> list[ScoreRow]:
+    """What people would use instead: the commonest class, and TF-IDF of words and word pairs."""
+    texts, labels = [r.text for r in train], [r.label for r in train]
+    test_texts, test_labels = [r.text for r in test], [r.label for r in test]
+    rows = []
+    for name, model in (
+        (MAJORITY, DummyClassifier()),
+        (
+            TFIDF,
+            make_pipeline(
+                TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(C=10, max_iter=1000)
+            ),
+        ),
+    ):
+        predicted = model.fit(texts, labels).predict(test_texts)
+        f1 = f1_score(test_labels, predicted, average="macro", zero_division=0)
+        rows.append(ScoreRow(name, float(accuracy_score(test_labels, predicted)), float(f1)))
+    return rows
+
+
+def phrase_recovery(run: Run, reviews: Sequence[Review]) -> tuple[BoundaryAgreement, BoundaryAgreement, PhraseLengths]:
+    """Learned phrase ends against the grammar's; random ones of the same rate against them; the true lengths."""
+    documents = read(run, [review.text for review in reviews])
+    batch = batch_of(run, documents)
+    true = np.concatenate(
+        [np.isin(document.ends, review.phrase_ends) for document, review in zip(documents, reviews, strict=True)]
+    )
+    predicted = _segment(run, batch)
+    free = ~batch.sentence_final
+    rate = float(predicted[free].mean())
+    chance = segmentation.random(batch, rate, np.random.default_rng(0))
+    return (
+        boundary_agreement(batch, predicted, true),
+        boundary_agreement(batch, chance, true),
+        PhraseLengths.of(count_phrase_lengths(true | batch.sentence_final)),
+    )
+
+
+def _segment(run: Run, batch: Batch) -> Bool[np.ndarray, " words"]:
+    import torch
+
+    with torch.inference_mode():
+        z: np.ndarray = run.model(batch).z
+    return z
+
+
+def examples(run: Run, reviews: Sequence[Review]) -> list[Explanation]:
+    """Short test documents of different classes, the first of each."""
+    chosen: dict[str, Review] = {}
+    for review in sorted(reviews[:200], key=lambda review: len(review.text)):
+        chosen.setdefault(review.label, review)
+    picked = [chosen[label] for label in sorted(chosen)]
+    picked = picked[:: max(1, (len(picked) - 1) // (EXAMPLES - 1))][:EXAMPLES]
+    return explain_texts(run, [review.text for review in picked], [review.label for review in picked])
+
+
+def next_steps(folder: Path) -> list[NextStep]:
+    run, data = folder / "run", folder / "data"
+    return [
+        NextStep("Explain a text of your own", f"emhrnn explain {run} 'The soup was not bad at all.'"),
+        NextStep("Make a page of it", f"emhrnn explain {run} 'The soup was not bad at all.' --html why.html"),
+        NextStep("Score a file", f"emhrnn predict {run} {data / 'test.jsonl'} --out predictions.csv"),
+        NextStep("Train on your own data", "emhrnn train YOUR_FILE.csv --out my-run"),
+    ]

@@ -29,7 +29,7 @@ class ScoreRow:
 
 
 @dataclass(frozen=True)
-class Epoch:
+class CurvePoint:
     """One point of the learning curve."""
 
     epoch: int
@@ -54,7 +54,7 @@ class DemoReport:
     rows: Sequence[ScoreRow]
     classes: Sequence[str]
     confusion: Sequence[Sequence[int]]
-    history: Sequence[Epoch]
+    history: Sequence[CurvePoint]
     phrases: PhraseLengths
     boundaries: BoundaryAgreement
     explanations: Sequence[Explanation]

@@ -1,3 +1,5 @@
+"""The page of the demo: complete, safe and readable on a phone."""
+
 import dataclasses
 import json
 from pathlib import Path
@@ -8,8 +10,8 @@ from emhrnn.demo.report import (
     MAJORITY,
     OURS,
     TFIDF,
+    CurvePoint,
     DemoReport,
-    Epoch,
     NextStep,
     ScoreRow,
     duration,
@@ -28,7 +30,7 @@ REPORT = DemoReport(
     rows=[ScoreRow(MAJORITY, 0.21, 0.07), ScoreRow(TFIDF, 0.62, 0.61, "words and pairs"), ScoreRow(OURS, 0.79, 0.78)],
     classes=["1 star", "2 stars", "3 stars"],
     confusion=[[80, 15, 5], [10, 70, 20], [0, 9, 91]],
-    history=[Epoch(n, 1.6 / n, 1.7 / n, 1 - 0.8 / n) for n in range(1, 11)],
+    history=[CurvePoint(n, 1.6 / n, 1.7 / n, 1 - 0.8 / n) for n in range(1, 11)],
     phrases=PhraseLengths(100, 3.9, 1, 5, [10, 20, 40, 20, 10]),
     boundaries=BoundaryAgreement(0.7, 0.6, 0.65),
     explanations=[explained(seed=seed) for seed in range(3)],
