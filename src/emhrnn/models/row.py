@@ -40,7 +40,7 @@ class Sizes:
     least_documents: int = 2  # evidence
     table_documents: int = 10  # evidence
     megabytes: float = 200.0  # evidence
-    sentence_weights: int = 0  # evidence
+    sentence_weights: int = 32  # evidence
     layers: int = 3  # hm-rnn
     features: int = 64  # cnn-word: of each convolution
     dense_size: int = 256  # cnn-word

@@ -74,7 +74,7 @@ class ModelConfig(Section):
     )
     megabytes: float = Field(200.0, gt=0, description="evidence: largest model file; rare phrases are left out for it")
     sentence_weights: int = Field(
-        0, ge=0, description="evidence: units of recurrent layers that weigh sentences; 0 = all weigh the same"
+        32, ge=0, description="evidence: units of recurrent layers that weigh sentences; 0 = all weigh the same"
     )
     layers: int = Field(3, ge=2, description="hm-rnn")
     features: int = Field(64, ge=1, description="cnn-word: of each convolution; Zhang's networks have 256 and 1024")
