@@ -44,7 +44,7 @@ from emhrnn.corpus.batching import BatchPlan
 from emhrnn.em.blocks import local_blocks
 from emhrnn.em.semi_markov import SegmentPosterior
 from emhrnn.em.steps import e_step
-from emhrnn.evaluation.predict import predict_documents
+from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.evidence import Evidence
@@ -264,7 +264,7 @@ def inference(ours: Run, em_hrnn: Run, corpus: Corpus, amount: Amount) -> dict[s
     some = corpus.select(corpus.spread(amount.predicted))
     models = {"evidence": ours.model, "em-hrnn": recurrent, "tfidf-lr": tfidf}
     times = interleave(
-        {name: lambda m=model: predict_documents(m, some, multi_label=False) for name, model in models.items()},
+        {name: lambda m=model: predict(m, some, multi_label=False, precompute=False) for name, model in models.items()},
         rounds=amount.rounds,
     )
     return {
@@ -304,8 +304,8 @@ def growth(run: Run, corpus: Corpus, amount: Amount) -> dict[str, float]:
     short, long = (regrouped(every, words) for words in (SHORT, LONG))
     times = interleave(
         {
-            "short": lambda: predict_documents(run.model, short, multi_label=False),
-            "long": lambda: predict_documents(run.model, long, multi_label=False),
+            "short": lambda: predict(run.model, short, multi_label=False, precompute=False),
+            "long": lambda: predict(run.model, long, multi_label=False, precompute=False),
         },
         rounds=2 * amount.rounds,
     )

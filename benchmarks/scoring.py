@@ -158,7 +158,7 @@ def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
     import torch
     from emhrnn.scoring.documents import Reader
 
-    from emhrnn.evaluation.predict import predict_documents
+    from emhrnn.evaluation.predict import predict
     from emhrnn.models.em_hrnn import EMHRNN
     from emhrnn.training.run import load_run
 
@@ -169,8 +169,8 @@ def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
     reader = Reader(run)
     parts = [reader.read([{"text": text} for text in texts[i : i + 1_500]]) for i in range(0, len(texts), 1_500)]
     batches = [part for part in parts if len(part)]
-    predict_documents(run.model, batches[0], multi_label=False)
-    yield lambda: [predict_documents(run.model, part, multi_label=False) for part in batches]
+    predict(run.model, batches[0], multi_label=False, precompute=False)
+    yield lambda: [predict(run.model, part, multi_label=False, precompute=False) for part in batches]
 
 
 def tfidf(folder: Path, texts: list[str]) -> Iterator[Work]:

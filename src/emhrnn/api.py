@@ -8,6 +8,7 @@ from jaxtyping import Float32
 
 from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import DataError
+from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
@@ -57,7 +58,9 @@ class Model:
                 "products=, with None where they are not known"
             )
         self._check_ids(users, products)
-        return self.run.predict(self.run.encoder.encode(listed, users=users, products=products)).probabilities
+        run = self.run
+        batch = run.encoder.encode(listed, users=users, products=products)
+        return predict(run.model, batch, multi_label=run.multi_label, temperature=run.temperature).probabilities
 
     def predict(
         self,

@@ -18,7 +18,7 @@ fastapi = pytest.importorskip("fastapi", reason="needs the extra serve")
 
 from fastapi.testclient import TestClient  # noqa: E402
 
-from emhrnn.serve.server import application  # noqa: E402
+from emhrnn.serve.app import application  # noqa: E402
 
 TEXT = "The soup was good. We hated the waiter!"
 

@@ -57,7 +57,7 @@ def test_a_threshold(two: Path) -> None:
     pytest.importorskip("fastapi", reason="needs the extra serve")
     from fastapi.testclient import TestClient
 
-    from emhrnn.serve.server import application
+    from emhrnn.serve.app import application
 
     with TestClient(application([two]), base_url="http://127.0.0.1") as client:
         answer = client.post("/v1/explain", json={"text": GOOD, "threshold": 0.5})

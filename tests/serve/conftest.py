@@ -14,12 +14,13 @@ fastapi = pytest.importorskip("fastapi", reason="needs the extra serve")
 import uvicorn  # noqa: E402
 from fastapi.testclient import TestClient  # noqa: E402
 
-from emhrnn.serve.limits import Limits  # noqa: E402
-from emhrnn.serve.server import application  # noqa: E402
+from emhrnn.serve.app import application  # noqa: E402
+from emhrnn.serve.connections import bound_connections  # noqa: E402
+from emhrnn.serve.limits import ServerLimits  # noqa: E402
 from tests.behaviour.commands import write_rows  # noqa: E402
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-SMALL = Limits(
+SMALL = ServerLimits(
     body_bytes=4000,
     upload_bytes=20_000,
     texts=3,
@@ -71,9 +72,10 @@ def address(made: Path, data: Path) -> Iterator[str]:
 class running:  # noqa: N801
     """`with running(app) as address`: uvicorn in a thread, on a free port."""
 
-    def __init__(self, app: Any, **settings: Any) -> None:
+    def __init__(self, app: Any, limits: ServerLimits | None = None, **settings: Any) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **settings))
+        config = bound_connections(uvicorn.Config(app, log_level="warning", **settings), limits or ServerLimits())
+        self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
 
     def __enter__(self) -> str:

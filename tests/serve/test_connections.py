@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from emhrnn.serve.connections import impatient
-from emhrnn.serve.limits import Limits
+from emhrnn.serve.guard import Guard
+from emhrnn.serve.limits import ServerLimits
+from emhrnn.serve.metrics import Metrics
 from tests.serve.conftest import running
 
 ASK = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
@@ -21,7 +22,7 @@ PAUSE = 0.05
 LARGE = b"x" * (32 << 20)  # more than the system takes for a client that does not read
 
 
-def served(limits: Limits, seconds: float = 0.0, body: bytes = b"ok") -> running:
+def served(limits: ServerLimits, seconds: float = 0.0, body: bytes = b"ok") -> running:
     """An application that takes these seconds for every answer."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -30,7 +31,8 @@ def served(limits: Limits, seconds: float = 0.0, body: bytes = b"ok") -> running
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", length)]})
         await send({"type": "http.response.body", "body": body})
 
-    return running(app, http=impatient(limits), lifespan="off")
+    guard = Guard(app, limits=limits, metrics=Metrics(), hosts=None, token=None)
+    return running(guard, limits, lifespan="off")
 
 
 def opened(base: str) -> socket.socket:
@@ -64,7 +66,7 @@ def is_closed_while_it_sends(connection: socket.socket, head: bytes) -> bool:
 @pytest.mark.parametrize("requests", [0, 1, 2])
 def test_a_head_that_does_not_arrive_is_cut_off(requests: int) -> None:
     """However many requests of its connection were answered before, and though its bytes keep coming."""
-    with served(Limits(body_seconds=2.0)) as base, closing(opened(base)) as silent, closing(opened(base)) as slow:
+    with served(ServerLimits(body_seconds=2.0)) as base, closing(opened(base)) as silent, closing(opened(base)) as slow:
         for connection in (silent, slow):
             for _ in range(requests):
                 connection.sendall(ASK)
@@ -75,13 +77,39 @@ def test_a_head_that_does_not_arrive_is_cut_off(requests: int) -> None:
 
 
 def test_an_answer_may_take_longer_than_a_head() -> None:
-    with served(Limits(body_seconds=2.0), seconds=2.5) as base, closing(opened(base)) as connection:
+    with served(ServerLimits(body_seconds=2.0), seconds=2.5) as base, closing(opened(base)) as connection:
         connection.sendall(ASK[:9])
         time.sleep(PAUSE)
         connection.sendall(ASK[9:])
         assert is_answered(connection)
         connection.sendall(ASK + ASK)  # the second waits for the first
         assert is_answered(connection, 2)
+
+
+@pytest.mark.parametrize("requests", [0, 1])
+def test_a_large_head_is_refused(requests: int) -> None:
+    """Whether it is whole or never ends; and a client that is still sending gets the answer."""
+    most = ServerLimits.head_bytes
+    fits = ASK[:-2] + b"x: " + b"y" * (most - len(ASK) - 10) + b"\r\n\r\n"
+    large = ASK[:-2] + b"".join(b"x%d: %s\r\n" % (k, b"y" * 1000) for k in range(1000)) + b"\r\n"
+    with served(ServerLimits(body_seconds=2.0)) as base:
+        for head in (large, large[:-2]):
+            with closing(opened(base)) as connection:
+                for _ in range(requests):
+                    connection.sendall(fits)
+                    assert is_answered(connection)
+                connection.sendall(head)
+                answer = b"".join(iter(lambda: connection.recv(4096), b""))
+                assert answer.startswith(b"HTTP/1.1 431 ")
+                assert "64 KB" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+
+
+def test_a_body_is_not_counted_as_head() -> None:
+    body = b"x" * (1 << 20)
+    with served(ServerLimits()) as base, closing(opened(base)) as connection:
+        for _ in range(3):
+            connection.sendall(ASK.replace(b"GET", b"POST")[:-2] + b"content-length: %d\r\n\r\n" % len(body) + body)
+            assert is_answered(connection)
 
 
 def has_connections(server: running) -> bool:
@@ -95,7 +123,7 @@ def is_cut_off(server: running) -> bool:
 
 def test_an_answer_that_is_not_taken_is_cut_off() -> None:
     """Whether uvicorn keeps the connection for more requests or closes it, which waits for the client, too."""
-    server = served(Limits(body_seconds=0.5), body=LARGE)
+    server = served(ServerLimits(body_seconds=0.5), body=LARGE)
     with server as base:
         for ask in (ASK, ASK.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")):
             with closing(opened(base)) as connection:
@@ -106,7 +134,7 @@ def test_an_answer_that_is_not_taken_is_cut_off() -> None:
 
 
 def test_a_trickle_is_cut_off_and_a_slow_reader_gets_all() -> None:
-    server = served(Limits(body_seconds=1.0, taken_bytes=1 << 20), body=LARGE)
+    server = served(ServerLimits(body_seconds=1.0, taken_bytes=1 << 20), body=LARGE)
     with server as base:
         with closing(opened(base)) as trickle:
             trickle.sendall(ASK)
@@ -123,7 +151,7 @@ def test_a_trickle_is_cut_off_and_a_slow_reader_gets_all() -> None:
 
 
 def test_more_connections_than_are_served() -> None:
-    with served(Limits(connections=2, body_seconds=20.0)) as base:
+    with served(ServerLimits(connections=2, body_seconds=20.0)) as base:
         idle = [opened(base) for _ in range(2)]
         place = base.removeprefix("http://")
         with closing(http.client.HTTPConnection(place, timeout=20)) as connection:

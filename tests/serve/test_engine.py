@@ -2,17 +2,24 @@
 
 import asyncio
 import threading
+import traceback
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from emhrnn.serve.engine import Engine
-from emhrnn.serve.limits import Limits, RefusedError
-from emhrnn.serve.written import Written
+import emhrnn
+from emhrnn.api import Model
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.serve.app import application
+from emhrnn.serve.engine import RequestText, ServedRun
+from emhrnn.serve.limits import RefusedError, ServerLimits
+
+PACKAGE = Path(emhrnn.__file__).parent
 
 
-class Lengths:
+class Lengths(Model):
     """A model whose answer is the length of the text; it holds its first pass until told."""
 
     def __init__(self) -> None:
@@ -30,9 +37,9 @@ class Lengths:
         return []
 
 
-def started(limits: Limits | None = None) -> tuple[Engine, Any]:
+def started(limits: ServerLimits | None = None) -> tuple[ServedRun, Any]:
     model: Any = Lengths()
-    engine = Engine(model, limits or Limits())
+    engine = ServedRun("run", Path("run"), model, limits or ServerLimits())
     engine.start()
     return engine, model
 
@@ -41,7 +48,7 @@ def test_what_arrives_together_shares_a_pass() -> None:
     engine, model = started()
 
     async def ask() -> list[Any]:
-        asked = [asyncio.ensure_future(engine.predict([Written("x" * n)])) for n in range(1, 21)]
+        asked = [asyncio.ensure_future(engine.predict([RequestText("x" * n)])) for n in range(1, 21)]
         await asyncio.sleep(0.05)
         model.go.set()
         return await asyncio.gather(*asked)
@@ -57,7 +64,7 @@ def test_a_fault_hits_only_its_own_request() -> None:
     engine, model = started()
 
     async def ask() -> list[Any]:
-        asked = [asyncio.ensure_future(engine.predict([Written(text)])) for text in ("good", "bad", "longer")]
+        asked = [asyncio.ensure_future(engine.predict([RequestText(text)])) for text in ("good", "bad", "longer")]
         await asyncio.sleep(0.05)
         model.go.set()
         return await asyncio.gather(*asked, return_exceptions=True)
@@ -69,10 +76,10 @@ def test_a_fault_hits_only_its_own_request() -> None:
 
 
 def test_too_many_and_too_slow_are_refused() -> None:
-    engine, model = started(Limits(seconds=0.2, waiting=2))
+    engine, model = started(ServerLimits(seconds=0.2, waiting=2))
 
     async def ask() -> list[Any]:
-        return await asyncio.gather(*(engine.predict([Written("x")]) for _ in range(6)), return_exceptions=True)
+        return await asyncio.gather(*(engine.predict([RequestText("x")]) for _ in range(6)), return_exceptions=True)
 
     answers = asyncio.run(ask())
     told = [str(answer) for answer in answers if isinstance(answer, RefusedError)]
@@ -85,8 +92,50 @@ def test_too_many_and_too_slow_are_refused() -> None:
 def test_other_work_runs_in_the_same_thread() -> None:
     engine, model = started()
     model.go.set()
-    assert asyncio.run(engine.run(lambda: threading.current_thread().name)) == "emhrnn-model"
+    assert asyncio.run(engine.submit(lambda: threading.current_thread().name)) == "emhrnn-model"
     assert engine.wait(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
         engine.wait(lambda: 1 // 0)
     engine.stop()
+
+
+def test_a_request_reaches_the_model_in_six_calls(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the handler of `/v1/predict` to the model's forward, all in this package: frames of the thread that runs the
+    model, and of the handler that waits for it. The guard stands before the handler."""
+    app: Any = application([run])
+    forward, calls = EMHRNN.forward, list[str]()
+
+    def watched(*given: Any, **named: Any) -> Any:
+        waiting = request.get_coro()
+        while hasattr(waiting, "cr_await"):
+            _note(calls, waiting.cr_code)
+            waiting = waiting.cr_await
+        frames = [frame.f_code for frame, _ in traceback.walk_stack(None)]
+        for code in reversed(frames[1:]):
+            _note(calls, code)
+        return forward(*given, **named)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b'{"text": "The soup was good."}'}
+
+    async def send(message: dict[str, Any]) -> None:
+        assert message.get("status", 200) == 200
+
+    async def ask() -> None:
+        nonlocal request
+        headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": headers, "query_string": b""}
+        async with app.app.router.lifespan_context(app.app):
+            request = asyncio.ensure_future(app(scope, receive, send))
+            await request
+
+    request: Any = None
+    monkeypatch.setattr(EMHRNN, "forward", watched)
+    asyncio.run(ask())
+    assert calls[0] == "__call__"  # the guard
+    assert [*calls[1:], "forward"] == ["predict", "_answer", "_work", "predict_proba", "predict", "forward"]
+
+
+def _note(calls: list[str], code: Any) -> None:
+    if PACKAGE in Path(code.co_filename).parents:
+        calls.append(code.co_name)

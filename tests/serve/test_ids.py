@@ -13,11 +13,10 @@ from fastapi.testclient import TestClient
 from emhrnn.api import Model, load
 from emhrnn.errors import DataError
 from emhrnn.products.training import train
-from emhrnn.serve.engine import Engine
-from emhrnn.serve.jobs import Job
-from emhrnn.serve.limits import Limits
-from emhrnn.serve.server import application
-from emhrnn.serve.state import Served
+from emhrnn.serve.app import application
+from emhrnn.serve.engine import ServedRun
+from emhrnn.serve.jobs import FileJob
+from emhrnn.serve.limits import ServerLimits
 
 TEXT = "It was a meal."
 AUTHORS = [("ann", "good"), ("bob", "bad")]
@@ -49,12 +48,12 @@ def client(run: Path) -> Iterator[TestClient]:
         yield opened
 
 
-def read(model: Model, run: Path, file: Path) -> Job:
-    engine = Engine(model, Limits())
-    engine.start()
-    job = Job("key", file.name, file, Served("run", run, model, engine), Limits(rows=40))
+def read(model: Model, run: Path, file: Path) -> FileJob:
+    served = ServedRun("run", run, model, ServerLimits())
+    served.start()
+    job = FileJob("key", file.name, file, served, ServerLimits(rows=40))
     job.run()
-    engine.stop()
+    served.stop()
     assert job.state == "done", job.trouble
     return job
 

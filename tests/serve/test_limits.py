@@ -11,13 +11,13 @@ from fastapi.responses import HTMLResponse
 from fastapi.testclient import TestClient
 
 from emhrnn.explain.explanation import Explanation
-from emhrnn.serve.limits import Limits, RefusedError, check_explained, check_texts
-from emhrnn.serve.rendering import rendered
-from emhrnn.serve.server import application
+from emhrnn.serve.app import application
+from emhrnn.serve.limits import RefusedError, ServerLimits, check_explained, check_texts
+from emhrnn.serve.pages import rendered
 from emhrnn.text import read_document
 from tests.behaviour.commands import GOOD
 
-FEW = Limits(words=20, explained_words=30)
+FEW = ServerLimits(words=20, explained_words=30)
 BOTH = pytest.mark.parametrize("path", ["/v1/predict", "/v1/explain"])
 
 
@@ -32,10 +32,8 @@ def test_words_without_blanks_are_words(strict: TestClient, path: str) -> None:
     for text in ("a," * 11, "!a" * 11, "\u6c64" * 21, "soup " * 21):
         answer = strict.post(path, json={"texts": ["fine", text]})
         assert answer.status_code == 422
-        assert answer.json() == {
-            "error": f"text 2, of {len(text)} characters, has more than 20 words (a mark is a word, too); give at most "
-            "20, or cut it into several texts"
-        }
+        for part in ("text 2", f"{len(text)} characters", "more than 20 words", "give at most 20"):
+            assert part in answer.json()["error"]
     for text in ("a," * 10, "soup " * 20, "x" * 1000, "soup<br />" * 20):
         assert strict.post(path, json={"text": text}).status_code == 200
 
@@ -43,9 +41,9 @@ def test_words_without_blanks_are_words(strict: TestClient, path: str) -> None:
 def test_as_many_words_as_the_model_reads() -> None:
     for text in (GOOD * 3, "a,b;c " * 9, "Don't!<br /><br>Mr. O'Brien: 3.14? " * 4, "\0 soup \ud800,x" * 7):
         words = len(read_document(text.replace("\0", " ")))
-        check_texts([text], Limits(words=words))
+        check_texts([text], ServerLimits(words=words))
         with pytest.raises(RefusedError, match="has more than"):
-            check_texts([text], Limits(words=words - 1))
+            check_texts([text], ServerLimits(words=words - 1))
 
 
 @BOTH
@@ -61,17 +59,14 @@ def test_words_to_explain_in_one_request(strict: TestClient) -> None:
     assert strict.post("/v1/predict", json={"texts": texts}).status_code == 200
     refused = strict.post("/v1/explain", json={"texts": texts})
     assert refused.status_code == 422
-    assert refused.json() == {
-        "error": "2 texts with more than 30 words together (a mark is a word, too); explain at most 30 in one request, "
-        "and send the others in the next"
-    }
+    assert "2 texts with more than 30 words together" in refused.json()["error"]
     assert strict.post("/v1/explain", json={"texts": ["soup, " * 8, "soup, " * 7]}).status_code == 200
 
 
 def test_what_people_may_explain() -> None:
-    check_explained(["soup, " * 97] * 256, Limits())
+    check_explained(["soup, " * 97] * 256, ServerLimits())
     with pytest.raises(RefusedError, match="256 texts with more than 50,000 words together"):
-        check_explained(["The soup was good, not bad. " * 230] * 256, Limits())
+        check_explained(["The soup was good, not bad. " * 230] * 256, ServerLimits())
 
 
 def test_explanations_are_encoded_away_from_the_event_loop(strict: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +117,7 @@ def test_a_text_is_drawn_away_from_the_event_loop(strict: TestClient, monkeypatc
         drawn.append(name)
         return rendered(request, name, **values)
 
-    monkeypatch.setattr("emhrnn.serve.reading_pages.rendered", watched)
+    monkeypatch.setattr("emhrnn.serve.document.rendered", watched)
     assert "Decided most by" in strict.post("/", data={"text": GOOD}).text
     assert "Decided most by" in strict.post("/part/read", data={"text": GOOD}).text
     assert drawn == ["read.html", "reading.html"]

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from emhrnn.explain.page import percent
 from emhrnn.models.table import EXPLAINING
 from emhrnn.products.training import train
-from emhrnn.serve.server import application
+from emhrnn.serve.app import application
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY, write_reviews
 

@@ -14,12 +14,11 @@ from fastapi.testclient import TestClient
 
 from emhrnn.api import load
 from emhrnn.corpus.record import Record, Where
-from emhrnn.serve.engine import Engine
-from emhrnn.serve.jobs import PIECE, PIECE_CHARACTERS, Job, Jobs, _piece
-from emhrnn.serve.limits import Limits, RefusedError
-from emhrnn.serve.rendering import templates
-from emhrnn.serve.server import application
-from emhrnn.serve.state import Served
+from emhrnn.serve.app import application
+from emhrnn.serve.engine import ServedRun
+from emhrnn.serve.jobs import PIECE, PIECE_CHARACTERS, FileJob, Jobs, _piece
+from emhrnn.serve.limits import RefusedError, ServerLimits
+from emhrnn.serve.pages import templates
 from tests.behaviour.commands import BAD, GOOD
 from tests.explain.parsed import Page
 from tests.serve.test_safety import PEOPLE, finished
@@ -219,8 +218,8 @@ def test_cancelling(client: TestClient) -> None:
 
 def test_a_cancelled_file_is_read_no_further(run: Path, data: Path) -> None:
     model = load(run)
-    served = Served("run", run, model, Engine(model, Limits()))
-    job = Job("key", "reviews.csv", data / "reviews.csv", served, Limits(rows=40))
+    served = ServedRun("run", run, model, ServerLimits())
+    job = FileJob("key", "reviews.csv", data / "reviews.csv", served, ServerLimits(rows=40))
     job.cancel.set()
     job.run()
     assert (job.state, job.rows) == ("cancelled", [])

@@ -12,9 +12,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from emhrnn.errors import EmhrnnError
-from emhrnn.serve.connections import impatient
-from emhrnn.serve.guard import session_of
-from emhrnn.serve.server import application, check
+from emhrnn.serve.app import application, check
+from emhrnn.serve.guard import Token
+from emhrnn.serve.limits import ServerLimits
 from tests.explain.parsed import Page
 from tests.serve.conftest import HOSTILE, SMALL, running
 
@@ -167,9 +167,57 @@ class TestToken:
         ],
     )
     def test_cookies_of_others_do_no_harm(self, guarded: TestClient, others: str) -> None:
-        for session, status in ((session_of(self.TOKEN), 200), ("wrong", 401), ("", 401)):
+        for session, status in ((Token(self.TOKEN).session(int(time.time()) + 9), 200), ("wrong", 401), ("", 401)):
             cookies = (others % f"emhrnn={session}").encode()
             assert guarded.get("/v1/model", headers={"cookie": cookies}).status_code == status
+
+    def test_a_session_ends(self, guarded: TestClient) -> None:
+        later = int(time.time()) + 9
+        for session in (
+            Token(self.TOKEN).session(int(time.time()) - 1),
+            Token("another token").session(later),
+            Token(self.TOKEN).session(later).replace(str(later), str(later + 1)),
+        ):
+            assert guarded.get("/v1/model", headers={"cookie": f"emhrnn={session}"}).status_code == 401
+        guarded.post("/login", data={"token": self.TOKEN})
+        assert guarded.get("/v1/model").status_code == 200
+        assert guarded.post("/logout", follow_redirects=False).headers["location"] == "/login"
+        assert guarded.get("/v1/model").status_code == 401
+
+    def test_people_are_sent_to_the_login_and_back(self, guarded: TestClient) -> None:
+        sent = guarded.get("/corpus", headers=PEOPLE, follow_redirects=False)
+        assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=/corpus")
+        assert "default-src 'none'" in sent.headers["content-security-policy"]
+        page = guarded.get("/login?next=/corpus", headers=PEOPLE).text
+        assert "run" not in Page(page).text.split()  # what is served is for those who have signed in
+        for next, place in (("/corpus", "/corpus"), ("//evil.example/", "/"), ("https://evil.example", "/")):
+            right = guarded.post("/login", params={"next": next}, data={"token": self.TOKEN}, follow_redirects=False)
+            assert right.headers["location"] == place
+            assert "Secure" not in right.headers["set-cookie"]
+        guarded.cookies.clear()
+
+    def test_behind_tls_the_cookie_is_secure(self, made: Path) -> None:
+        with TestClient(application([made / "run"], token=self.TOKEN), base_url="https://127.0.0.1") as client:
+            right = client.post("/login", data={"token": self.TOKEN}, follow_redirects=False)
+        assert "Secure" in right.headers["set-cookie"]
+
+    def test_wrong_tokens_are_throttled(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        right, wrong = ({"authorization": f"Bearer {token}"} for token in (self.TOKEN, "wrong"))
+        limits = ServerLimits(wrong_tokens=3)
+        app = application([made / "run"], token=self.TOKEN, limits=limits)
+        with TestClient(app, base_url="http://127.0.0.1") as client:
+            client.post("/login", data={"token": self.TOKEN})
+            session = client.cookies["emhrnn"]
+            client.cookies.clear()
+            assert [client.get("/v1/model", headers=wrong).status_code for _ in range(4)] == [401, 401, 401, 429]
+            refused = client.get("/v1/model", headers=right)  # nobody learns whether this one is right
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+            assert client.post("/login", data={"token": self.TOKEN}).status_code == 429
+            assert client.get("/v1/model", headers={"cookie": f"emhrnn={session}"}).status_code == 200
+            assert client.get("/v1/model").status_code == 401  # none is not a wrong one
+            later = time.monotonic() + 61
+            monkeypatch.setattr("emhrnn.serve.guard.time.monotonic", lambda: later)
+            assert client.get("/v1/model", headers=right).status_code == 200
 
     @pytest.mark.parametrize("token", ["password\u00e9\u00e0", "\u6c64\u662f\u51b7\u7684\u6c64\u662f\u51b7\u7684"])
     def test_letters_beyond_ascii(self, made: Path, token: str) -> None:
@@ -203,7 +251,7 @@ def test_refuses_a_data_folder_that_is_none(tmp_path: Path) -> None:
 
 def test_slow_clients_hold_nobody_up(run: Path) -> None:
     app = application([run], limits=SMALL)
-    with running(app, http=impatient(SMALL)) as base:
+    with running(app, SMALL) as base:
         place = ("127.0.0.1", int(base.rpartition(":")[2]))
         silent, slow = socket.create_connection(place), socket.create_connection(place)
         slow.sendall(b"POST /v1/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")

@@ -16,9 +16,9 @@ from fastapi.testclient import TestClient
 import emhrnn
 from emhrnn.api import labels_of
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.serve.server import application
-from emhrnn.serve.whatif import view
-from emhrnn.serve.written import Written
+from emhrnn.serve.app import application
+from emhrnn.serve.document import view
+from emhrnn.serve.engine import RequestText
 from emhrnn.training.run import load_run, save_weights
 from tests.behaviour.commands import BAD, GOOD, TINY
 from tests.serve.test_safety import finished
@@ -65,7 +65,7 @@ def test_labels_are_a_set(client: TestClient, run: Path, tmp_path: Path) -> None
 
 def test_what_if_names_all_labels(client: TestClient, run: Path) -> None:
     served = load_run(run)
-    expected = view(served, Written(GOOD, None, None), None, frozenset({0}))
+    expected = view(served, RequestText(GOOD, None, None), None, frozenset({0}))
     assert expected.without is not None
     assert expected.instead == labels_of(served, expected.without[None].astype("float32"))[0]
     page = unescape(client.post("/part/read", data={"text": GOOD, "dropped": "0"}).text)

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from emhrnn.api import load
 from emhrnn.products.training import train
-from emhrnn.serve.server import application
+from emhrnn.serve.app import application
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import GOOD
 

@@ -1,6 +1,7 @@
 """Class probabilities of a whole corpus, and how long the phrases were that led to them."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -44,41 +45,29 @@ def predict(
     multi_label: bool,
     temperature: float = 1.0,
     on_batch: Callable[[Batch, Output], None] | None = None,
+    precompute: bool = True,
 ) -> Predictions:
-    """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
-    if isinstance(model, EMHRNN) and not model.words_ready and documents.lengths.sum() > len(model.embedding.table):
-        model.precompute_words()
-        try:
-            return predict_documents(
-                model, documents, multi_label=multi_label, temperature=temperature, on_batch=on_batch
-            )
-        finally:
-            model.forget_words()
-    return predict_documents(model, documents, multi_label=multi_label, temperature=temperature, on_batch=on_batch)
-
-
-@torch.inference_mode()
-def predict_documents(
-    model: nn.Module,
-    documents: Documents,
-    *,
-    multi_label: bool,
-    temperature: float = 1.0,
-    on_batch: Callable[[Batch, Output], None] | None = None,
-) -> Predictions:
-    """`predict` with the model as it is: whether its words are precomputed is up to the caller."""
+    """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements.
+    `precompute`: the words of an EM-HRNN once for all documents, where that is cheaper; without it the model is used as
+    it is."""
     logits: np.ndarray | None = None
     histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
-    for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():
-        batch = documents.batch(rows)
-        output: Output = model(batch)
-        if logits is None:
-            logits = np.empty((len(documents), output.logits.shape[1]), dtype=np.float32)
-        logits[rows] = output.logits.numpy()
-        if output.z is not None:
-            histogram = _add(histogram, output.z)
-        if on_batch is not None:
-            on_batch(batch, output)
+    with ExitStack() as stack:
+        words = documents.lengths.sum()
+        if precompute and isinstance(model, EMHRNN) and not model.words_ready and words > len(model.embedding.table):
+            model.precompute_words()
+            stack.callback(model.forget_words)
+        stack.enter_context(torch.inference_mode())
+        for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():
+            batch = documents.batch(rows)
+            output: Output = model(batch)
+            if logits is None:
+                logits = np.empty((len(documents), output.logits.shape[1]), dtype=np.float32)
+            logits[rows] = output.logits.numpy()
+            if output.z is not None:
+                histogram = _add(histogram, output.z)
+            if on_batch is not None:
+                on_batch(batch, output)
     if logits is None:
         raise ValueError("predict needs at least one document")
     shown = probabilities(torch.from_numpy(logits), multi_label=multi_label, temperature=temperature).numpy()

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.imputation import sample_prior
-from emhrnn.evaluation.predict import Predictions, predict, predict_documents
+from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.evaluation.significance import Difference, paired_bootstrap
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
@@ -84,7 +84,7 @@ def compare_segmentations(
 
     own = found_by("learned")
     drawn = Marginal(model, temperature=temperature)
-    mean = _found(predict_documents(drawn, corpus, multi_label=False))
+    mean = _found(predict(drawn, corpus, multi_label=False, precompute=False))
     found = {"learned": own, MEAN: mean, **{name: found_by(name) for name in RULES}}
     right = {name: predicted == corpus.labels for name, (predicted, _) in found.items()}
     cuts = tuple(

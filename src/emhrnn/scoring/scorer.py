@@ -11,7 +11,7 @@ from jaxtyping import Float32, Float64
 
 from emhrnn.api import labels_of
 from emhrnn.corpus import Batch
-from emhrnn.evaluation.predict import predict_documents
+from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import explain_texts, explanations_of
 from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
 from emhrnn.files import encoded
@@ -105,8 +105,8 @@ class Scorer:
         if explained:
             shares = np.stack([probabilities for probabilities, _ in explained]).astype(np.float32)
         else:
-            shares = predict_documents(
-                run.model, batch, multi_label=run.multi_label, temperature=run.temperature
+            shares = predict(
+                run.model, batch, multi_label=run.multi_label, temperature=run.temperature, precompute=False
             ).probabilities
         for row, label, values in zip(table, labels_of(run, shares), _in_digits(shares), strict=True):
             row["label"] = label if isinstance(label, str) else "|".join(label)

@@ -10,33 +10,39 @@ from pydantic_core import to_json
 
 from emhrnn.api import labels_of
 from emhrnn.explain.explanation import Explanation
-from emhrnn.serve.limits import Limits, check_aside, check_explained, check_texts
-from emhrnn.serve.state import Served, state_of
-from emhrnn.serve.written import Written
+from emhrnn.serve.engine import RequestText, ServedRun, state_of
+from emhrnn.serve.limits import ServerLimits, check_aside, check_explained, check_texts
 from emhrnn.version import __version__
 
 api = APIRouter()
 
 
-class Error(BaseModel):
+class ErrorResponse(BaseModel):
+    """Of every request that is refused."""
+
     error: str = Field(description="What is wrong and what to do, in one sentence.")
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Error, "description": "The body is not JSON"},
-    401: {"model": Error, "description": "The token is missing or wrong"},
-    408: {"model": Error, "description": "The request did not arrive in time"},
-    413: {"model": Error, "description": "The request is too large"},
-    422: {
-        "model": Error,
-        "description": "A text has no words or too many, there are too many texts or too many words in all, a field is "
-        "not understood, or there is no such run",
-    },
-    503: {"model": Error, "description": "Too many requests or connections, or there was no answer in time"},
+    status: {"model": ErrorResponse, "description": description}
+    for status, description in (
+        (400, "The body is not JSON"),
+        (401, "The token is missing or wrong"),
+        (408, "The request did not arrive in time"),
+        (413, "The request is too large"),
+        (
+            422,
+            "A text has no words or too many, there are too many texts or too many words in all, a field is not "
+            "understood, or there is no such run",
+        ),
+        (429, "Too many wrong tokens from this address"),
+        (431, "Request line and headers are too large"),
+        (503, "Too many requests or connections, or there was no answer in time"),
+    )
 }
 
 
-class Documents(BaseModel):
+class PredictRequest(BaseModel):
     """One text, or a list of them.
 
     For models that read who wrote a text, and about what: `user` and `product` of the one, `users` and `products` of
@@ -57,7 +63,7 @@ class Documents(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> "Documents":
+    def _one_of_them(self) -> "PredictRequest":
         if (self.text is None) == (self.texts is None):
             raise ValueError("give either text or texts")
         for one, many in (("user", "users"), ("product", "products")):
@@ -70,34 +76,45 @@ class Documents(BaseModel):
                 raise ValueError(f"{len(names)} {many} for {len(self.texts or [])} texts; give one for each, or null")
         return self
 
-    def listed(self) -> list[Written]:
+    def listed(self) -> list[RequestText]:
+        """The texts, each with its names."""
         if self.text is not None:
-            return [Written(self.text, self.user, self.product)]
+            return [RequestText(self.text, self.user, self.product)]
         texts = self.texts or []
         nobody: list[str | None] = [None] * len(texts)
-        return list(map(Written, texts, self.users or nobody, self.products or nobody))
+        return list(map(RequestText, texts, self.users or nobody, self.products or nobody))
 
 
-class ToExplain(Documents):
+class ExplainRequest(PredictRequest):
+    """As for a prediction, with the threshold on pi."""
+
     threshold: Annotated[float | None, Field(ge=0, le=1)] = Field(
         None, description="Phrases end where pi is larger; the model's own threshold if left out."
     )
 
 
 class Prediction(BaseModel):
+    """Of one text."""
+
     label: str | list[str] = Field(description="The class; for multi-label models a list of classes.")
     probabilities: dict[str, float] = Field(description="Calibrated, by class.")
 
 
-class Predictions(BaseModel):
+class PredictResponse(BaseModel):
+    """In the order of the texts."""
+
     predictions: list[Prediction]
 
 
-class Explanations(BaseModel):
+class ExplainResponse(BaseModel):
+    """In the order of the texts."""
+
     explanations: list[dict[str, Any]] = Field(description="A tree for each text: sentences, phrases, words.")
 
 
-class ModelFacts(BaseModel):
+class RunResponse(BaseModel):
+    """A run that is served."""
+
     name: str = Field(description="Of the run folder; what run takes in a request.")
     model: str
     classes: list[str]
@@ -109,24 +126,26 @@ class ModelFacts(BaseModel):
     version: str
 
 
-class Health(BaseModel):
+class HealthResponse(BaseModel):
+    """That the server is up."""
+
     status: str
 
 
 @api.post("/v1/predict", responses=REFUSALS, summary="Classify one text or several", tags=["model"])
-async def predict(documents: Documents, request: Request) -> Predictions:
+async def predict(documents: PredictRequest, request: Request) -> PredictResponse:
+    """Labels and probabilities."""
     served, asked = await _checked(request, documents, check_texts)
     run = served.model.run
     table = await served.predict(asked)
-    state_of(request).telemetry.documents += len(asked)
-    labels = labels_of(run, table)
-    return Predictions.model_construct(
+    served.metrics.documents.inc(len(asked))
+    return PredictResponse.model_construct(
         predictions=[
             Prediction.model_construct(
                 label=label if isinstance(label, str) else list(label),
                 probabilities=dict(zip(run.classes, row, strict=True)),
             )
-            for label, row in zip(labels, table.tolist(), strict=True)
+            for label, row in zip(labels_of(run, table), table.tolist(), strict=True)
         ]
     )
 
@@ -134,21 +153,23 @@ async def predict(documents: Documents, request: Request) -> Predictions:
 @api.post(
     "/v1/explain",
     responses=REFUSALS,
-    response_model=Explanations,
+    response_model=ExplainResponse,
     summary="Show which sentence, phrase and word decided",
     tags=["model"],
 )
-async def explain(documents: ToExplain, request: Request) -> Response:
+async def explain(documents: ExplainRequest, request: Request) -> Response:
+    """Trees of sentences, phrases and words."""
     served, asked = await _checked(request, documents, check_explained)
     explanations = await served.explain(asked, documents.threshold)
-    state_of(request).telemetry.documents += len(asked)
+    served.metrics.documents.inc(len(asked))
     return Response(await asyncio.to_thread(_encoded, explanations), media_type="application/json")
 
 
 @api.get("/v1/model", summary="What is served", tags=["model"])
-async def model(request: Request) -> list[ModelFacts]:
+async def model(request: Request) -> list[RunResponse]:
+    """The runs, the first of which answers where none is named."""
     return [
-        ModelFacts(
+        RunResponse(
             name=served.name,
             model=served.model.run.config.model.name,
             classes=list(served.model.classes),
@@ -159,26 +180,27 @@ async def model(request: Request) -> list[ModelFacts]:
             ids=served.reads_ids,
             version=__version__,
         )
-        for served in state_of(request).served
+        for served in state_of(request).runs
     ]
 
 
 @api.get("/healthz", summary="Whether the server is up", tags=["operation"])
-async def health() -> Health:
-    return Health(status="ok")
+async def health() -> HealthResponse:
+    """Needs no token."""
+    return HealthResponse(status="ok")
 
 
 async def _checked(
-    request: Request, documents: Documents, check: Callable[[Sequence[str], Limits], None]
-) -> tuple[Served, list[Written]]:
+    request: Request, documents: PredictRequest, check: Callable[[Sequence[str], ServerLimits], None]
+) -> tuple[ServedRun, list[RequestText]]:
     state, asked = state_of(request), documents.listed()
-    served, texts = state.named(documents.run), [document.text for document in asked]
-    await check_aside(check, texts, state.limits)
+    served = state.named(documents.run)
+    await check_aside(check, [document.text for document in asked], state.limits)
     return served, asked
 
 
 def _encoded(explanations: Sequence[Explanation]) -> bytes:
-    """`Explanations` as JSON, for a thread. It takes seconds for the most words, so that it is made in pieces: while
+    """`ExplainResponse` as JSON, for a thread. It takes seconds for the most words, so that it is made in pieces: while
     one is encoded, nothing else runs."""
     pieces = (to_json(explanation.to_dict(), inf_nan_mode="null") for explanation in explanations)
     return b'{"explanations":[' + b",".join(pieces) + b"]}"

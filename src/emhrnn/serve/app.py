@@ -1,74 +1,138 @@
-"""The application: pages and API behind the guard; models start and stop with it."""
+"""The ASGI application: pages and API behind the guard; models start and stop with it."""
 
+import ipaddress
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from emhrnn.api import load
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.serve import corpus, document, pages
 from emhrnn.serve.api import api
-from emhrnn.serve.guard import FAULT, App, Guard
+from emhrnn.serve.engine import ServedRun, ServerState, state_of
+from emhrnn.serve.guard import FAULT, RETRY, App, Guard, Token, for_people
 from emhrnn.serve.jobs import Jobs
-from emhrnn.serve.limits import RefusedError
-from emhrnn.serve.pages import pages
-from emhrnn.serve.reference import reference
-from emhrnn.serve.rendering import refused
-from emhrnn.serve.state import State
+from emhrnn.serve.limits import RefusedError, ServerLimits
+from emhrnn.serve.metrics import Metrics
 from emhrnn.version import __version__
 
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+TOKEN_LETTERS = 8
 SEND = 'send {"text": "..."} or {"texts": [...]}'
 
 
-def make_app(state: State, hosts: frozenset[str] | None) -> App:
+def application(
+    runs: Sequence[Path],
+    *,
+    host: str = "127.0.0.1",
+    token: str | None = None,
+    data: Path | None = None,
+    limits: ServerLimits | None = None,
+) -> App:
+    """The ASGI application, for a server of your own.
+
+    Raises:
+        EmhrnnError: a run cannot be loaded, or the host would be open to everybody.
+    """
+    check(runs, host, token, data)
+    limits, metrics, served = limits or ServerLimits(), Metrics(), list[ServedRun]()
+    for name, folder in zip(_names(runs), runs, strict=True):
+        model = load(folder)
+        if isinstance(model.run.model, EMHRNN):
+            model.run.model.precompute_words()  # for good: the weights no longer change
+        served.append(ServedRun(name, folder, model, limits, metrics))
+    metrics.waiting.set_function(lambda: sum(run.waiting for run in served))
+    secret = None if token is None else Token(token, limits.wrong_tokens)
+    app = _routes(ServerState(tuple(served), limits, data, secret, metrics))
+    hosts = LOOPBACK | {host} if is_loopback(host) else None
+    return Guard(app, limits=limits, metrics=metrics, hosts=hosts, token=secret)
+
+
+def check(runs: Sequence[Path], host: str, token: str | None, data: Path | None) -> None:
+    """Raise for what cannot be served, before a model is loaded."""
+    if not 1 <= len(runs) <= 2:
+        raise ConfigError(f"{len(runs)} runs were given; give one, or two to compare")
+    if token is None and not is_loopback(host):
+        raise ConfigError(
+            f"{host} can be reached from other machines; give --token T (or EMHRNN_TOKEN), or stay with 127.0.0.1"
+        )
+    if token is not None and len(token) < TOKEN_LETTERS:
+        raise ConfigError(f"a token of {len(token)} letters is soon guessed; give at least {TOKEN_LETTERS}")
+    if data is not None and not data.is_dir():
+        raise DataError(f"{data} is no folder; give the folder whose files the corpus page may open")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """Of the folders, with as many of those above them as tell them apart."""
+    parts = [folder.resolve().parts for folder in runs]
+    depth = 1
+    while len({part[-depth:] for part in parts}) < len(set(parts)):
+        depth += 1
+    return [str(Path(*part[-depth:])) for part in parts]
+
+
+def _routes(state: ServerState) -> FastAPI:
     app = FastAPI(
         title="emhrnn", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan,
         description="Document classification that shows which sentence, which phrase and which word decided.",
     )  # fmt: skip
     app.state.emhrnn = state
     app.state.jobs = Jobs(state.limits)
-    for router in (api, pages, reference):
+    for router in (api, document.pages, corpus.pages, pages.pages):
         app.include_router(router)
     app.add_api_route("/metrics", _metrics, include_in_schema=False)
     app.add_exception_handler(RefusedError, _refused)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
     app.add_exception_handler(Exception, _fault)
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
-    return Guard(app, limits=state.limits, telemetry=state.telemetry, hosts=hosts, token=state.token)
+    return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    state: State = app.state.emhrnn
+    state: ServerState = app.state.emhrnn
     with tempfile.TemporaryDirectory(prefix="emhrnn-uploads-") as uploads:
         app.state.uploads = Path(uploads)
-        for served in state.served:
-            served.engine.start()
+        for run in state.runs:
+            run.start()
         try:
             yield
         finally:
             app.state.jobs.stop()
-            for served in state.served:
-                served.engine.stop()
+            for run in state.runs:
+                run.stop()
 
 
 async def _metrics(request: Request) -> Response:
-    state: State = request.app.state.emhrnn
-    engines = [served.engine for served in state.served]
-    text = state.telemetry.render(
-        waiting=sum(engine.waiting for engine in engines), passes=sum(engine.passes for engine in engines)
-    )
-    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+    return Response(generate_latest(state_of(request).metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+# ---------------------------------------------------------------------- errors, as a page or as JSON
 
 
 async def _refused(request: Request, refusal: RefusedError) -> Response:
-    if _for_people(request):
-        return refused(request, refusal)
-    headers = {"retry-after": "1"} if refusal.status == 503 else None
+    if for_people(request.url.path, request.headers.get("accept", "")):
+        return pages.rendered(
+            request, "refused.html", status=refusal.status, code=refusal.status, reason=refusal.reason
+        )
+    headers = {"retry-after": RETRY[refusal.status]} if refusal.status in RETRY else None
     return JSONResponse({"error": refusal.reason}, status_code=refusal.status, headers=headers)
 
 
@@ -129,7 +193,3 @@ def _allowed(request: Request) -> list[str]:
 
 async def _fault(request: Request, _: Exception) -> Response:
     return await _refused(request, RefusedError(500, FAULT))
-
-
-def _for_people(request: Request) -> bool:
-    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")

@@ -1,84 +1,151 @@
-"""Connections that say nothing or do not listen are closed, and too many are told so: whoever opens many must not keep
-others out.
+"""Bounds that ASGI cannot set: on the head of a request before it is whole, and on the time to take an answer.
 
-The body of a request is timed by the guard; its head never reaches us before it is whole, so it is timed here. So is
-an answer: written and not taken, it would hold its memory and its connection for good.
+A protocol of ours stands between the socket and the protocol that uvicorn chose, and passes everything on. It uses
+what asyncio documents of protocols and transports, and nothing of uvicorn's classes; the guard tells it when a request
+begins and ends. The body of a request is bounded by the guard.
+
+    idle ----first byte----> head ----whole, guard called----> answering ----answered----> idle
+    closed after body_seconds  closed after body_seconds; 431     aborted if the client takes too little
 """
 
 import asyncio
+import json
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+import uvicorn
 
-from emhrnn.serve.guard import refusing
-from emhrnn.serve.limits import Limits, RefusedError
+from emhrnn.serve.limits import ServerLimits
+
+END = b"\r\n\r\n"  # of a head
 
 
-def impatient(limits: Limits) -> type[asyncio.Protocol]:
-    """uvicorn's own protocol. A connection is closed when the head of a request, the first or a later one, takes longer
-    than a body may, or when the client takes next to nothing of its answer for as long; between two requests uvicorn's
-    own timer runs."""
+class Connection(asyncio.Protocol):
+    """One connection, with its clocks. `opened` are all that are open."""
 
-    class Impatient(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-        _timer: asyncio.TimerHandle | None = None
-        _taking: asyncio.TimerHandle | None = None
+    transport: asyncio.Transport
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            transport.set_write_buffer_limits(high=0)  # writing pauses until all of an answer is taken, not most of it
-            self._watch()
+    def __init__(self, inner: asyncio.Protocol, limits: ServerLimits, opened: "set[Connection]") -> None:
+        self.inner, self.limits, self.opened = inner, limits, opened
+        self.loop = asyncio.get_running_loop()
+        self.answering = 0  # requests; a second one waits for the first
+        self._clock: asyncio.TimerHandle | None = None  # until a head is whole
+        self._taking: asyncio.TimerHandle | None = None  # until more of an answer is taken
+        self._idle()
 
-        def data_received(self, data: bytes) -> None:
-            self.app = self.config.loaded_app if self._has_room() else refusing(self._crowded())
-            super().data_received(data)
-            self._watch()
+    def _idle(self) -> None:
+        self._head = True  # what arrives is the head of a request
+        self._size, self._tail = 0, b""  # bytes since the last request, and the last of them
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_timer()
-            self._stop_taking()
-            super().connection_lost(exc)
+    # ------------------------------------------------------------------ from the guard
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
+    def begin(self) -> None:
+        """The head of a request is whole."""
+        self.answering += 1
+        self._head = False
+        self._stop_clock()
+
+    def end(self) -> None:
+        """The request is answered."""
+        self.answering -= 1
+        if not self.answering and self in self.opened:
+            self._idle()
+            self._start_clock()
+
+    # ------------------------------------------------------------------ from the socket
+
+    def connection_made(self, transport: Any) -> None:  # uvloop's are no subclass of asyncio's
+        self.transport = transport
+        self.opened.add(self)
+        self.inner.connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # writing pauses until all of an answer is taken, not most of it
+        self._start_clock()
+
+    def data_received(self, data: bytes) -> None:
+        if self._head:
+            if not self._size:
+                self._start_clock()
+            window = self._tail + data
+            end = window.find(END)
+            if self._size - len(self._tail) + (end if end >= 0 else len(window)) > self.limits.head_bytes:
+                self._refuse()
+                return
+            self._head, self._tail = end < 0, window[-len(END) + 1 :]
+        self._size += len(data)
+        if self._size > self.limits.upload_bytes + 2 * self.limits.head_bytes:
+            self.transport.abort()
+            return
+        CONNECTION.set(self)  # the task that answers inherits it
+        self.inner.data_received(data)
+
+    def _refuse(self) -> None:
+        """Answer 431, then read on without keeping anything until the clock ends: a client that is still sending would
+        see a broken connection instead of the answer."""
+        most = self.limits.head_bytes >> 10
+        body = json.dumps({"error": f"request line and headers have more than {most} KB; send fewer or shorter ones"})
+        head = "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
+        self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+        self.transport.write_eof()
+        self.data_received = lambda data: None  # type: ignore[method-assign]
+
+    def eof_received(self) -> bool | None:
+        return self.inner.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.opened.discard(self)
+        self._stop_clock()
+        self._stop_taking()
+        self.inner.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self.inner.pause_writing()
+        self._watch_taking()
+
+    def resume_writing(self) -> None:
+        self.inner.resume_writing()
+        self._stop_taking()
+
+    # ------------------------------------------------------------------ clocks
+
+    def _start_clock(self) -> None:
+        self._stop_clock()
+        self._clock = self.loop.call_later(self.limits.body_seconds, self.transport.close)
+
+    def _stop_clock(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+
+    def _watch_taking(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._taking = self.loop.call_later(self.limits.body_seconds, self._look, left)
+
+    def _look(self, before: int) -> None:
+        """Not `close`, which waits until everything is taken."""
+        if before - self.transport.get_write_buffer_size() < self.limits.taken_bytes:
+            self.transport.abort()
+        else:
             self._watch_taking()
 
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self._stop_taking()
+    def _stop_taking(self) -> None:
+        if self._taking is not None:
+            self._taking.cancel()
+            self._taking = None
 
-        def _watch(self) -> None:
-            """Starts the timer where a head is not whole, unless it runs: more bytes are no more time."""
-            if self.cycle is not None and not self.cycle.response_complete:  # a request is being answered
-                self._stop_timer()
-            elif self._timer is None:
-                self._timer = self.loop.call_later(limits.body_seconds, self.transport.close)
 
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+CONNECTION: ContextVar[Connection | None] = ContextVar("emhrnn-connection", default=None)  # of the task that answers
 
-        def _watch_taking(self) -> None:
-            left = self.transport.get_write_buffer_size()
-            self._taking = self.loop.call_later(limits.body_seconds, self._look, left)
 
-        def _look(self, before: int) -> None:
-            """Not `close`, which waits until everything is taken."""
-            if before - self.transport.get_write_buffer_size() < limits.taken_bytes:
-                self.transport.abort()
-            else:
-                self._watch_taking()
+def bound_connections(config: uvicorn.Config, limits: ServerLimits) -> uvicorn.Config:
+    """The configuration of a server whose connections are bounded."""
+    config.load()
+    config.http_protocol_class = partial(_connect, config.http_protocol_class, limits, set())  # type: ignore[assignment]
+    return config
 
-        def _stop_taking(self) -> None:
-            if self._taking is not None:
-                self._taking.cancel()
-                self._taking = None
 
-        def _has_room(self) -> bool:
-            return len(self.connections) <= limits.connections
-
-        def _crowded(self) -> RefusedError:
-            told = f"{len(self.connections):,} connections are open, and at most {limits.connections:,} are served"
-            return RefusedError(503, f"{told}; try again in a second")
-
-    return Impatient
+def _connect(
+    inner: Callable[..., asyncio.Protocol], limits: ServerLimits, opened: set[Connection], **given: Any
+) -> Connection:
+    return Connection(inner(**given), limits, opened)

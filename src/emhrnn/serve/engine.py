@@ -1,5 +1,5 @@
-"""One thread runs a model. What arrives while it is busy shares the next pass: a batch forms under load, by itself, and
-a single request never waits for company.
+"""The runs that are served. One thread runs each model: what arrives while it is busy shares the next pass. A batch
+forms under load, by itself, and a single request never waits for company.
 
     requests --> queue --> [ predict ] one pass over all their texts
                            [ explain ] one pass over all their texts
@@ -9,53 +9,92 @@ a single request never waits for company.
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
-from jaxtyping import Float32
+from fastapi import Request
 
-from emhrnn.explain.explanation import Explanation
-from emhrnn.serve.limits import Limits, RefusedError
-from emhrnn.serve.written import Written, columns_of
+from emhrnn.api import Model
+from emhrnn.errors import EmhrnnError
+from emhrnn.explain.explainer import explain_texts
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.table import MODELS
+from emhrnn.serve.guard import Token
+from emhrnn.serve.limits import RefusedError, ServerLimits
+from emhrnn.serve.metrics import Metrics
+from emhrnn.training.data import reads_ids
 
 T = TypeVar("T")
 TOGETHER = 64  # documents in one pass: enough to be fast, few enough to answer soon
 
 
+class RequestText(NamedTuple):
+    """A text as a request brings it; who wrote it and about what, for models that read that. None, or a name that
+    training has not seen, is the average of those that it has."""
+
+    text: str
+    user: str | None = None
+    product: str | None = None
+
+
+def columns(documents: Iterable[RequestText]) -> tuple[list[str], list[str | None], list[str | None]]:
+    """Texts, users and products, as the models take them."""
+    listed = list(documents)
+    return [d.text for d in listed], [d.user for d in listed], [d.product for d in listed]
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     kind: Literal["predict", "explain", "other"]
-    documents: list[Written] = field(default_factory=list)
+    documents: list[RequestText] = field(default_factory=list)
     work: Callable[[], Any] | None = None
     future: "Future[Any]" = field(default_factory=Future)
 
 
-@runtime_checkable
-class Answers(Protocol):
-    """What the thread asks of a model; `products.Model` is one."""
+class ServedRun:
+    """A run and the thread that its model runs in. `predict`, `explain` and `submit` are for the event loop; `wait` is
+    `submit` for another thread."""
 
-    def predict_proba(
-        self, texts: Sequence[str], *, users: Sequence[str | None], products: Sequence[str | None]
-    ) -> Float32[np.ndarray, "texts classes"]: ...
-
-    def explain(
-        self, texts: Sequence[str], *, users: Sequence[str | None], products: Sequence[str | None]
-    ) -> list[Explanation]: ...
-
-
-class Engine:
-    """`predict`, `explain` and `run` are for the event loop; `wait` is the same as `run` for another thread."""
-
-    def __init__(self, model: Answers, limits: Limits) -> None:
-        self.model, self.limits = model, limits
-        self.passes = 0  # of the model, for the metrics
+    def __init__(
+        self, name: str, folder: Path, model: Model, limits: ServerLimits, metrics: Metrics | None = None
+    ) -> None:
+        self.name, self.folder, self.model, self.limits = name, folder, model, limits
+        self.metrics = metrics or Metrics()
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="emhrnn-model", daemon=True)
 
+    @property
+    def explains(self) -> bool:
+        """Whether there are weights to show."""
+        return "words" in self._shows
+
+    @property
+    def has_phrases(self) -> bool:
+        """Whether it cuts sentences into phrases."""
+        return "phrases" in self._shows
+
+    @property
+    def _shows(self) -> tuple[str, ...]:
+        name = self.model.run.config.model.name
+        return MODELS[name].shows if name in MODELS else ()
+
+    @property
+    def reads_ids(self) -> bool:
+        """Whether who wrote a text, and about what, makes a difference."""
+        return reads_ids(self.model.run.config)
+
+    @property
+    def waiting(self) -> int:
+        """Tasks in the queue."""
+        return self._tasks.qsize()
+
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -63,28 +102,49 @@ class Engine:
         self._tasks.put(None)
         self._thread.join()
 
-    @property
-    def waiting(self) -> int:
-        return self._tasks.qsize()
+    def predict(self, documents: list[RequestText]) -> Coroutine[Any, Any, Any]:
+        """Their probabilities, (documents, classes)."""
+        self._check_ids(documents)
+        return self._answer(_Task("predict", documents))
 
-    async def predict(self, documents: list[Written]) -> Float32[np.ndarray, "documents classes"]:
-        probabilities: np.ndarray = await self._answer(_Task("predict", documents))
-        return probabilities
+    def explain(self, documents: list[RequestText], threshold: float | None = None) -> Coroutine[Any, Any, Any]:
+        """A list of their explanations."""
+        self._check_ids(documents)
+        run = self.model.run
+        if not self.explains:
+            raise RefusedError(
+                422,
+                f"{run.told_model} has no weights of words and sentences to explain with; serve a run of evidence or "
+                "em-hrnn",
+            )
+        if threshold is None:
+            return self._answer(_Task("explain", documents))
+        if not isinstance(run.model, EMHRNN):
+            raise RefusedError(
+                422,
+                f"{run.told_model} has no threshold for the ends of phrases; leave it out, or serve em-hrnn with one "
+                "level",
+            )
+        return self.submit(partial(explain_texts, run, columns(documents)[0], threshold=threshold))
 
-    async def explain(self, documents: list[Written]) -> list[Explanation]:
-        explanations: list[Explanation] = await self._answer(_Task("explain", documents))
-        return explanations
-
-    async def run(self, work: Callable[[], T]) -> T:
+    def submit(self, work: Callable[[], T]) -> Coroutine[Any, Any, T]:
         """Anything else that needs the model."""
-        result: T = await self._answer(_Task("other", work=work))
-        return result
+        return self._answer(_Task("other", work=work))
 
     def wait(self, work: Callable[[], T]) -> T:
+        """`submit` for a thread that is not the event loop's; it waits as long as it takes."""
         task = _Task("other", work=work)
         self._tasks.put(task)
         result: T = task.future.result()
         return result
+
+    def _check_ids(self, documents: list[RequestText]) -> None:
+        if any((d.user, d.product) != (None, None) for d in documents) and not self.reads_ids:
+            raise RefusedError(
+                422,
+                f"{self.model.run.told_model} does not read who wrote a text, or about what; leave users and products "
+                "out, or serve a run that was trained with ids",
+            )
 
     async def _answer(self, task: _Task) -> Any:
         if self.waiting >= self.limits.waiting:
@@ -96,69 +156,90 @@ class Engine:
             raise RefusedError(
                 503, f"no answer within {self.limits.seconds:g} s; give shorter or fewer texts"
             ) from None
+        except EmhrnnError as error:
+            raise RefusedError(422, str(error)) from None
 
     # ------------------------------------------------------------------ in the thread
 
     def _work(self) -> None:
-        while True:
-            tasks, stopping = self._next()
-            for group in _groups(tasks):
-                self._do(group)
-            if stopping:
-                return
+        stopping = False
+        while not stopping:
+            groups, stopping = self._next()
+            while groups:
+                group = groups.popleft()
+                try:
+                    if group[0].work is not None:
+                        results = [group[0].work()]
+                    else:
+                        self.metrics.passes.inc()
+                        texts, users, products = columns(document for task in group for document in task.documents)
+                        ask = self.model.predict_proba if group[0].kind == "predict" else self.model.explain
+                        results = _split(ask(texts, users=users, products=products), group)
+                except BaseException as error:
+                    if len(group) == 1:
+                        group[0].future.set_exception(error)
+                    else:  # one of them is at fault: find out which
+                        groups.extend([task] for task in group)
+                else:
+                    for task, result in zip(group, results, strict=True):
+                        task.future.set_result(result)
 
-    def _next(self) -> tuple[list[_Task], bool]:
-        """Waits for a task, then takes along what has come in meanwhile."""
-        tasks: list[_Task] = []
-        documents, task = 0, self._tasks.get()
-        while task is not None:
+    def _next(self) -> tuple[deque[list[_Task]], bool]:
+        """Waits for a task, then takes along what has come in meanwhile, grouped by kind; and whether to stop."""
+        kinds: dict[str, list[_Task]] = {"predict": [], "explain": [], "other": []}
+        documents, stopping, task = 0, False, self._tasks.get()
+        while True:
+            if task is None:
+                stopping = True
+                break
             if task.future.set_running_or_notify_cancel():  # else nobody waits for it any more
-                tasks.append(task)
+                kinds[task.kind].append(task)
                 documents += max(len(task.documents), 1)
             if documents >= TOGETHER:
-                return tasks, False
+                break
             try:
                 task = self._tasks.get_nowait()
             except queue.Empty:
-                return tasks, False
-        return tasks, True
-
-    def _do(self, group: list[_Task]) -> None:
-        try:
-            results = self._results(group)
-        except BaseException as error:
-            if len(group) == 1:
-                group[0].future.set_exception(error)
-            else:  # one of them is at fault: find out which
-                for task in group:
-                    self._do([task])
-            return
-        for task, result in zip(group, results, strict=True):
-            task.future.set_result(result)
-
-    def _results(self, group: list[_Task]) -> list[Any]:
-        first = group[0]
-        if first.work is not None:
-            return [first.work()]
-        self.passes += 1
-        asked = columns_of([document for task in group for document in task.documents])
-        answer = self.model.predict_proba if first.kind == "predict" else self.model.explain
-        answers = answer(asked.texts, users=asked.users, products=asked.products)
-        return _split(answers, [len(task.documents) for task in group])
+                break
+        shared = [group for group in (kinds["predict"], kinds["explain"]) if group]
+        return deque([*shared, *([task] for task in kinds["other"])]), stopping
 
 
-def _groups(tasks: Sequence[_Task]) -> list[list[_Task]]:
-    kinds: dict[str, list[_Task]] = {"predict": [], "explain": []}
-    others = [[task] for task in tasks if task.kind == "other"]
-    for task in tasks:
-        if task.kind != "other":
-            kinds[task.kind].append(task)
-    return [group for group in kinds.values() if group] + others
-
-
-def _split(answers: Any, counts: list[int]) -> list[Any]:
+def _split(answers: Any, group: list[_Task]) -> list[Any]:
     parts, start = [], 0
-    for count in counts:
-        parts.append(answers[start : start + count])
-        start += count
+    for task in group:
+        parts.append(answers[start : start + len(task.documents)])
+        start += len(task.documents)
     return parts
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the pages and the API share."""
+
+    runs: tuple[ServedRun, ...]
+    limits: ServerLimits
+    data: Path | None
+    token: Token | None
+    metrics: Metrics
+
+    @property
+    def first(self) -> ServedRun:
+        """The run that answers where none is named."""
+        return self.runs[0]
+
+    def named(self, name: str | None) -> ServedRun:
+        """The run of this name; the first for None. Raises a RefusedError (422) where there is none."""
+        if name is None:
+            return self.first
+        for run in self.runs:
+            if run.name == name:
+                return run
+        names = " or ".join(dict.fromkeys(repr(run.name) for run in self.runs))
+        raise RefusedError(422, f"run {name[:80]!r} is not served; give {names}, or leave it out for the first one")
+
+
+def state_of(request: Request) -> ServerState:
+    """That of the application which answers the request."""
+    state: ServerState = request.app.state.emhrnn
+    return state

@@ -2,8 +2,8 @@
 
 host     a name that is not ours is refused: a page elsewhere cannot reach a server on this machine by renaming it
 origin   a form on another site cannot post here
-token    compared in constant time; a browser keeps a derived cookie after /login
-size     413 for a larger body, 408 for one that does not arrive
+token    compared in constant time, wrong ones are throttled; a browser keeps a signed cookie after /login
+size     413 for a larger body, 408 for one that does not arrive; connections.py bounds the head
 answer   strict headers; a fault is one sentence with status 500, never a traceback
 """
 
@@ -13,12 +13,14 @@ import hmac
 import json
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from emhrnn.serve.limits import Limits, RefusedError
-from emhrnn.serve.telemetry import Telemetry
+from emhrnn.serve.connections import CONNECTION, Connection
+from emhrnn.serve.limits import RefusedError, ServerLimits
+from emhrnn.serve.metrics import Metrics
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -26,6 +28,8 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 COOKIE = "emhrnn"
+SESSION_SECONDS = 12 * 3600
+MINUTE, ADDRESSES = 60.0, 10_000
 UPLOAD = "/corpus/upload"
 OPEN = ("/healthz", "/login", "/static/")  # without a token
 HEADERS = {
@@ -39,25 +43,61 @@ HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+RETRY = {429: "60", 503: "1"}  # seconds
 FAULT = "an error on the server; its log says more"
 log = logging.getLogger("emhrnn.serve")
 
 
-def session_of(token: str) -> str:
-    """What the browser keeps instead of the token."""
-    return hmac.new(token.encode(), b"emhrnn viewer session", hashlib.sha256).hexdigest()
+class Token:
+    """The secret that clients must give. Wrong ones are counted by address, so that nobody tries many."""
+
+    def __init__(self, secret: str, wrong: int = ServerLimits.wrong_tokens) -> None:
+        """`wrong` ones are allowed per minute and address."""
+        self.secret, self.wrong = secret, wrong
+        self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()  # by address: how many, and until when
+
+    def check(self, scope: Message, *readings: str) -> None:
+        """Raise a RefusedError unless one of the readings is the token: 401, or 429 after too many wrong ones, before
+        it is looked at."""
+        now, address = time.monotonic(), (scope.get("client") or ("",))[0]
+        count, until = self._wrong.get(address, (0, 0.0))
+        if until < now:
+            count, until = 0, now + MINUTE
+        if count >= self.wrong:
+            raise RefusedError(429, f"{count} wrong tokens from this address; try again in a minute")
+        if not any(_same(reading, self.secret) for reading in readings):
+            self._wrong[address] = count + 1, until
+            self._wrong.move_to_end(address)
+            if len(self._wrong) > ADDRESSES:
+                self._wrong.popitem(last=False)
+            raise RefusedError(401, "that is not the token that the server was started with")
+
+    def session(self, ends: int) -> str:
+        """What the browser keeps instead of the token: when its session ends (seconds since the epoch), and a
+        signature."""
+        signature = hmac.new(self.secret.encode(), f"emhrnn viewer session {ends}".encode(), hashlib.sha256).hexdigest()
+        return f"{ends}.{signature}"
+
+    def is_session(self, given: str) -> bool:
+        """Whether we signed it and it has not ended."""
+        ends = given.partition(".")[0]
+        if not (ends.isascii() and ends.isdigit() and len(ends) < 12):
+            return False
+        return _same(given, self.session(int(ends))) and int(ends) > time.time()
 
 
-def same(given: str, right: str) -> bool:
+def _same(given: str, right: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), right.encode())
 
 
 class Guard:
+    """The ASGI application that everything passes first. `hosts` are the names this server answers to; None: any, which
+    only a token makes safe."""
+
     def __init__(
-        self, app: App, *, limits: Limits, telemetry: Telemetry, hosts: frozenset[str] | None, token: str | None
+        self, app: App, *, limits: ServerLimits, metrics: Metrics, hosts: frozenset[str] | None, token: Token | None
     ) -> None:
-        """`hosts` are the names this server answers to; None: any, which only a token makes safe."""
-        self.app, self.limits, self.telemetry, self.hosts, self.token = app, limits, telemetry, hosts, token
+        self.app, self.limits, self.metrics, self.hosts, self.token = app, limits, metrics, hosts, token
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,21 +105,40 @@ class Guard:
             return
         began, answer = time.perf_counter(), _Answer(send, bare=scope["method"] == "HEAD")
         asked = {**scope, "method": "GET"} if answer.bare else scope  # HEAD is GET without the body
+        connection = CONNECTION.get()
+        if connection is not None:
+            connection.begin()
         try:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            self._make_room(connection)
             self._admit(scope, headers)
             body = await self._body(scope["path"], headers, receive)
             await self.app(asked, _replay(body, receive), answer)
         except RefusedError as refused:
-            await answer.refuse(refused)
+            if refused.status == 401 and for_people(scope["path"], headers.get("accept", "")):
+                await answer.redirect(f"/login?next={quote(scope['path'])}")
+            else:
+                await answer.refuse(refused)
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("a fault of ours while answering %s", scope["path"])
             await answer.refuse(RefusedError(500, FAULT))
         finally:
+            if connection is not None:
+                connection.end()
             route = getattr(asked.get("route"), "path", "other")
-            self.telemetry.add(route, answer.status, time.perf_counter() - began)
+            self.metrics.requests.labels(route, answer.status).inc()
+            self.metrics.seconds.observe(time.perf_counter() - began)
+
+    def _make_room(self, connection: Connection | None) -> None:
+        if connection is not None and len(connection.opened) > self.limits.connections:
+            raise RefusedError(
+                503,
+                f"{len(connection.opened):,} connections are open, and at most {self.limits.connections:,} are served; "
+                "try again in a second",
+                close=True,
+            )
 
     def _admit(self, scope: Message, headers: dict[str, str]) -> None:
         host, path = headers.get("host", ""), scope["path"]
@@ -90,11 +149,11 @@ class Guard:
             raise RefusedError(403, "the request comes from another site; open the viewer's own page")
         if self.token is None or path in OPEN or path.startswith(OPEN[-1]):
             return
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and any(same(reading, self.token) for reading in _readings(given.strip(" \t"))):
+        if any(self.token.is_session(cookie) for cookie in _cookies(headers)):
             return
-        session = session_of(self.token)
-        if any(same(cookie, session) for cookie in _cookies(headers)):
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            self.token.check(scope, *_readings(given.strip(" \t")))
             return
         raise RefusedError(401, "a token is needed: send `Authorization: Bearer TOKEN`, or open /login in a browser")
 
@@ -107,6 +166,11 @@ class Guard:
             return await asyncio.wait_for(_read(receive, limit), self.limits.body_seconds)
         except TimeoutError:
             raise RefusedError(408, f"the request did not arrive within {self.limits.body_seconds:g} s") from None
+
+
+def for_people(path: str, accept: str) -> bool:
+    """Whether an answer is a page rather than JSON."""
+    return "text/html" in accept and not path.startswith("/v1/")
 
 
 async def _read(receive: Receive, limit: int) -> bytes:
@@ -151,29 +215,24 @@ class _Answer:
             message = {**message, "body": b""}
         await self.send(message)
 
-    async def refuse(self, refused: RefusedError, *, unread: bool = False) -> None:
-        """`unread`: the rest of the request will not be read."""
+    async def refuse(self, refused: RefusedError) -> None:
         if self.begun:
             return
         body = json.dumps({"error": refused.reason}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if refused.status == 503:
-            headers.append((b"retry-after", b"1"))
+        if refused.status in RETRY:
+            headers.append((b"retry-after", RETRY[refused.status].encode()))
         if refused.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        if unread or refused.status in (408, 413):
+        if refused.close or refused.status in (408, 413):  # the rest of the request will not be read
             headers.append((b"connection", b"close"))
         await self({"type": "http.response.start", "status": refused.status, "headers": headers})
         await self({"type": "http.response.body", "body": body})
 
-
-def refusing(refused: RefusedError) -> App:
-    """An application that gives every request this answer."""
-
-    async def refuse(scope: Message, _: Receive, send: Send) -> None:
-        await _Answer(send, bare=scope["method"] == "HEAD").refuse(refused, unread=True)
-
-    return refuse
+    async def redirect(self, address: str) -> None:
+        headers = [(b"location", address.encode()), (b"content-length", b"0")]
+        await self({"type": "http.response.start", "status": 303, "headers": headers})
+        await self({"type": "http.response.body", "body": b""})
 
 
 def _name(host: str) -> str:

@@ -3,7 +3,7 @@ quick; it can be watched and cancelled.
 
 When all rows are done, the phrases that speak for each class are gathered from some of them (explain/lexicon.py).
 
-Rows are kept in memory, at most `Limits.rows` of them; a longer file is for `emhrnn predict`, and the page says so.
+Rows are kept in memory, up to a limit; a longer file is for `emhrnn predict`, and the page says so.
 A small upload may unpack to any size, and one row may be all of it, so both have a limit.
 """
 
@@ -32,9 +32,8 @@ from emhrnn.evaluation.predict import Predictions
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.lexicon import Entry, Gathered, measured
-from emhrnn.serve.limits import Limits, RefusedError
-from emhrnn.serve.state import Served
-from emhrnn.serve.written import Written, columns_of
+from emhrnn.serve.engine import RequestText, ServedRun, columns
+from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.training.run import Run
 
 PIECE, PIECE_CHARACTERS = 64, 1 << 18  # rows per turn of the model, fewer where they are long: others wait behind it
@@ -42,7 +41,9 @@ GATHERED = 500  # rows whose phrases are looked at
 
 
 @dataclass(frozen=True)
-class Row:
+class FileRow:
+    """A document of a file, classified."""
+
     number: int  # in the file, counted from 1
     text: str
     user: str | None
@@ -58,16 +59,16 @@ class Row:
 
 
 @dataclass(eq=False)
-class Job:
+class FileJob:
     """Written by its thread, read by the pages."""
 
     key: str
     name: str
     path: Path
-    served: Served
-    limits: Limits
+    served: ServedRun
+    limits: ServerLimits
     own: bool = False  # the file is a copy for this job alone
-    rows: list[Row] = field(default_factory=list)
+    rows: list[FileRow] = field(default_factory=list)
     skipped: int = 0  # rows without words
     too_long: int = 0  # rows
     strange: int = 0  # rows with a label that is none of the model's classes
@@ -84,7 +85,7 @@ class Job:
     def running(self) -> bool:
         return self.state == "running"
 
-    def snapshot(self) -> "Job":
+    def snapshot(self) -> "FileJob":
         """As it is now: a page is drawn from one moment. The state first: when it says done, all rows are there."""
         state = self.state
         return replace(self, rows=list(self.rows), lengths=Counter(self.lengths), state=state)
@@ -118,20 +119,20 @@ class Job:
         if not self.served.has_phrases:
             return True
         run, step = self.served.model.run, -(-len(self.rows) // GATHERED)
-        some = [Written(row.text, row.user, row.product) for row in self.rows[::step]]  # from all over the file
+        some = [RequestText(row.text, row.user, row.product) for row in self.rows[::step]]  # from all over the file
         gathered = Gathered(len(run.classes))
         self.doing, self.share = "Measuring phrases", 0.0
         for start in range(0, len(some), PIECE):
             if self.cancel.is_set():
                 return False
             piece = some[start : start + PIECE]
-            gathered.add(self.served.engine.wait(lambda piece=piece: _explained(run, piece)))  # type: ignore[misc]
+            gathered.add(self.served.wait(lambda piece=piece: _explained(run, piece)))  # type: ignore[misc]
             self.share = (start + len(piece)) / len(some) / 2
         lexicon = []
         for label, name in enumerate(run.classes):
             if self.cancel.is_set():
                 return False
-            entries = self.served.engine.wait(lambda label=label: measured(run, gathered, label))  # type: ignore[misc]
+            entries = self.served.wait(lambda label=label: measured(run, gathered, label))  # type: ignore[misc]
             lexicon.append((name, entries))
             self.share = 0.5 + (label + 1) / len(run.classes) / 2
         self.lexicon = lexicon
@@ -154,7 +155,7 @@ class Job:
         if not words:
             return
         run = self.served.model.run
-        predictions = self.served.engine.wait(lambda: _classified(run, words))
+        predictions = self.served.wait(lambda: _classified(run, words))
         table = predictions.probabilities
         if predictions.phrases is not None:
             self.lengths.update({k: n for k, n in enumerate(predictions.phrases.histogram, start=1) if n})
@@ -162,7 +163,7 @@ class Job:
             true = _true_label(record, run)
             self.strange += true is None and record.label is not None
             self.rows.append(
-                Row(
+                FileRow(
                     number=record.where.row,
                     text=record.text,
                     user=record.user,
@@ -218,9 +219,9 @@ def _classified(run: Run, records: list[Record]) -> Predictions:
     return run.predict(run.encoder.encode(texts, users=users, products=products))
 
 
-def _explained(run: Run, documents: list[Written]) -> list[Explanation]:
-    asked = columns_of(documents)
-    return explain_texts(run, asked.texts, users=asked.users, products=asked.products)
+def _explained(run: Run, documents: list[RequestText]) -> list[Explanation]:
+    texts, users, products = columns(documents)
+    return explain_texts(run, texts, users=users, products=products)
 
 
 def _true_label(record: Record, run: Run) -> str | None:
@@ -243,16 +244,16 @@ def listing(labels: Sequence[str]) -> str:
 class Jobs:
     """The files that were opened last."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self.limits = limits
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, FileJob] = {}
 
     def check_room(self) -> None:
         """Raise a RefusedError when no other file can be read now."""
         if sum(job.running for job in self._jobs.values()) >= 2:
             raise RefusedError(503, "two files are being read already; wait for one or cancel it")
 
-    def start(self, served: Served, path: Path, name: str, *, own: bool = False) -> Job:
+    def start(self, served: ServedRun, path: Path, name: str, *, own: bool = False) -> FileJob:
         """An `own` file, with its folder, goes when it has been read."""
         self.check_room()
         while len(self._jobs) >= self.limits.jobs:
@@ -260,17 +261,17 @@ class Jobs:
             if oldest is None:
                 break
             del self._jobs[oldest]
-        job = Job(secrets.token_hex(8), name, path, served, self.limits, own)
+        job = FileJob(secrets.token_hex(8), name, path, served, self.limits, own)
         self._jobs[job.key] = job
         threading.Thread(target=job.run, name=f"emhrnn-file-{job.key}", daemon=True).start()
         return job
 
-    def get(self, key: str) -> Job:
+    def get(self, key: str) -> FileJob:
         if key not in self._jobs:
             raise RefusedError(404, "this file is no longer open; open it again from the corpus page")
         return self._jobs[key]
 
-    def all(self) -> list[Job]:
+    def all(self) -> list[FileJob]:
         return list(reversed(self._jobs.values()))
 
     def stop(self) -> None:

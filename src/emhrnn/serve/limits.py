@@ -15,17 +15,21 @@ _WORD = re.compile(TOKEN_PATTERN)
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
+    """Upper bounds, each with the status of the answer beyond it."""
+
+    head_bytes: int = 64 << 10  # 431: request line and headers
     body_bytes: int = 2 << 20  # 413
     upload_bytes: int = 64 << 20  # 413: a file for the corpus page
     texts: int = 256  # 422: per request
-    words: int = 20_000  # 422: per document, as the model reads it: a mark is a word, too
+    words: int = 20_000  # 422: per document, as the model reads it: punctuation counts as words
     explained_words: int = 50_000  # 422: per request to explain; the answer has about 270 bytes for each
     seconds: float = 30.0  # 503: until there is an answer
     body_seconds: float = 10.0  # 408: until the body of a request has arrived; its head has as long, or is cut off
     taken_bytes: int = 64 << 10  # of an answer in as long, unless that is all; a client that takes less is cut off
     waiting: int = 512  # 503: requests that wait for the model
     connections: int = 1024  # 503
+    wrong_tokens: int = 10  # 429: per minute and address
     rows: int = 20_000  # of a file that the corpus page shows
     row_characters: int = 1 << 20  # of the text of such a row; longer ones are left out, and counted
     unpacked_bytes: int = 256 << 20  # of an uploaded file: what it is when nothing is compressed
@@ -33,14 +37,15 @@ class Limits:
 
 
 class RefusedError(Exception):
-    """A request that is answered with its status and one sentence."""
+    """A request that is answered with its status and one sentence; `close`: then the connection is closed."""
 
-    def __init__(self, status: int, reason: str) -> None:
+    def __init__(self, status: int, reason: str, *, close: bool = False) -> None:
         super().__init__(reason)
-        self.status, self.reason = status, reason
+        self.status, self.reason, self.close = status, reason, close
 
 
-def check_texts(texts: Sequence[str], limits: Limits) -> None:
+def check_texts(texts: Sequence[str], limits: ServerLimits) -> None:
+    """Raise a RefusedError (422) for no text, too many texts, a text without words, or one with too many."""
     if not texts:
         raise RefusedError(422, "no text was given; give one text or a list of texts")
     if len(texts) > limits.texts:
@@ -51,24 +56,26 @@ def check_texts(texts: Sequence[str], limits: Limits) -> None:
         if _more_words([text], limits.words):
             raise RefusedError(
                 422,
-                f"text {number}, of {len(text):,} characters, has more than {limits.words:,} words (a mark is a word, "
-                f"too); give at most {limits.words:,}, or cut it into several texts",
+                f"text {number}, of {len(text):,} characters, has more than {limits.words:,} words (punctuation counts "
+                f"as words); give at most {limits.words:,}, or split it into several texts",
             )
 
 
-def check_explained(texts: Sequence[str], limits: Limits) -> None:
+def check_explained(texts: Sequence[str], limits: ServerLimits) -> None:
     """As `check_texts`, and together they are not too many words for one answer."""
     check_texts(texts, limits)
     most = limits.explained_words
     if _more_words(texts, most):
         raise RefusedError(
             422,
-            f"{len(texts)} texts with more than {most:,} words together (a mark is a word, too); explain at most "
+            f"{len(texts)} texts with more than {most:,} words together (punctuation counts as words); explain at most "
             f"{most:,} in one request, and send the others in the next",
         )
 
 
-async def check_aside(check: Callable[[Sequence[str], Limits], None], texts: Sequence[str], limits: Limits) -> None:
+async def check_aside(
+    check: Callable[[Sequence[str], ServerLimits], None], texts: Sequence[str], limits: ServerLimits
+) -> None:
     """In a thread where words may have to be counted: for the largest request that takes seconds."""
     if sum(map(len, texts)) > limits.words:
         await asyncio.to_thread(check, texts, limits)

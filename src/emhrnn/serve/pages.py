@@ -1,58 +1,240 @@
-"""The pages. Each is whole without script, but for sending a file; the script only replaces the part that changed.
+"""What all pages share, and the small ones: runs, sign-in, the reference of the API, and the files that pages ask for.
+Each page is whole without script, but for sending a file; the script only replaces the part that changed."""
 
-reading_pages.py    one text: Read, What if, Compare
-corpus_pages.py     a file of documents
-here                runs, sign-in, and the files that pages ask for
-"""
-
+import json
+import shlex
+import time
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-from emhrnn.explain.page import stylesheet
-from emhrnn.serve import corpus_pages, reading_pages
-from emhrnn.serve.guard import COOKIE, same, session_of
+from emhrnn.errors import EmhrnnError
+from emhrnn.explain import svg
+from emhrnn.explain.escape import escape, without_breaks
+from emhrnn.explain.headline import balance
+from emhrnn.explain.html import decisive_path, paragraph, speaking, tint
+from emhrnn.explain.page import percent, signed, stylesheet
+from emhrnn.explain.svg import Line, line_chart
+from emhrnn.serve.engine import ServedRun, state_of
+from emhrnn.serve.guard import COOKIE, SESSION_SECONDS
 from emhrnn.serve.limits import RefusedError
-from emhrnn.serve.rendering import form_of, rendered
-from emhrnn.serve.runs import RunPage, run_page
-from emhrnn.serve.state import State, state_of
+from emhrnn.training import history
+from emhrnn.training.reads import read_settings
+from emhrnn.training.run import CARD, HISTORY
 
 pages = APIRouter(include_in_schema=False)
-pages.include_router(reading_pages.pages)
-pages.include_router(corpus_pages.pages)
 
 
-@pages.get("/runs")
-async def runs(request: Request) -> Response:
-    shown: list[RunPage] = [run_page(served) for served in state_of(request).served]
-    return rendered(request, "runs.html", runs=shown)
+@cache
+def templates() -> Environment:
+    """With escaping, and the filters that draw parts of explanations."""
+    environment = Environment(
+        loader=PackageLoader("emhrnn.serve"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters.update(
+        shown=lambda text: Markup(escape(without_breaks(str(text)))),
+        percent=percent,
+        signed=signed,
+        drawn=svg.drawn,
+        decisive_path=lambda explanation: Markup(decisive_path(explanation)),
+        speaking=lambda explanation: Markup(speaking(explanation)),
+        balance=lambda explanation: Markup(paragraph(balance(explanation))),
+        markup=Markup,
+        tint=tint,
+        bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
+        level=svg.level,
+    )
+    environment.globals["chances_order"] = lambda chances: sorted(range(len(chances)), key=lambda k: -chances[k])
+    return environment
+
+
+def rendered(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """The template of this name as a page."""
+    state = state_of(request)
+    page = (
+        templates()
+        .get_template(name)
+        .render(served=state.runs, path=request.url.path, guarded=state.token is not None, **values)
+    )
+    return HTMLResponse(page, status_code=status, headers={"cache-control": "no-store"})
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form that was sent. Raises a RefusedError (422) for too many of them."""
+    body = (await request.body()).decode("utf-8", errors="replace")
+    try:
+        return {name: values[-1] for name, values in parse_qs(body, keep_blank_values=True, max_num_fields=50).items()}
+    except ValueError:
+        raise RefusedError(422, "the form has too many fields") from None
+
+
+# ---------------------------------------------------------------------- sign-in
 
 
 @pages.get("/login")
 async def login_page(request: Request) -> Response:
-    return rendered(request, "login.html", trouble="")
+    """Asks for the token."""
+    return _login(request)
 
 
 @pages.post("/login")
-async def login(request: Request) -> Response:
-    state: State = state_of(request)
+async def login(request: Request, next: str = "/") -> Response:
+    """Keeps a session in a cookie, then goes to where the person wanted to go."""
+    token = state_of(request).token
     given = (await form_of(request)).get("token", "")
-    if state.token is None or not same(given, state.token):
-        return rendered(
-            request, "login.html", status=401, trouble="That is not the token that the server was started with."
-        )
-    response = RedirectResponse("/", status_code=303)
-    response.set_cookie(COOKIE, session_of(state.token), httponly=True, samesite="strict")
+    try:
+        if token is None:
+            raise RefusedError(401, "the server was started without a token; there is nothing to sign in to")
+        token.check(request.scope, given)
+    except RefusedError as refusal:
+        return _login(request, refusal)
+    local = next.startswith("/") and not next.startswith(("//", "/\\"))
+    response = RedirectResponse(next if local else "/", status_code=303)
+    session = token.session(int(time.time()) + SESSION_SECONDS)
+    secure = request.url.scheme == "https"
+    response.set_cookie(COOKIE, session, max_age=SESSION_SECONDS, httponly=True, samesite="strict", secure=secure)
     return response
 
+
+def _login(request: Request, refusal: RefusedError | None = None) -> Response:
+    address = f"{request.url.path}?{request.url.query}".rstrip("?")
+    trouble, status = ("", 200) if refusal is None else (refusal.reason, refusal.status)
+    return rendered(request, "login.html", status=status, trouble=trouble, address=address)
+
+
+@pages.post("/logout")
+async def logout() -> Response:
+    """Forgets the session."""
+    response = RedirectResponse("/login", status_code=303)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+# ---------------------------------------------------------------------- runs
+
+
+@dataclass(frozen=True)
+class _Chart:
+    title: str
+    caption: str
+    drawing: Markup
+
+
+@pages.get("/runs")
+async def runs(request: Request) -> Response:
+    """History, model card and settings of the runs that are served."""
+    shown = [
+        {
+            "name": served.name,
+            "model": served.model.run.config.model.name,
+            "settings": read_settings(served.model.run.config),
+            "charts": _charts(served),
+            "card": _card(served),
+        }
+        for served in state_of(request).runs
+    ]
+    return rendered(request, "runs.html", runs=shown)
+
+
+def _card(served: ServedRun) -> str:
+    card = served.folder / CARD
+    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+
+
+def _charts(served: ServedRun) -> list[_Chart]:
+    try:
+        epochs = history.read(served.folder / HISTORY)
+    except EmhrnnError:  # a run may be copied without its history
+        return []
+    if not epochs:
+        return []
+    number = [epoch.epoch + 1 for epoch in epochs]
+
+    def line(name: str, values: list[float]) -> Line:
+        return Line(name, list(zip(number, values, strict=True)))
+
+    losses = [line("validation", [e.valid["loss"] for e in epochs]), line("training", [e.train_loss for e in epochs])]
+    charts = [
+        _Chart(
+            "Accuracy",
+            "on the validation data, by epoch",
+            _lines([line("accuracy", [e.valid["accuracy"] for e in epochs])], "accuracy"),
+        ),
+        _Chart(
+            "Loss",
+            "per document; solid: validation, dashed: training",
+            _lines(losses, "loss", show=lambda value: f"{value:.2f}"),
+        ),
+    ]
+    rates = [(e.epoch + 1, e.boundaries["boundary_rate"]) for e in epochs if "boundary_rate" in e.boundaries]
+    if rates:
+        drawing = _lines([Line("", rates)], "boundary rate", references=[("none", 0.0)])  # the axis from zero
+        charts.append(_Chart("Boundaries", "share of free positions that end a phrase", drawing))
+    return charts
+
+
+def _lines(lines: list[Line], label: str, **how: Any) -> Markup:
+    return Markup(line_chart(lines, label=f"{label} by epoch", x_name="epoch", **how))
+
+
+# ---------------------------------------------------------------------- reference of the API
+
+
+@pages.get("/docs")
+async def docs(request: Request) -> Response:
+    """What OpenAPI says, laid out here, since its usual pages load scripts."""
+    schema, base = request.app.openapi(), str(request.base_url).rstrip("/")
+    operations = [
+        {
+            "method": method.upper(),
+            "path": path,
+            "summary": told.get("summary", ""),
+            "takes": _schema_name(_json_schema(told.get("requestBody", {}))),
+            "gives": _schema_name(_json_schema(told["responses"]["200"])),
+            "answers": {code: answer["description"] for code, answer in told["responses"].items()},
+            "call": _call(method, shlex.quote(base + path), schema, _json_schema(told.get("requestBody", {}))),
+        }
+        for path, methods in schema["paths"].items()
+        for method, told in methods.items()
+    ]
+    return rendered(request, "docs.html", operations=operations, schemas=schema["components"]["schemas"])
+
+
+def _json_schema(body: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = body.get("content", {}).get("application/json", {}).get("schema", {})
+    return schema
+
+
+def _schema_name(schema: dict[str, Any]) -> str:
+    if "items" in schema:
+        return f"list of {_schema_name(schema['items'])}"
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+def _call(method: str, address: str, schema: dict[str, Any], body: dict[str, Any]) -> str:
+    if not body:
+        return f"curl {address}"
+    known = schema["components"]["schemas"][_schema_name(body)]
+    (example, *_) = known.get("examples", [{"text": "The soup was not bad at all."}])
+    return f"curl -X {method.upper()} {address} -H 'content-type: application/json' \\\n  -d '{json.dumps(example)}'"
+
+
+# ---------------------------------------------------------------------- files
 
 STATIC = {"viewer.js": "text/javascript", "viewer.css": "text/css", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 @pages.get("/static/{name}")
 async def static(name: str) -> Response:
+    """Script and styles."""
     if name not in STATIC:
         raise RefusedError(404, "no such file")
     return Response(_static(name), media_type=STATIC[name], headers={"cache-control": "no-cache"})

@@ -1,7 +1,8 @@
-"""The pages that go through a file of documents."""
+"""The pages that go through a file of documents, and the files of the data folder that they may open: whatever a name
+looks like, the file that it leads to lies inside."""
 
 from collections import Counter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Any
 from urllib.parse import urlencode
@@ -10,15 +11,16 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import Markup
 
+from emhrnn.corpus.readers.formats import COMPRESSION, SUFFIXES
 from emhrnn.explain import svg
-from emhrnn.serve.files import ending, inside, listed
-from emhrnn.serve.jobs import Job, Jobs, Row
+from emhrnn.serve.engine import state_of
+from emhrnn.serve.jobs import FileJob, FileRow, Jobs
 from emhrnn.serve.limits import RefusedError
-from emhrnn.serve.rendering import form_of, rendered
-from emhrnn.serve.state import state_of
+from emhrnn.serve.pages import form_of, rendered
 
 pages = APIRouter(include_in_schema=False)
 ROWS_SHOWN, FILES_SHOWN = 100, 200
+ENDINGS = (*SUFFIXES, ".txt")
 ORDERS = {
     "confidence": "least sure first",
     "sure": "surest first",
@@ -28,12 +30,14 @@ ORDERS = {
 
 
 def jobs_of(request: Request) -> Jobs:
+    """The files that are open."""
     jobs: Jobs = request.app.state.jobs
     return jobs
 
 
 @pages.get("/corpus")
 async def corpus_page(request: Request) -> Response:
+    """Files to choose from."""
     state = state_of(request)
     names = [] if state.data is None else listed(state.data)
     return rendered(
@@ -44,6 +48,7 @@ async def corpus_page(request: Request) -> Response:
 
 @pages.post("/corpus")
 async def open_file(request: Request) -> Response:
+    """Start on a file of the data folder."""
     state, form = state_of(request), await form_of(request)
     name = form.get("file", "")
     return _started(jobs_of(request).start(state.first, inside(state.data, name), name))
@@ -69,7 +74,7 @@ async def upload(request: Request, name: str = "file.csv") -> Response:
     return JSONResponse({"job": f"/corpus/{job.key}"})
 
 
-def _started(job: Job) -> Response:
+def _started(job: FileJob) -> Response:
     return RedirectResponse(f"/corpus/{job.key}", status_code=303)
 
 
@@ -77,6 +82,7 @@ def _started(job: Job) -> Response:
 async def job_page(
     request: Request, key: str, order: str = "confidence", label: str = "", predicted: str = "", page: int = 1
 ) -> Response:
+    """What is known of a file so far."""
     job = jobs_of(request).get(key).snapshot()
     order = order if order in ORDERS else "confidence"
     rows = _ordered(_filtered(job.rows, label, predicted), order)
@@ -99,29 +105,32 @@ async def job_page(
 
 @pages.get("/corpus/{key}/state")
 async def job_state(request: Request, key: str) -> Response:
+    """How far it is, for the script."""
     job = jobs_of(request).get(key)
     return JSONResponse({"state": job.state, "doing": job.doing, "share": job.share, "rows": len(job.rows)})
 
 
 @pages.post("/corpus/{key}/cancel")
 async def cancel(request: Request, key: str) -> Response:
+    """Stop reading a file; what was done stays."""
     job = jobs_of(request).get(key)
     job.cancel.set()
     return _started(job)
 
 
-def row_of(job: Job, number: int) -> Row:
+def row_of(job: FileJob, number: int) -> FileRow:
+    """By its number in the file. Raises a RefusedError (404) where there is none."""
     for row in job.rows:
         if row.number == number:
             return row
     raise RefusedError(404, "no such row in this file")
 
 
-def _filtered(rows: list[Row], label: str, predicted: str) -> list[Row]:
+def _filtered(rows: list[FileRow], label: str, predicted: str) -> list[FileRow]:
     return [row for row in rows if (not label or row.label == label) and (not predicted or row.predicted == predicted)]
 
 
-def _ordered(rows: list[Row], order: str) -> list[Row]:
+def _ordered(rows: list[FileRow], order: str) -> list[FileRow]:
     if order == "error":  # how much the model believed something else than the truth
         return sorted(rows, key=lambda row: 2.0 if row.true_probability is None else row.true_probability)
     if order == "file":
@@ -129,7 +138,7 @@ def _ordered(rows: list[Row], order: str) -> list[Row]:
     return sorted(rows, key=lambda row: row.confidence, reverse=order == "sure")
 
 
-def _confusion(job: Job, labelled: list[Row]) -> list[list[int]]:
+def _confusion(job: FileJob, labelled: list[FileRow]) -> list[list[int]]:
     if not labelled or job.served.model.run.multi_label:
         return []
     counts = Counter((row.label, row.predicted) for row in labelled)
@@ -137,9 +146,53 @@ def _confusion(job: Job, labelled: list[Row]) -> list[list[int]]:
     return [[counts[true, predicted] for predicted in classes] for true in classes]
 
 
-def _lengths(job: Job) -> Markup:
+def _lengths(job: FileJob) -> Markup:
     if not job.lengths:
         return Markup("")
     longest = min(max(job.lengths), 30)
     counts = [job.lengths[length] for length in range(1, longest + 1)]
     return Markup(svg.column_chart(counts, label="Share of phrases by length", x_name="words in the phrase"))
+
+
+def ending(name: str) -> str | None:
+    """What tells the format of a file, and how it is packed, as .csv.gz; None for a file that is no data."""
+    path = PurePosixPath(name.lower())
+    packed = path.suffix if path.suffix in COMPRESSION else ""
+    kind = path.with_suffix("").suffix if packed else path.suffix
+    return kind + packed if kind in ENDINGS else None
+
+
+def listed(folder: Path) -> list[str]:
+    """Names of the data files in the folder and below; without links, and without names that no page can hold because
+    they are not UTF-8."""
+    files = (path for path in folder.rglob("*") if not _linked(path, folder) and path.is_file() and ending(path.name))
+    names = (path.relative_to(folder).as_posix() for path in files)
+    return sorted(name for name in names if not any("\ud800" <= letter <= "\udfff" for letter in name))
+
+
+def inside(folder: Path | None, name: str) -> Path:
+    """The file called `name` in the folder.
+
+    Raises:
+        RefusedError: there is none, or the name leads out of the folder. Both are told alike.
+    """
+    refusal = RefusedError(404, "no such file in the data folder; pick one of the list")
+    if folder is None or not name or "\0" in name:
+        raise refusal
+    root = folder.resolve()
+    try:
+        path = (root / name).resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        raise refusal from None
+    if not path.is_relative_to(root) or _linked(root / name, root) or not path.is_file() or ending(path.name) is None:
+        raise refusal
+    return path
+
+
+def _linked(path: Path, folder: Path) -> bool:
+    """Whether a link stands anywhere between the folder and the file."""
+    try:
+        steps = path.relative_to(folder).parts
+    except ValueError:
+        return True
+    return any(folder.joinpath(*steps[: k + 1]).is_symlink() for k in range(len(steps)))
