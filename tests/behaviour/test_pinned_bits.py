@@ -16,7 +16,7 @@ import torch
 from safetensors.numpy import load_file
 
 import emhrnn
-from emhrnn.compiling import capability
+from emhrnn.compiler import capability
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
 from emhrnn.training.config import make_config
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Int32, Int64
 
-from emhrnn.compiling import try_library
+from emhrnn.compiler import try_library
 from emhrnn.text.vocabulary import WordIds
 from emhrnn.text.words import normalise, token_spans, tokenise
 

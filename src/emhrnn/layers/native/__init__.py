@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from emhrnn.compiling import CAPABILITY_FLAGS, capability, try_library
+from emhrnn.compiler import CAPABILITY_FLAGS, capability, try_library
 from emhrnn.layers.native.library import Kernels
 
 __all__ = ["Kernels", "kernels", "kernels_for", "native_kernels", "try_numeric_library"]

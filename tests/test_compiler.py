@@ -5,13 +5,14 @@ import os
 import shutil
 import stat
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from emhrnn import compiling
-from emhrnn.compiling import BuildError, cache_folder, capability, load_library, try_library
+from emhrnn import compiler as compilers
+from emhrnn.compiler import BuildError, cache_folder, capability, load_library, try_library
 
 SOURCE = 'extern "C" long answer() { return 42; }\n'
 HAS_COMPILER = any(map(shutil.which, ("c++", "g++", "clang++")))
@@ -51,38 +52,117 @@ def compilations(folder: Path) -> int:
     return (folder / "notes").read_text().count("compiled")
 
 
+def libraries(folder: Path) -> list[Path]:
+    return list((folder / "cache" / "compiled").glob("*.so"))
+
+
 @pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler")
 def test_a_function_can_be_called(source: Path) -> None:
-    assert load_library(source, flags=compiling.CAPABILITY_FLAGS[capability()]).answer() == 42
+    assert load_library(source, flags=compilers.CAPABILITY_FLAGS[capability()]).answer() == 42
 
 
 def test_builds_once_and_then_loads(tmp_path: Path, source: Path, compiler: Path) -> None:
     load_library(source)
     load_library(source)
     assert compilations(tmp_path) == 1
-    (library,) = (tmp_path / "cache").iterdir()
+    (library,) = libraries(tmp_path)
     assert library.name.startswith("small-")
-    assert library.suffix == ".so"
+    assert library.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_builds_at_the_same_time_do_not_disturb_each_other(tmp_path: Path, source: Path, compiler: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        libraries = list(pool.map(lambda _: load_library(source), range(4)))
-    assert len(libraries) == 4
-    assert len(list((tmp_path / "cache").iterdir())) == 1
+        loaded = list(pool.map(lambda _: load_library(source), range(4)))
+    assert len(loaded) == 4
+    assert len(libraries(tmp_path)) == 1
 
 
-def test_a_damaged_library_is_built_again(
-    tmp_path: Path, source: Path, compiler: Path, monkeypatch: pytest.MonkeyPatch
+def truncate(library: Path) -> None:
+    library.write_bytes(library.read_bytes()[:-100])
+
+
+def flip(library: Path) -> None:
+    content = bytearray(library.read_bytes())
+    content[len(content) // 2] ^= 1
+    library.write_bytes(content)
+
+
+def forget_the_checksum(library: Path) -> None:
+    library.with_suffix(".json").unlink()
+
+
+def spoil_the_checksum(library: Path) -> None:
+    library.with_suffix(".json").write_text("{")
+
+
+def open_to_all(library: Path) -> None:
+    library.chmod(0o777)
+
+
+def link(library: Path) -> None:
+    library.symlink_to(library.rename(library.with_name("elsewhere")))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (truncate, "damaged"),
+        (flip, "damaged"),
+        (forget_the_checksum, "no checksum"),
+        (spoil_the_checksum, "damaged"),
+        (open_to_all, "written by other users"),
+        (link, "is a link"),
+    ],
+)
+def test_a_library_that_is_not_as_compiled_is_never_loaded_but_compiled_anew(
+    spoil: Callable[[Path], None],
+    says: str,
+    tmp_path: Path,
+    source: Path,
+    compiler: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """In a copy of the cache: the library in this process stays mapped."""
     load_library(source)
-    (library,) = (tmp_path / "cache").iterdir()
-    damaged = tmp_path / "damaged" / library.name
-    damaged.parent.mkdir()
-    damaged.write_bytes(b"not a library")
-    monkeypatch.setenv("EMHRNN_CACHE", str(damaged.parent))
+    (library,) = libraries(tmp_path)
+    shutil.copytree(library.parent, library.parent.with_name("copy"), copy_function=shutil.copy2)
+    library.parent.rename(tmp_path / "loaded")
+    library.parent.with_name("copy").rename(library.parent)
+    spoil(library)
     load_library(source)
     assert compilations(tmp_path) == 2
+    (record,) = caplog.records
+    assert says in record.getMessage()
+    load_library(source)
+    assert compilations(tmp_path) == 2
+    assert len(caplog.records) == 1
+
+
+def test_a_library_of_another_user_is_compiled_anew(
+    tmp_path: Path, source: Path, compiler: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_library(source)
+    (library,) = libraries(tmp_path)
+    if os.geteuid() == 0:  # whose own files are trusted by all
+        os.chown(library, 12345, -1)
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: 12345)
+    load_library(source)
+    assert compilations(tmp_path) == 2
+    assert "belongs to another user" in caplog.text
+
+
+def test_in_a_folder_that_others_can_write_to_nothing_is_kept(
+    tmp_path: Path, source: Path, compiler: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "cache" / "compiled"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    load_library(source)
+    load_library(source)
+    assert compilations(tmp_path) == 2
+    assert not list(folder.iterdir())
+    assert "for this process alone" in caplog.text
 
 
 def test_the_key_names_source_compiler_and_flags(tmp_path: Path, source: Path, compiler: Path) -> None:
@@ -94,7 +174,7 @@ def test_the_key_names_source_compiler_and_flags(tmp_path: Path, source: Path, c
     load_library(source)
     source.with_name("included.h").write_text("// a part of it")
     load_library(source)
-    assert len(list((tmp_path / "cache").iterdir())) == 5
+    assert len(libraries(tmp_path)) == 5
 
 
 @pytest.mark.parametrize(
@@ -103,6 +183,7 @@ def test_the_key_names_source_compiler_and_flags(tmp_path: Path, source: Path, c
         ("EMHRNN_NATIVE", "0", logging.INFO, "EMHRNN_NATIVE=0: Python serves"),
         ("CXX", "false", logging.WARNING, "false failed with code 1: "),
         ("CXX", "no-such", logging.WARNING, "no C++ compiler found (no-such); install one or set CXX"),
+        ("CXX", "g++ '-O2", logging.WARNING, "No closing quotation"),
         ("EMHRNN_CACHE", os.devnull + "/x", logging.WARNING, "set EMHRNN_CACHE to a folder that can be written"),
     ],
 )
@@ -130,7 +211,7 @@ def test_a_compiler_error_is_quoted(tmp_path: Path, source: Path, monkeypatch: p
     write_compiler(tmp_path, monkeypatch, 'echo "small.cpp:1: no such thing" >&2\necho more >&2\nexit 3\n')
     with pytest.raises(BuildError, match=r"failed with code 3: small\.cpp:1: no such thing$"):
         load_library(source)
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert list((tmp_path / "cache" / "compiled").iterdir()) == []
 
 
 def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
