@@ -7,10 +7,10 @@ from rich.console import Console
 
 from emhrnn.training.config import make_config
 from emhrnn.tuning.report import TrialRow, table_of, toml_of
-from emhrnn.tuning.search import Plan
-from emhrnn.tuning.varying import Varied, with_values
+from emhrnn.tuning.space import Varied, with_values
+from emhrnn.tuning.study import SearchPlan
 
-PLAN = Plan(
+PLAN = SearchPlan(
     Path("out"), make_config(), (Varied("model.dropout", (0.0, 0.5), True),), grid=False, trials=None,
     deadline=float("inf"), command="emhrnn tune x",
 )  # fmt: skip

@@ -7,8 +7,7 @@ import pytest
 from emhrnn.errors import ConfigError
 from emhrnn.models.table import MODELS
 from emhrnn.training.config import make_config
-from emhrnn.tuning.space import PAPER_GRID, SPACES, space_of
-from emhrnn.tuning.varying import Varied, assignments_of, varied, with_values
+from emhrnn.tuning.space import PAPER_GRID, SPACES, Varied, assignments_of, space_of, varied, with_values
 
 CONFIG = make_config()
 

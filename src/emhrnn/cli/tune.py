@@ -90,9 +90,16 @@ def tune(
 
     from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, is_corpus
+    from emhrnn.errors import ConfigError
     from emhrnn.training.config import make_config
     from emhrnn.training.data import Named
-    from emhrnn.tuning.tune import tune as search
+
+    try:
+        from emhrnn.tuning.tune import tune as search
+    except ImportError as error:
+        if not (error.name or "").startswith("optuna"):
+            raise
+        raise ConfigError("emhrnn tune needs Optuna; pip install 'emhrnn[tune]'") from None
 
     assignments = [] if model is None else [f"model.name={model}"]
     assignments += set_ or []
@@ -113,11 +120,11 @@ def tune(
             progress=not quiet, command=command,
         )  # fmt: skip
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"the same command goes on with the study in {out}") from None
+        raise KeyboardInterrupt(f"the same command resumes the study in {out}") from None
     best_file = out / "best.toml"
     if json:
         print_json({"study": str(out), "config": str(best_file), **tuned.to_dict()})
         return
-    say(tuned.told())
+    say(tuned.summary())
     given = [str(data), *(["--vectors", str(vectors)] if vectors else []), *(["--valid", str(valid)] if valid else [])]
     say(f"\nNext: emhrnn train {shlex.join(given)} --config {shlex.quote(str(best_file))} --out run")

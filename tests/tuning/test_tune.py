@@ -125,7 +125,7 @@ def test_the_grid_of_the_paper(cli: Cli, data: Path, tmp_path: Path) -> None:
 def test_time_runs_out_within_a_trial(cli: Cli, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "t"
     told = cli.ok("tune", data, "--out", out, "--minutes", "0.03", "--quiet", *TINY, *SLOW, *RATES).out
-    assert "Too few trials to call it a search: an epoch of the best took " in told
+    assert "Too few trials" in told
     assert trials_of(out)[-1]["state"] == "done, cut at the time limit"
     assert make_config(file=out / "best.toml").training.epochs == 500
 
@@ -162,7 +162,7 @@ def test_two_share_a_study_until_ctrl_c(cli: Cli, data: Path, tmp_path: Path) ->
     assert (theirs["state"], ours["state"]) == ("running", "done, cut at the time limit")
     assert theirs["training.learning_rate"] != ours["training.learning_rate"]
     assert other.end(signal.SIGINT) == 130
-    assert f"interrupted; the same command goes on with the study in {out}" in other.log.read_text()
+    assert f"interrupted; the same command resumes the study in {out}" in other.log.read_text()
     assert "Traceback" not in other.log.read_text()
     cli.ok("tune", data, "--out", out, *call)
     stopped, _, again = trials_of(out)[:3]
