@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.cli.compare import _comparison_tables
-from emhrnn.paper.comparison.report import render_html, render_markdown
+from emhrnn.paper.comparison.report import render_html, render_markdown, terminal_tables
 from emhrnn.paper.comparison.table import KEPT, ComparisonTable, Missing, Runs, best_row, keep, read_table, table_rows
 from tests.explain.browser import chromium
 
@@ -94,7 +93,7 @@ def test_json_and_markdown() -> None:
 def test_a_row_may_be_missing_for_several_reasons() -> None:
     """Each seed fails for its own: the last one hid the others."""
     made = table(runs("base", 0.6), missing=tuple(Missing("d", "a", f"seed {seed} failed: no") for seed in (0, 1)))
-    for told in (render_markdown(made), render_html(made), _comparison_tables(made)):
+    for told in (render_markdown(made), render_html(made), terminal_tables(made)):
         assert "a: seed 0 failed: no" in told
         assert "a: seed 1 failed: no" in told
 

@@ -16,7 +16,7 @@ from emhrnn.files import write_json, write_text
 from emhrnn.paper.analysis.analysis import Analysis, Example, RunFacts, WordAgreement
 from emhrnn.paper.analysis.judge import KEY, PAGE, VERDICT, Judging, judging_page
 from emhrnn.paper.analysis.words import Attention
-from emhrnn.paper.comparison.report import plain
+from emhrnn.paper.markdown import markdown_table, plain
 
 CHANCE = """`weight` is the mean attention of a word in its softmax, `chance` the mean of 1 / items in that softmax,
 `x chance` the mean of weight / chance. EM-HRNN's softmax runs over the words of a phrase, MHS-RNN's over all words and
@@ -32,9 +32,11 @@ def render_markdown(analysis: Analysis) -> str:
         f"{analysis.documents:,} documents, {analysis.words:,} words"
         + (f"; {analysis.skipped:,} rows without words were skipped" if analysis.skipped else "")
         + ".\n",
-        lines(["run", "model", "seed", "accuracy"], [_run(model) for model in analysis.models]),
+        markdown_table(["run", "model", "seed", "accuracy"], [_run(model) for model in analysis.models]),
         "## Phrase lengths\n",
-        lines(["run", "phrases", "mean words", "shortest", "longest"], [_lengths(model) for model in analysis.models]),
+        markdown_table(
+            ["run", "phrases", "mean words", "shortest", "longest"], [_lengths(model) for model in analysis.models]
+        ),
         "## Attention of words\n",
         *_tied(analysis),
         attention_table(analysis.models),
@@ -74,7 +76,7 @@ def attention_table(models: Sequence[RunFacts]) -> str:
     for k in range(len(models[0].attention)):
         rows += [_attention_cells(model.name, model.attention[k]) for model in models]
     rows += [_attention_cells(model.name, model.average) for model in models]
-    return lines(head, rows, left=2)
+    return markdown_table(head, rows, left=2)
 
 
 def _attention_cells(name: str, word: Attention) -> list[str]:
@@ -112,7 +114,7 @@ def _lexicon(model: RunFacts) -> str:
     parts = [f"### {plain(model.name)}\n"]
     for name, entries in model.lexicon:
         parts.append(f"Class {plain(name)}:\n")
-        parts.append(lines(["phrase", "times", "effect"], [_entry(entry) for entry in entries]))
+        parts.append(markdown_table(["phrase", "times", "effect"], [_entry(entry) for entry in entries]))
     return "\n".join(parts)
 
 
@@ -131,12 +133,6 @@ def _making(analysis: Analysis) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def lines(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """A table; the first `left` columns are text."""
-    rule = ["---"] * left + ["---:"] * (len(head) - left)
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, rule, *rows)) + "\n"
 
 
 LEFT, RIGHT, TOP, BAR, GAP = 96, 44, 26, 14, 10

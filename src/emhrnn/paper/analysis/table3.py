@@ -15,9 +15,9 @@ from emhrnn.files import sha256, write_json, write_text
 from emhrnn.paper.analysis.analyse import Question, analyse
 from emhrnn.paper.analysis.analysis import Analysis, RunFacts
 from emhrnn.paper.analysis.judge import VoteCount, count_votes
-from emhrnn.paper.analysis.report import CHANCE, agreement_lines, attention_table, lines, write_analysis
-from emhrnn.paper.comparison.report import plain
+from emhrnn.paper.analysis.report import CHANCE, agreement_lines, attention_table, write_analysis
 from emhrnn.paper.jobs import JobSpec, run_jobs
+from emhrnn.paper.markdown import markdown_table, plain
 from emhrnn.paper.training_job import RUN, train_or_resume
 from emhrnn.training.config import make_config, validated
 from emhrnn.training.data import Named, checksum
@@ -164,13 +164,13 @@ def render_table3(table: Table3) -> str:
         "# Table 3 of the paper\n",
         f"Ours: {analysis.documents:,} documents of {plain(analysis.data)}. The paper's numbers are of its five sets "
         "together, so that they stand beside ours but are not of the same data.\n",
-        lines(["", "accuracy", "trained on", "vectors", "epochs", "seed"], _runs(table)),
+        markdown_table(["", "accuracy", "trained on", "vectors", "epochs", "seed"], _runs(table)),
         *(_settings(name, told) for name, told in zip(NAMES, table.training, strict=True)),
         "## Phrase lengths, in words\n",
-        lines(["", "mean", "shortest", "longest", "paper: mean", "shortest", "longest"], _lengths(analysis)),
+        markdown_table(["", "mean", "shortest", "longest", "paper: mean", "shortest", "longest"], _lengths(analysis)),
         *_shapes(analysis),
         "## Mean attention of words\n",
-        lines(["word", "EM-HRNN", "paper", "MHS-RNN", "paper"], _beside(analysis)),
+        markdown_table(["word", "EM-HRNN", "paper", "MHS-RNN", "paper"], _beside(analysis)),
         "The same, with chance:\n",
         attention_table(analysis.models),
         CHANCE + "\n",
@@ -254,7 +254,7 @@ def _lexicon(model: RunFacts, shown: str) -> str:
         rows = [
             [plain(visible(entry.phrase)), f"{entry.count:,}", f"{100 * entry.effect:+.1f}"] for entry in short(entries)
         ]
-        parts.append(f"Class {plain(name)}:\n\n{lines(['phrase', 'times', 'points'], rows)}")
+        parts.append(f"Class {plain(name)}:\n\n{markdown_table(['phrase', 'times', 'points'], rows)}")
     return "\n".join(parts)
 
 

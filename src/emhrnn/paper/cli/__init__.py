@@ -5,6 +5,7 @@ import typer
 from emhrnn.paper.cli.analyse import analyse, figures, table3
 from emhrnn.paper.cli.chunks import chunks
 from emhrnn.paper.cli.compare import compare, table2
+from emhrnn.paper.cli.evidence import evidence
 from emhrnn.paper.cli.faithfulness import faithfulness
 from emhrnn.paper.cli.plot import plot
 from emhrnn.paper.cli.prepare import prepare
@@ -23,6 +24,7 @@ COMMANDS = (
     (simulate, "Run parts of the simulation behind table 1."),
     (analyse, "Analyse how one or two runs read: phrases, attention, decisive words."),
     (chunks, "Compare learned phrases with linguistic chunks (CoNLL-2000)."),
+    (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
     (plot, "Plot the training history of runs."),
     (prepare, "Tokenise data once, for many uses."),

@@ -6,34 +6,6 @@ from typing import Annotated
 import typer
 
 from emhrnn.cli.options import Format, Json, Keep, LabelColumn, Quiet, Report, Settings, TextColumn
-from emhrnn.cli.output import aligned, percent
-from emhrnn.evaluation.significance import p_value
-from emhrnn.paper.comparison.table import ComparisonTable
-
-
-def _comparison_tables(table: ComparisonTable) -> str:
-    parts = []
-    for name in table.sets:
-        rows = [["", "accuracy", "sd", "95 %", "macro-F1", f"vs {table.reference}", "p", "parameters", "words/s"]]
-        for row in table.of(name):
-            against = row.against
-            rows.append(
-                [
-                    row.told + (" (best)" if row.best else ""),
-                    percent(row.accuracy),
-                    "-" if row.sd is None else f"{100 * row.sd:.1f}",
-                    f"{100 * row.low:.1f}-{100 * row.high:.1f}",
-                    percent(row.macro_f1),
-                    "-" if against is None else f"{100 * against.difference.difference:+.1f}",
-                    "-" if against is None else p_value(against.difference.p) + ("*" if against.counts else " "),
-                    f"{row.parameters:,}",
-                    f"{row.words_per_second:,.0f}",
-                ]
-            )
-        documents = table.sets[name]["parts"]["test"]["documents"]
-        parts.append(f"{name} ({documents:,} test documents)\n{aligned(rows)}")
-        parts += [f"{models}: {why}" for models, why in table.missing_of(name)]
-    return "\n\n".join(parts)
 
 
 def compare(
@@ -102,10 +74,10 @@ def compare(
     from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
-    from emhrnn.paper.cli.compare import _comparison_tables
     from emhrnn.paper.comparison.compare import Protocol
     from emhrnn.paper.comparison.compare import compare as run
     from emhrnn.paper.comparison.data import data_sets
+    from emhrnn.paper.comparison.report import terminal_tables
     from emhrnn.paper.comparison.rows import parse_rows
 
     table = run(
@@ -125,7 +97,7 @@ def compare(
     if json:
         print_json(table.to_dict())
     else:
-        say(_comparison_tables(table))
+        say(terminal_tables(table))
         say(f"\nAs a page: {out / 'table.html'}; as data: {out / 'table.json'}; as Markdown: {out / 'table.md'}")
     end_if_failed(table.failed)
 
@@ -211,8 +183,8 @@ def table2(
     """
     from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
-    from emhrnn.paper.cli.compare import _comparison_tables
     from emhrnn.paper.comparison.compare import Protocol
+    from emhrnn.paper.comparison.report import terminal_tables
     from emhrnn.paper.table2.report import reproduce_table2
 
     work = work or Path("runs/table2-quick" if quick else "runs/table2")
@@ -238,6 +210,6 @@ def table2(
     if json:
         print_json(result.to_dict())
     else:
-        say(_comparison_tables(result.table))
+        say(terminal_tables(result.table))
         say(f"\nBeside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}")
     end_if_failed(result.table.failed)

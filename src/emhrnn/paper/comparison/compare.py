@@ -4,6 +4,7 @@ out/data/SET/           train, valid and test as corpora; SET.json tells what is
 out/runs/NAME.json      one run: its settings, scores and times; NAME/ holds the model and the predictions
                         the two kinds of JSON files are all that a table needs, and name no place of this machine
 out/table.md, table.json, table.html
+out/command.txt         the command that makes all of it
 """
 
 import platform
@@ -36,6 +37,7 @@ from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
 
 Say = Callable[[str], None]
+COMMAND = "command.txt"
 _FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
 NAMING = ("--models", "--reference", "--rows")  # options that name rows
 
@@ -112,6 +114,7 @@ def compare(
     )
     if earlier is not None:
         table = keep(table, earlier, [row.name for row in rows])
+    write_text(out / COMMAND, table.made_by["command"] + "\n")
     write_json(out / "table.json", table.to_dict())
     write_text(out / "table.md", render_markdown(table))
     write_text(out / "table.html", render_html(table))

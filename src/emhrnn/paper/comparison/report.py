@@ -1,14 +1,18 @@
 """A comparison to read: as Markdown, for the terminal, and as one self-contained page with error bars, columns to sort
 by, light and dark."""
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
+from emhrnn.cli.output import aligned
 from emhrnn.evaluation.significance import p_value
 from emhrnn.explain.escape import escape
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import round_ticks
 from emhrnn.paper.comparison.table import Against, ComparisonTable, TableRow
+from emhrnn.paper.markdown import markdown_table, percent, plain
 
 HEAD = (
     "model", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "McNemar p",
@@ -17,13 +21,12 @@ HEAD = (
 
 
 def render_markdown(table: ComparisonTable) -> str:
+    """The table of each set, then what the figures mean and how they were made."""
     parts = ["# Comparison\n"]
     for name, found in table.sets.items():
         parts.append(f"## {plain(name)}\n\n{describe_set(found)}\n")
-        rows = table.of(name)
-        if rows:
-            lines = [HEAD, ("---", *["---:"] * (len(HEAD) - 1)), *(_cells(row, table) for row in rows)]
-            parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
+        if rows := table.of(name):
+            parts.append(rows_table(rows, table.reference))
         missing = table.missing_of(name)
         parts += [f"- {plain(models)}: {plain(why)}" for models, why in missing]
         if missing:
@@ -33,30 +36,68 @@ def render_markdown(table: ComparisonTable) -> str:
     return "\n".join(parts)
 
 
-def describe_set(found: dict[str, object]) -> str:
-    """One line: documents, classes, the split, and what a guess would reach."""
-    sizes = found["parts"]
-    assert isinstance(sizes, dict)
-    train, valid, test = (sizes[name]["documents"] for name in ("train", "valid", "test"))
+def rows_table(rows: Sequence[TableRow], reference: str, head: Sequence[str] = HEAD) -> str:
+    """The rows of one set as Markdown; `head` picks columns of `row_cells`."""
+    return markdown_table(head, [[row_cells(row, reference)[name] for name in head] for row in rows])
+
+
+def row_cells(row: TableRow, reference: str) -> dict[str, str]:
+    """What is shown of a row, by the names of the columns."""
+    against, accuracy = row.against, percent(row.accuracy)
+    difference = "reference" if row.model == reference else "-"
+    if against is not None:
+        difference = f"{100 * against.difference.difference:+.1f}{' *' if against.counts else ''}"
+    return {
+        "model": plain(row.told),
+        "accuracy %": f"**{accuracy}**" if row.best else accuracy,
+        "sd": "-" if row.sd is None else percent(row.sd),
+        "seeds": str(row.seeds),
+        "95 %": f"{percent(row.low)}-{percent(row.high)}",
+        "macro-F1 %": percent(row.macro_f1),
+        "vs reference": difference,
+        "p": "-" if against is None else p_value(against.difference.p),
+        "McNemar p": "-" if against is None else p_value(against.mcnemar),
+        "parameters": f"{row.parameters:,}",
+        "training s": f"{row.training_seconds:,.0f}",
+        "words/s": f"{row.words_per_second:,.0f}",
+        "documents/s": f"{row.documents_per_second:,.0f}",
+    }
+
+
+def terminal_tables(table: ComparisonTable) -> str:
+    """The table of each set, for the terminal."""
+    head = [name for name in HEAD if name not in ("seeds", "McNemar p", "training s", "documents/s")]
+    parts = []
+    for name, found in table.sets.items():
+        shown = [
+            [row_cells(row, table.reference)[column].replace("**", "") for column in head] for row in table.of(name)
+        ]
+        for line, row in zip(shown, table.of(name), strict=True):
+            line[0] = row.told + " (best)" * row.best
+        told = ["", *head[1:]]
+        told[head.index("vs reference")] = f"vs {table.reference}"
+        documents = found["parts"]["test"]["documents"]
+        parts.append(f"{name} ({documents:,} test documents)\n{aligned([told, *shown])}")
+        parts += [f"{models}: {why}" for models, why in table.missing_of(name)]
+    return "\n\n".join(parts)
+
+
+def describe_set(found: Mapping[str, Any]) -> str:
+    """One line: documents, classes, the split, and the accuracy of the commonest class."""
+    train, valid, test = (found["parts"][name]["documents"] for name in ("train", "valid", "test"))
     told = f"{train:,} documents to train on, {valid:,} to validate, {test:,} to test; "
-    classes = found["classes"]
-    assert isinstance(classes, list)
-    told += f"{len(classes)} classes; split: {found['how']}."
-    if found["left_out"]:
-        assert isinstance(found["left_out"], dict)
-        told += (
-            " Left out: " + ", ".join(f"{n:,} rows of {plain(name)!r}" for name, n in found["left_out"].items()) + "."
-        )
+    told += f"{len(found['classes'])} classes; split: {found['how']}."
+    if left_out := found["left_out"]:
+        told += " Left out: " + ", ".join(f"{n:,} rows of {plain(name)!r}" for name, n in left_out.items()) + "."
     if found["majority"] is not None:
-        assert isinstance(found["majority"], float)
         told += f" Commonest class: {percent(found['majority'])} %."
     if found.get("settings"):
-        assert isinstance(found["settings"], list)
         told += f" Set for all rows: {' '.join(found['settings'])}."
     return told
 
 
 def describe_making(table: ComparisonTable) -> str:
+    """Command, commits, machine, seeds and settings, as a list."""
     made, settings = table.made_by, table.settings
     versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
     lines = [
@@ -69,39 +110,6 @@ def describe_making(table: ComparisonTable) -> str:
         + (f"; vectors {settings['vectors']}" if settings["vectors"] else "; no pretrained vectors"),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _cells(row: TableRow, table: ComparisonTable) -> tuple[str, ...]:
-    accuracy = percent(row.accuracy)
-    return (
-        plain(row.told),
-        f"**{accuracy}**" if row.best else accuracy,
-        "-" if row.sd is None else percent(row.sd),
-        str(row.seeds),
-        f"{percent(row.low)}-{percent(row.high)}",
-        percent(row.macro_f1),
-        *_against(row.against, row.model == table.reference),
-        f"{row.parameters:,}",
-        f"{row.training_seconds:,.0f}",
-        f"{row.words_per_second:,.0f}",
-        f"{row.documents_per_second:,.0f}",
-    )
-
-
-def _against(against: Against | None, is_reference: bool) -> tuple[str, str, str]:
-    if against is None:
-        return ("reference" if is_reference else "-", "-", "-")
-    mark = " *" if against.counts else ""
-    return f"{100 * against.difference.difference:+.1f}{mark}", p_value(against.difference.p), p_value(against.mcnemar)
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def plain(text: str) -> str:
-    """Text that Markdown takes as it is, on one line."""
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
 
 
 WIDTH, MARGIN = 176, 8  # of an error bar's drawing
@@ -120,6 +128,7 @@ HEADS = (
 
 
 def render_html(table: ComparisonTable) -> str:
+    """One self-contained page."""
     body = [
         "<h1>Comparison</h1>",
         f"<p>{escape(_best(table))}. Reference: <strong>{escape(table.reference)}</strong>. {_seeds(table)}.</p>",

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import ConfigError
-from emhrnn.evaluation.significance import p_value
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.comparison.compare import Protocol, compare
-from emhrnn.paper.comparison.report import describe_making, describe_set, percent, plain
+from emhrnn.paper.comparison.report import describe_making, describe_set, row_cells, rows_table
 from emhrnn.paper.comparison.table import ComparisonTable, TableRow
+from emhrnn.paper.markdown import markdown_table, plain
 from emhrnn.paper.table2.rows import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, table2_rows
 from emhrnn.paper.table2.sets import Found, find_sets
 
@@ -101,7 +101,7 @@ def render_markdown(result: Table2) -> str:
     for found in result.found:
         name = found.data.name
         parts.append(f"### {plain(name)}: {plain(found.what)}\n\n{describe_set(table.sets[name])}\n")
-        parts.append(_ours(result.cells(found), stands_alone=found.column is None))
+        parts.append(_ours(result.cells(found), table.reference, stands_alone=found.column is None))
         parts += [f"- {plain(models)}: {plain(why)}" for models, why in table.missing_of(name)]
         parts.append("")
     parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")
@@ -110,50 +110,30 @@ def render_markdown(result: Table2) -> str:
 
 
 def _printed(which: str) -> str:
-    lines = [["method", *COLUMNS], ["---", *["---:"] * len(COLUMNS)]]
+    rows = []
     for row in PAPER_ROWS.values():
         numbers = row.paper if which == "paper" else row.published
         if numbers:
-            lines.append([row.name, *(f"{numbers[c]:.1f}" if c in numbers else "-" for c in COLUMNS)])
-    return _lines(lines)
+            rows.append([row.name, *(_number(numbers.get(column)) for column in COLUMNS)])
+    return markdown_table(["method", *COLUMNS], rows)
 
 
-def _ours(cells: Sequence[Cell], *, stands_alone: bool) -> str:
+def _ours(cells: Sequence[Cell], reference: str, *, stands_alone: bool) -> str:
     """A stand-in's numbers stand alone, so that nobody reads them beside those of other data."""
-    head = ["method", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "parameters", "words/s"]
-    more = [] if stands_alone else ["paper", "published", "comparable"]
-    lines = [[*head, *more], ["---", *["---:"] * (len(head) - 1), *["---"] * len(more)]]
+    head = ["model", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "parameters", "words/s"]
+    if stands_alone:
+        told = "These are other data than the paper's: not comparable with any number above.\n\n"
+        return told + rows_table([cell.row for cell in cells], reference, head)
+    rows = []
     for cell in cells:
-        row, against = cell.row, cell.row.against
-        line = [
-            plain(row.told),
-            f"**{percent(row.accuracy)}**" if row.best else percent(row.accuracy),
-            "-" if row.sd is None else percent(row.sd),
-            str(row.seeds),
-            f"{percent(row.low)}-{percent(row.high)}",
-            percent(row.macro_f1),
-            "-" if against is None else f"{100 * against.difference.difference:+.1f}{' *' if against.counts else ''}",
-            "-" if against is None else p_value(against.difference.p),
-            f"{row.parameters:,}",
-            f"{row.words_per_second:,.0f}",
-        ]
-        if not stands_alone:
-            line += [
-                _number(cell.paper),
-                _number(cell.published),
-                ("yes" if cell.comparable else "no") + f": {cell.why}",
-            ]
-        lines.append(line)
-    told = "These are other data than the paper's: not comparable with any number above.\n\n" if stands_alone else ""
-    return told + _lines(lines)
+        shown = row_cells(cell.row, reference)
+        comparable = ("yes" if cell.comparable else "no") + f": {cell.why}"
+        rows.append([*(shown[name] for name in head), _number(cell.paper), _number(cell.published), comparable])
+    return markdown_table([*head, "paper", "published", "comparable"], rows)
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
-
-
-def _lines(lines: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
 QUICK_ROWS = 300  # of each part
