@@ -31,7 +31,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from emhrnn.scoring.documents import Documents
 from torch import Tensor
 
 from benchmarks.documents import random_z
@@ -39,8 +38,7 @@ from benchmarks.text import REVIEWS, generated_texts, read_reviews
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.api import Model
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.batching import BatchPlan
+from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.em.blocks import local_blocks
 from emhrnn.em.semi_markov import SegmentPosterior
 from emhrnn.em.steps import e_step
@@ -312,11 +310,12 @@ def growth(run: Run, corpus: Corpus, amount: Amount) -> dict[str, float]:
     return {"growth": times.ratio("long", "short")}
 
 
-def regrouped(batch: Batch, words: int) -> Documents:
+def regrouped(batch: Batch, words: int) -> Batch:
     """All sentences in documents of about so many words."""
     document = batch.sentence_offsets[:-1] // words
     first = np.flatnonzero(np.diff(document, prepend=-1))
-    return Documents(batch.words, batch.sentence_offsets, np.append(first, batch.n_sentences))
+    offsets = np.append(first, batch.n_sentences)
+    return Batch(batch.words, batch.sentence_offsets, offsets, rows=np.arange(len(first)))
 
 
 if __name__ == "__main__":

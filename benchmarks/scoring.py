@@ -156,7 +156,6 @@ def reading_rate(file: Path, documents: int) -> float:
 def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
     """The forward pass alone, on batches like those of scoring."""
     import torch
-    from emhrnn.scoring.documents import Reader
 
     from emhrnn.evaluation.predict import predict
     from emhrnn.models.em_hrnn import EMHRNN
@@ -166,9 +165,8 @@ def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
     run = load_run(folder / "run")
     assert isinstance(run.model, EMHRNN)
     run.model.precompute_words()
-    reader = Reader(run)
-    parts = [reader.read([{"text": text} for text in texts[i : i + 1_500]]) for i in range(0, len(texts), 1_500)]
-    batches = [part for part in parts if len(part)]
+    parts = [run.encoder.encode_usable(texts[i : i + 1_500]) for i in range(0, len(texts), 1_500)]
+    batches = [part for part in parts if part is not None]
     predict(run.model, batches[0], multi_label=False, precompute=False)
     yield lambda: [predict(run.model, part, multi_label=False, precompute=False) for part in batches]
 

@@ -13,9 +13,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
-from emhrnn.corpus.reviews.grammar import KINDS, MIRROR, Context, domains, symbol
-from emhrnn.corpus.reviews.stars import BANDS, PROFILES, draw_label, draw_opinions, score
-from emhrnn.corpus.reviews.surface import write_text
+from emhrnn.corpus.reviews.generator import BANDS, PROFILES, draw_label, draw_opinions, score
+from emhrnn.corpus.reviews.grammar import KINDS, MIRROR, Context, domains, symbol, write_text
 from emhrnn.text import read_document
 
 WORD = re.compile(r"\w+|[^\w\s]")

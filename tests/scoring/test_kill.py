@@ -16,7 +16,7 @@ ROWS = 12_000
 KILLED = """
 import os, signal
 from emhrnn.cli import main
-from emhrnn.scoring.unfinished import Unfinished
+from emhrnn.scoring.output import Unfinished
 
 whole = Unfinished.add
 before = []

@@ -14,12 +14,12 @@ import pytest
 import emhrnn
 from emhrnn.corpus import prepare
 from emhrnn.errors import DataError
-from emhrnn.scoring import Result, score
+from emhrnn.scoring import ScoringResult, score
 from emhrnn.scoring.chunks import Data
 from tests.behaviour.commands import BAD, GOOD, Cli
 
 
-def scored(run: Path, *data: Path, out: Path, **options: Any) -> Result:
+def scored(run: Path, *data: Path, out: Path, **options: Any) -> ScoringResult:
     return score(run, Data(paths=data), out, progress=False, **options)
 
 

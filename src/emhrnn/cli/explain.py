@@ -90,7 +90,7 @@ def explain(
 
 def _read(text: str | None, file: Path | None) -> str:
     """Bytes that are not UTF-8 become U+FFFD, as in a corpus."""
-    from emhrnn.corpus.readers.streams import refuse_utf16
+    from emhrnn.corpus.readers.input import refuse_utf16
     from emhrnn.errors import DataError
 
     if text == "-":

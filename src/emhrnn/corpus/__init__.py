@@ -8,16 +8,14 @@ corpus.batch(rows)                                  a Batch
 TextEncoder(vocabulary, settings).encode(texts)     new texts as a Batch
 """
 
-from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.batching import BatchPlan
+from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
 from emhrnn.corpus.encode import TextEncoder
-from emhrnn.corpus.manifest import is_corpus
+from emhrnn.corpus.manifest import Report, is_corpus
 from emhrnn.corpus.prepare import prepare
 from emhrnn.corpus.readers import Source
 from emhrnn.corpus.record import Record
-from emhrnn.corpus.report import Report
 from emhrnn.text import TextSettings
 
 __all__ = [

@@ -1,22 +1,26 @@
-"""Two passes over Arrow record batches: first with ids by first appearance, then with the final ones.
+"""From records to a corpus, on disk or in memory: two passes over Arrow record batches.
 
-The first pass (`Assembly`) takes records with their encoded words, skips what cannot be used and counts everything.
-The second (`renumber`) is a table look-up per word and label. Neither holds more than one record batch in memory.
+The first (`first_pass`) tokenises all records and writes them with ids by first appearance; an `Assembly` skips what
+cannot be used and counts everything. Then the vocabulary and the order of the classes are decided. The second
+(`second_pass`) is a table look-up per word and label. Neither holds more than one record batch in memory.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Int32, Int64
 
+from emhrnn.corpus.batch import offsets_of
+from emhrnn.corpus.chunks import GrowingVocabulary, RecordChunk, encode_chunks
 from emhrnn.corpus.encode import UNKNOWN, NameTable
-from emhrnn.corpus.encoding import Chunk
-from emhrnn.corpus.ragged import offsets_of
+from emhrnn.corpus.manifest import Contents, Report
 from emhrnn.corpus.record import Label, Record
 from emhrnn.errors import DataError
+from emhrnn.text import TextSettings, Vocabulary
 from emhrnn.text.encoder import Encoded
 
 EMPTY_TEXT = "empty text"
@@ -52,9 +56,9 @@ class Assembly:
         self._word_counts = np.zeros(1024, dtype=np.int64)
         self.class_counts: Counter[int] = Counter()
 
-    def chunks(self, records: Iterable[Record]) -> Iterator[Chunk]:
+    def chunks(self, records: Iterable[Record]) -> Iterator[RecordChunk]:
         """Records that may be used, in chunks of about a megabyte. Whether they have words is seen by `add`."""
-        chunk, size = Chunk([], []), 0
+        chunk, size = RecordChunk([], []), 0
         for row, record in enumerate(records):
             self.seen = row + 1
             if not self._accepts(record):
@@ -64,11 +68,11 @@ class Assembly:
             size += len(record.text)
             if size >= CHUNK_CHARACTERS:
                 yield chunk
-                chunk, size = Chunk([], []), 0
+                chunk, size = RecordChunk([], []), 0
         if len(chunk):
             yield chunk
 
-    def add(self, chunk: Chunk, encoded: Encoded) -> None:
+    def add(self, chunk: RecordChunk, encoded: Encoded) -> None:
         """The documents of a chunk, with their words."""
         sentences = np.diff(encoded.document_offsets)
         full = np.flatnonzero(sentences).tolist()
@@ -104,7 +108,7 @@ class Assembly:
         self.skipped[reason] += 1
         self.skipped_first.setdefault(reason, str(record.where))
 
-    def _count(self, chunk: Chunk, encoded: Encoded) -> None:
+    def _count(self, chunk: RecordChunk, encoded: Encoded) -> None:
         self.documents += len(chunk)
         self.sentences += len(encoded.sentence_offsets) - 1
         self.capped += int(encoded.cut.sum())
@@ -123,7 +127,9 @@ class Assembly:
             more = max(size, 2 * len(self._word_counts)) - len(self._word_counts)
             self._word_counts = np.concatenate([self._word_counts, np.zeros(more, dtype=np.int64)])
 
-    def _write(self, chunk: Chunk, encoded: Encoded, document_offsets: Int64[np.ndarray, " documents_plus_1"]) -> None:
+    def _write(
+        self, chunk: RecordChunk, encoded: Encoded, document_offsets: Int64[np.ndarray, " documents_plus_1"]
+    ) -> None:
         columns = {
             "words": words_array(encoded.words, encoded.sentence_offsets, document_offsets),
             "row": pa.array(chunk.rows, pa.int64()),
@@ -140,7 +146,7 @@ class Assembly:
             self._writer = pa.ipc.new_file(self._sink, batch.schema)
         self._writer.write_batch(batch)
 
-    def _labels(self, chunk: Chunk) -> Any:
+    def _labels(self, chunk: RecordChunk) -> Any:
         if self.multi_label is None:
             self.multi_label = isinstance(chunk.records[0].label, tuple)
         labels = [self._label_ids(record) for record in chunk.records]
@@ -203,3 +209,109 @@ def _renumbered(array: Any, table: Int32[np.ndarray, " names"]) -> Any:
     if pa.types.is_list(array.type):
         return pa.ListArray.from_arrays(array.offsets, _renumbered(array.values, table))
     return pa.array(table[array.to_numpy()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How records become a corpus; the arguments of `prepare`, which explains them."""
+
+    vocabulary: Vocabulary | None = None
+    min_count: int = 1
+    max_words: int | None = None
+    known: Container[str] | None = None
+    classes: Sequence[str] | None = None
+    users: Sequence[str] | None = None
+    products: Sequence[str] | None = None
+    labelled: bool = True
+    text: TextSettings = field(default_factory=TextSettings)
+    strict: bool = False
+    workers: int = 1
+
+
+def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str) -> tuple[Assembly, GrowingVocabulary]:
+    """Tokenises all records and writes them with ids by first appearance. `origin` names them in an error."""
+    words = GrowingVocabulary()
+    assembly = Assembly(
+        sink,
+        labelled=recipe.labelled,
+        classes=NameTable(recipe.classes),
+        users=NameTable(recipe.users),
+        products=NameTable(recipe.products),
+        strict=recipe.strict,
+    )
+    for chunk, encoded in encode_chunks(assembly.chunks(records), recipe.text, words, recipe.workers):
+        assembly.add(chunk, encoded)
+    assembly.close()
+    if not assembly.documents:
+        skipped = "".join(f", {count} with {reason}" for reason, count in assembly.skipped.items())
+        raise DataError(
+            f"{origin} has no usable document ({assembly.seen} rows read{skipped}); give rows with text and label"
+        )
+    return assembly, words
+
+
+def second_pass(assembly: Assembly, words: GrowingVocabulary, recipe: Recipe, reader: Any, sink: Any) -> Contents:
+    """Decides the vocabulary and the order of the classes, and writes the documents with their final ids."""
+    counts = assembly.word_counts(len(words))
+    vocabulary = recipe.vocabulary or choose_vocabulary(
+        words.words, counts, min_count=recipe.min_count, max_words=recipe.max_words, known=recipe.known
+    )
+    word_table = vocabulary.encode(words.words)
+    classes = list(recipe.classes) if recipe.classes is not None else in_natural_order(assembly.classes.names)
+    class_ids = {name: index for index, name in enumerate(classes)}
+    class_table = np.array([class_ids[name] for name in assembly.classes.names], dtype=np.int32)
+    drop = [name for name, table in (("user", assembly.users), ("product", assembly.products)) if not len(table)]
+    renumber(reader, sink, words=word_table, classes=class_table, drop=drop)
+    class_counts = {name: assembly.class_counts[old] for old, name in enumerate(assembly.classes.names)}
+    report = Report(
+        documents=assembly.documents,
+        sentences=assembly.sentences,
+        words=int(counts.sum()),
+        longest_document=assembly.longest_document,
+        longest_sentence=assembly.longest_sentence,
+        vocabulary=len(vocabulary),
+        unknown_words=int(counts[word_table == 0].sum()),
+        classes={name: class_counts[name] for name in classes},
+        multi_label=bool(assembly.multi_label),
+        users=len(assembly.users),
+        products=len(assembly.products),
+        capped=assembly.capped,
+        limits={name: value for name, value in asdict(recipe.text.limits).items() if value is not None},
+        skipped=dict(assembly.skipped),
+        skipped_first=assembly.skipped_first,
+        repaired=dict(assembly.repaired),
+    )
+    return Contents(
+        vocabulary=vocabulary,
+        classes=tuple(classes),
+        users=tuple(assembly.users.names),
+        products=tuple(assembly.products.names),
+        text=recipe.text,
+        report=report,
+    )
+
+
+def choose_vocabulary(
+    words: Sequence[str],
+    counts: Int64[np.ndarray, " words"],
+    *,
+    min_count: int,
+    max_words: int | None,
+    known: Container[str] | None,
+) -> Vocabulary:
+    """The words that are frequent enough; those in `known` are, however rare."""
+    counted = dict(zip(words, counts.tolist(), strict=True))
+    if known is not None:
+        for word, count in counted.items():
+            if count < min_count and word in known:
+                counted[word] = min_count
+    return Vocabulary.from_counts(counted, min_count=min_count, max_size=max_words)
+
+
+def in_natural_order(names: Sequence[str]) -> list[str]:
+    """Numbers by value (2 before 10) when all names are numbers, else by the alphabet."""
+    alphabetical = sorted(names)
+    try:
+        return sorted(alphabetical, key=float)
+    except ValueError:
+        return alphabetical

@@ -10,15 +10,13 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float32, Int32, Int64
 
+from emhrnn.corpus.assembly import Recipe, first_pass, second_pass
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
 from emhrnn.corpus.encode import NO_WORDS, UNKNOWN, has_words
-from emhrnn.corpus.manifest import DATA, read_manifest
+from emhrnn.corpus.manifest import DATA, Contents, Report, read_manifest
 from emhrnn.corpus.record import Record, Where, clean_label, clean_text, clean_weight
-from emhrnn.corpus.report import Report
-from emhrnn.corpus.splitting import stratified_split
 from emhrnn.corpus.store import Store
-from emhrnn.errors import DataError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.text import TextSettings, Vocabulary
 
 Rows = Int64[np.ndarray, " rows"]
@@ -304,3 +302,30 @@ def records_of(
         weight = None if weights is None else clean_weight(weights[number - 1], where)
         records.append(Record(clean, label, where, repairs=repairs, weight=weight))
     return records
+
+
+def stratified_split(
+    groups: Int64[np.ndarray, " documents"], fraction: float, generator: np.random.Generator
+) -> tuple[Int64[np.ndarray, " rest"], Int64[np.ndarray, " held_out"]]:
+    """Row numbers of the larger part and of the held-out part, each in rising order.
+
+    The held-out part is `fraction` of all rows, and of each group up to one row. A group never leaves the larger part
+    whole, so that no class is there for validation alone.
+    """
+    if not 0 < fraction < 1:
+        raise ConfigError(f"a part of {fraction} cannot be split off; give a number between 0 and 1")
+    order = generator.permutation(len(groups))
+    order = order[np.argsort(groups[order], kind="stable")]
+    _, sizes = np.unique(groups, return_counts=True)
+    ends = np.cumsum(sizes)
+    # Rounding the running total, not each group, keeps the overall share exact even for many small groups.
+    taken = np.diff(np.rint(ends * fraction).astype(np.int64), prepend=0)
+    taken = np.minimum(taken, sizes - 1)
+    place = np.arange(len(groups)) - np.repeat(ends - sizes, sizes)
+    held_out = np.zeros(len(groups), dtype=bool)
+    held_out[order] = place < np.repeat(taken, sizes)
+    if len(sizes) == len(groups) > 2:
+        raise DataError(f"each of the {len(groups)} documents has a label of its own; is it the right label column?")
+    if not held_out.any():
+        raise DataError(f"{len(groups)} documents are too few to split off {fraction:.0%}; give more documents")
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.ragged import offsets_of
+from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.corpus.record import clean_name, clean_text
 from emhrnn.errors import DataError
 from emhrnn.text import Document, Encoded, Located, Text, TextSettings, Vocabulary, WordEncoder, split_sentences

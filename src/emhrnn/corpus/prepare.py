@@ -10,10 +10,10 @@ import pyarrow as pa
 from jaxtyping import Bool
 from tqdm import tqdm
 
-from emhrnn.corpus.building import Contents, Recipe, first_pass, second_pass
+from emhrnn.corpus.assembly import Recipe, first_pass, second_pass
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
-from emhrnn.corpus.manifest import DATA, is_corpus, write_manifest
+from emhrnn.corpus.manifest import DATA, Contents, is_corpus, write_manifest
 from emhrnn.corpus.readers import Source
 from emhrnn.corpus.readers.source import Paths
 from emhrnn.corpus.record import Record

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float32, Int32, Int64
 
-from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.batch import Batch, offsets_of, ranges
 from emhrnn.corpus.encode import UNKNOWN
-from emhrnn.corpus.ragged import offsets_of, ranges
 from emhrnn.errors import CheckpointError
 
 Rows = Int64[np.ndarray, " rows"]

@@ -10,8 +10,7 @@ import torch
 from jaxtyping import Bool, Float32, Int64
 from torch import nn
 
-from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.batching import BatchPlan
+from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.evaluation.phrases import PhraseLengths, count_phrase_lengths
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output, probabilities

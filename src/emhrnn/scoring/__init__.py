@@ -1,11 +1,10 @@
 """Score files of any size: each row in gives one row out, in the same order, in constant memory, and a kill at any
 moment costs only the chunks that were being scored.
 
-    chunks.py       rows -> chunks, as bytes                              the reading process
-    scorer.py       chunk -> part of the output                           every worker; documents.py, tables.py
-    local.py        chunks -> parts, in worker processes
-    on_ray.py       the same on a Ray cluster
-    unfinished.py   parts -> OUT, with a journal to go on from
+    chunks.py     rows -> chunks, as bytes                    the reading process
+    scorer.py     chunk -> part of the output                 every worker
+    engines.py    chunks -> parts, in worker processes or on a Ray cluster
+    output.py     parts -> OUT, with a journal to go on from
 """
 
 import hashlib
@@ -18,15 +17,14 @@ from typing import Any, Literal
 from tqdm import tqdm
 
 from emhrnn.corpus import Columns
-from emhrnn.corpus.readers.datasets import is_dataset
+from emhrnn.corpus.readers.arrow_formats import is_dataset
 from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
 from emhrnn.files import sha256
 from emhrnn.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
-from emhrnn.scoring.local import Scored, score_locally
+from emhrnn.scoring.engines import Scored, score_locally
+from emhrnn.scoring.output import Totals, Unfinished, check_suffix
 from emhrnn.scoring.scorer import Task
-from emhrnn.scoring.tables import check_suffix
-from emhrnn.scoring.unfinished import Totals, Unfinished
 from emhrnn.training.config import validated
 from emhrnn.training.data import Named, check_ids, check_read_alike, prepared, reads_ids
 from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, text_settings_of
@@ -36,7 +34,7 @@ Engine = Literal["local", "ray"]
 
 
 @dataclass(frozen=True)
-class Result:
+class ScoringResult:
     rows: int
     words: int
     unscored: int
@@ -55,7 +53,7 @@ def score(
     workers: int = 1,
     restart: bool = False,
     progress: bool = True,
-) -> Result:
+) -> ScoringResult:
     """Write `id`, `label` and the probability of every class for each row of the data; with `explain`, also what
     decided. What an earlier call left unfinished is verified and kept, unless `restart` is given.
 
@@ -81,12 +79,12 @@ def score(
         unfinished.finish()
     totals: Totals = unfinished.totals
     errors = unfinished.errors if unfinished.errors.exists() else None
-    return Result(totals.documents, totals.words, totals.unscored, totals.repaired, before, errors)
+    return ScoringResult(totals.documents, totals.words, totals.unscored, totals.repaired, before, errors)
 
 
 def _parts(engine: Engine, data: Data, task: Task, unfinished: Unfinished, workers: int) -> Iterator[Scored]:
     if engine == "ray":
-        from emhrnn.scoring.on_ray import score_on_ray
+        from emhrnn.scoring.engines import score_on_ray
 
         return score_on_ray(data, unfinished.place, task, workers)
     return score_locally(read_chunks(data, unfinished.place), task, workers)

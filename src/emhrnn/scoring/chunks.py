@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.corpus import Columns, Corpus, Record, Source
-from emhrnn.corpus.readers.files import data_files
+from emhrnn.corpus.readers.source import data_files
 from emhrnn.errors import DataError
 from emhrnn.files import encoded
 
@@ -62,7 +62,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class RowChunk:
     number: int
     payload: bytes
     digest: str  # of this payload and of all before it
@@ -70,26 +70,26 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Place:
+class ResumePoint:
     """Where to go on: so many chunks are done, and what they were made of."""
 
     chunks: int = 0
     digest: str = ""
 
 
-def read_chunks(data: Data, start: Place | None = None) -> Iterator[Chunk]:
+def read_chunks(data: Data, start: ResumePoint | None = None) -> Iterator[RowChunk]:
     """The chunks from `start` on. Those before it are read too, and must be what they were.
 
     Raises:
         DataError: the data cannot be read, has no rows, or has changed since `start`.
     """
-    start = start or Place()
+    start = start or ResumePoint()
     digest, number = "", -1
     for number, (rows, done) in enumerate(_stored(data) if data.prepared else _read(data)):
         payload = encoded(json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False))
         digest = hashlib.sha256(digest.encode() + payload).hexdigest()
         if number >= start.chunks:
-            yield Chunk(number, payload, digest, done)
+            yield RowChunk(number, payload, digest, done)
         elif number == start.chunks - 1 and digest != start.digest:
             raise DataError(f"{data} has changed since its first rows were scored; give --restart to score all anew")
     if number + 1 < start.chunks:

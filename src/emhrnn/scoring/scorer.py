@@ -16,13 +16,12 @@ from emhrnn.explain.explainer import explain_texts, explanations_of
 from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
 from emhrnn.files import encoded
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.scoring.tables import Row, to_bytes
+from emhrnn.scoring.output import Row, ScoredPart, to_bytes
 from emhrnn.text import Text
 from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
 FEW_WORDS = 40_000  # of a vocabulary whose input projections are all kept: 64 MB at most in the default sizes
-COUNTS = ("documents", "words", "unscored", "repaired")  # of a part
 LEVELS = ("sentence", "phrase", "word")
 
 
@@ -33,18 +32,6 @@ class Task:
     run: Path
     suffix: str  # of the file to write
     explain: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """What a chunk gives: bytes of the output, lines of the errors file, and counts."""
-
-    rows: bytes
-    errors: bytes
-    documents: int
-    words: int
-    unscored: int
-    repaired: int  # of those that were scored
 
 
 class Scorer:
@@ -69,7 +56,7 @@ class Scorer:
         decided = ["decided"] if self.task.suffix == ".jsonl" else flat
         return ["id", "label", *self._shares, *(decided if self.task.explain else [])]
 
-    def __call__(self, payload: bytes) -> Part:
+    def __call__(self, payload: bytes) -> ScoredPart:
         chunk = json.loads(payload)
         first, rows = int(chunk["first"]), list[dict[str, Any]](chunk["rows"])
         batch = self._read(rows)
@@ -79,7 +66,7 @@ class Scorer:
         table = [{**dict.fromkeys(self.columns), "id": row["id"]} for row in rows]  # each row of the data has its row
         if batch is not None:
             self._fill([table[i] for i in scored], [rows[i] for i in scored], batch)
-        return Part(
+        return ScoredPart(
             rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
             errors=encoded("".join(_error(row, first + index) for index, row in enumerate(rows))),
             documents=len(rows),

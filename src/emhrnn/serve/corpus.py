@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import Markup
 
-from emhrnn.corpus.readers.formats import COMPRESSION, SUFFIXES
+from emhrnn.corpus.readers.source import COMPRESSION, SUFFIXES
 from emhrnn.explain import svg
 from emhrnn.serve.engine import state_of
 from emhrnn.serve.jobs import FileJob, FileRow, Jobs

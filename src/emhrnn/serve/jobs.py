@@ -23,9 +23,9 @@ from jaxtyping import Float32
 from emhrnn.api import labels_of
 from emhrnn.corpus import Columns, Source
 from emhrnn.corpus.encode import has_words
-from emhrnn.corpus.readers.formats import format_of
-from emhrnn.corpus.readers.parquet import unpacked_bytes
-from emhrnn.corpus.readers.streams import open_bytes
+from emhrnn.corpus.readers.arrow_formats import unpacked_bytes
+from emhrnn.corpus.readers.input import open_bytes
+from emhrnn.corpus.readers.source import format_of
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
 from emhrnn.evaluation.predict import Predictions

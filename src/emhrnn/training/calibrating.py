@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.batching import BatchPlan
+from emhrnn.corpus.batch import BatchPlan
 from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import Calibration, Labels, Logits, fit_temperature
 from emhrnn.evaluation.experts import Said, fit_shares

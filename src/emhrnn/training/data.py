@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
-from emhrnn.corpus.building import choose_vocabulary
+from emhrnn.corpus.assembly import choose_vocabulary
 from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import encoded, sha256

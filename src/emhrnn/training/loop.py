@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.batching import BatchPlan
+from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.errors import TrainingError
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.job import ALONE, Job

@@ -11,8 +11,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.batching import BatchPlan
+from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import Config

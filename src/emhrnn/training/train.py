@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.corpus import Corpus, is_corpus
-from emhrnn.corpus.readers.files import data_files
+from emhrnn.corpus.readers.source import data_files
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import check_source

@@ -1,4 +1,4 @@
-"""Readers: every format becomes a stream of `Record`, one file per format."""
+"""Readers: every format becomes a stream of `Record`, whatever the files are."""
 
 from emhrnn.corpus.readers.source import Source
 

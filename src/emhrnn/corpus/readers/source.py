@@ -1,16 +1,164 @@
-"""A source: one or several files, or a folder per class, read as one stream of records."""
+"""A source: the files that a name stands for, the format of each, and all of them as one stream of records.
 
+The format is told by the name and the first bytes, unless the user says.
+"""
+
+import csv
+import re
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from glob import glob
 from pathlib import Path
 
-from emhrnn.corpus.columns import Columns
-from emhrnn.corpus.readers.formats import FOLDERS, READERS, check_format, format_of
-from emhrnn.corpus.readers.reading import Reading
-from emhrnn.corpus.readers.streams import Meter
+from emhrnn.corpus.columns import USUAL_NAMES, Columns
+from emhrnn.corpus.readers.arrow_formats import dataset_files, is_dataset, read_dataset, read_parquet
+from emhrnn.corpus.readers.input import ByteMeter, InputFile, head
+from emhrnn.corpus.readers.text_formats import (
+    SENTENCE_END,
+    class_files,
+    read_class_folders,
+    read_csv,
+    read_jsonl,
+    read_tang,
+    read_tsv,
+    read_zhang,
+)
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.files import refuse_pipe
+
+READERS: dict[str, Callable[[InputFile], Iterator[Record]]] = {
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "jsonl": read_jsonl,
+    "parquet": read_parquet,
+    "folder": read_class_folders,
+    "tang": read_tang,
+    "zhang": read_zhang,
+    "datasets": read_dataset,
+}
+FOLDERS = {"folder": class_files, "datasets": dataset_files}  # formats that are folders, and which files are read
+COMPRESSION = {".gz", ".xz", ".zst", ".zstd", ".bz2"}
+SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".ss": "tang",
+}
+_USUAL = {name for names in USUAL_NAMES.values() for name in names}
+
+
+def check_format(name: str) -> str:
+    if name not in READERS:
+        raise DataError(f"unknown format {name!r}; give one of {', '.join(READERS)}")
+    return name
+
+
+def format_of(path: Path) -> str:
+    """The format's name, a key of READERS.
+
+    Raises:
+        DataError: the path is missing, empty, or in no format that is known.
+    """
+    if path.is_dir():
+        return _format_of_folder(path)
+    start = head(path)
+    if not start.strip(b"\0 \t\r\n\xef\xbb\xbf"):
+        raise DataError(f"{path} is empty; give a file with documents")
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if start.startswith((b"PK\x03\x04", b"ARROW1", b"\x89HDF")):
+        raise DataError(f"{path} is an archive or table of another kind; give {', '.join(READERS)}")
+    by_name = SUFFIXES.get(suffix_of(path))
+    text = start.decode("utf-8-sig", "replace").lstrip()
+    if not text.replace("\0", " ").strip():  # blanks that are more than one byte
+        raise DataError(f"{path} is empty; give a file with documents")
+    if by_name == "parquet":
+        raise DataError(f"{path} is not a parquet file: it does not start with PAR1; copy or download it again")
+    if by_name == "jsonl" and text.startswith("["):
+        raise DataError(f"{path} is one JSON array; give JSON lines, one object a line")
+    if by_name == "csv":
+        return "zhang" if _looks_like_zhang(text) else "csv"
+    found = by_name or _by_content(text)
+    if found is None:
+        raise DataError(f"the format of {path} is not clear from name and content; give one of {', '.join(READERS)}")
+    return found
+
+
+def suffix_of(path: Path) -> str:
+    """The one that tells the format, in lower case: of a.CSV.gz it is .csv."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSION:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _format_of_folder(path: Path) -> str:
+    if (path / "corpus.json").exists():
+        raise DataError(f"{path} is a prepared corpus already; open it instead of preparing it again")
+    if is_dataset(path):
+        return "datasets"
+    if any(child.is_dir() and not child.name.startswith(".") for child in path.iterdir()):
+        return "folder"
+    raise DataError(f"{path} has no folders; give a file, or a folder with one folder of .txt files per class")
+
+
+def _looks_like_zhang(text: str) -> bool:
+    """A class number, then text: no header, because no column has a number for a name and its text is no usual name."""
+    first = next(csv.reader(text.splitlines()[:1] or [""]), [])
+    if len(first) < 2 or not re.fullmatch(r"-?\d{1,4}", first[0].strip()):
+        return False
+    others = [field.strip().lower() for field in first[1:]]
+    return not any(field in _USUAL for field in others) and any(not field.isdecimal() for field in others)
+
+
+def _by_content(text: str) -> str | None:
+    if text.startswith("{"):
+        return "jsonl"
+    first = text.splitlines()[0]
+    if first.count("\t\t") >= 3 or SENTENCE_END in first:
+        return "tang"
+    if _looks_like_zhang(text):
+        return "zhang"
+    for delimiter, name in (("\t", "tsv"), (",", "csv")):
+        names = {field.strip(' "').lower() for field in first.split(delimiter)}
+        if len(names) > 1 and names & _USUAL:
+            return name
+    return None
+
+
+def data_files(name: Path) -> list[Path]:
+    """The files in the order of their names. A pattern finds what it would in a shell: no name that begins with a dot,
+    unless it says so; `**` is any folders. A folder per class, or a saved data set, stays one path, as `Source` reads
+    it.
+
+    Raises:
+        DataError: nothing is there.
+    """
+    if name.is_dir():
+        return [name] if is_dataset(name) else _in_folder(name)
+    if name.exists():
+        return [name]
+    if str(name) == "-":
+        raise DataError("the standard input can be read only once, and data is read more often; give a file")
+    if not any(letter in str(name) for letter in "*?["):
+        raise DataError(f"{name} does not exist; check the name")
+    found = sorted(path for path in map(Path, glob(str(name), recursive=True)) if path.is_file())
+    if not found:
+        raise DataError(f"no file matches {name}; check the pattern")
+    return found
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """Data files at any depth; names that begin with a dot or an underscore are other programs' notes."""
+    inside = (path for path in folder.rglob("*") if not any(p[0] in "._" for p in path.relative_to(folder).parts))
+    return sorted(path for path in inside if path.is_file() and suffix_of(path) in SUFFIXES) or [folder]
+
 
 Paths = str | Path | Sequence[str | Path]
 
@@ -46,12 +194,12 @@ class Source:
         self.lenient = lenient
         self.taken: dict[str, str] = {}
         self.splits: Counter[str] = Counter()
-        self.meter = Meter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
+        self.meter = ByteMeter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
 
     def __iter__(self) -> Generator[Record, None, None]:
         self.splits.clear()
         for path, name in zip(self.paths, self.formats, strict=True):
-            for record in READERS[name](Reading(path, self.columns, self.meter, self.taken, self.lenient)):
+            for record in READERS[name](InputFile(path, self.columns, self.meter, self.taken, self.lenient)):
                 if self.split is not None and "split" not in self.taken:
                     raise DataError(
                         f"the split {self.split!r} is asked for and {path} has no split column; name one "

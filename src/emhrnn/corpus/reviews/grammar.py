@@ -3,11 +3,13 @@
 A context fixes what a rule leaves open: the domain, the kind of aspect (one thing, one person, many things, many
 people) and the side (praise, or blame by swapping each opinion word with its opposite). After compiling, an
 alternative is either finished text or a text with holes and the symbols that fill them.
+
+`write_text` makes written text of its phrases: capitals, `a` or `an`, and where each phrase ends.
 """
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
 from itertools import permutations
@@ -110,3 +112,18 @@ def _entries(text: str) -> list[str]:
 @cache
 def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((resources.files(__package__) / name).read_text(encoding="utf-8"))
+
+
+BOUNDARY = " | "
+_ARTICLE = re.compile(r"\b([Aa]) (?=[aeioAEIO]|[uU](?!se|ni))")  # "an hour" and "a one" do not occur in the word lists
+
+
+def write_text(sentences: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Sentences with `|` between phrases -> text and the character offset just after each phrase."""
+    marked = BOUNDARY.join([sentence[0].upper() + sentence[1:] for sentence in sentences])
+    phrases = _ARTICLE.sub(r"\1n ", marked).split(BOUNDARY)
+    ends, end = [], -1
+    for phrase in phrases:
+        end += len(phrase) + 1  # one blank before each phrase but the first
+        ends.append(end)
+    return " ".join(phrases), tuple(ends)

@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from emhrnn.corpus import Columns, Corpus, Source, is_corpus, prepare
+from emhrnn.corpus.dataset import stratified_split
 from emhrnn.corpus.readers.source import check_readable
-from emhrnn.corpus.splitting import stratified_split
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.jobs import JobSpec, job_name, report_progress
 from emhrnn.training.config import Config

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emhrnn.corpus import Columns, Source
-from emhrnn.corpus.readers import delimited
-from emhrnn.corpus.readers.reading import Reading
+from emhrnn.corpus.readers import text_formats
+from emhrnn.corpus.readers.input import InputFile
 from emhrnn.errors import DataError
 
 LINE = st.text(alphabet='ab",', max_size=8)
@@ -110,12 +110,12 @@ def test_a_stray_quote_in_the_header(tmp_path: Path) -> None:
 def test_what_is_held_is_bounded(tmp_path: Path, small: pytest.MonkeyPatch) -> None:
     content = 'text,label\n"open,1\n' + "good,1\n" * 500 + '"two\nlines",1\n'
     expected = [None, *["good"] * 500, "two\nlines"]
-    small.setattr(delimited, "LENIENT_FIELD", 100)
+    small.setattr(text_formats, "LENIENT_FIELD", 100)
     assert read(tmp_path / "a.csv", content) == expected
     assert "field larger than field limit (100)" in faults(tmp_path / "a.csv")[0]
-    small.setattr(delimited, "LENIENT_FIELD", 1 << 20)
-    small.setattr(delimited, "LENIENT_LINES", 50)
-    small.setattr(delimited, "LENIENT_BLOCK", 8)
+    small.setattr(text_formats, "LENIENT_FIELD", 1 << 20)
+    small.setattr(text_formats, "LENIENT_LINES", 50)
+    small.setattr(text_formats, "LENIENT_BLOCK", 8)
     assert read(tmp_path / "a.csv", content) == expected
     assert "(over 1048576 characters or 50 lines)" in faults(tmp_path / "a.csv")[0]
 
@@ -123,7 +123,7 @@ def test_what_is_held_is_bounded(tmp_path: Path, small: pytest.MonkeyPatch) -> N
 @given(st.lists(LINE, max_size=12), st.booleans())
 def test_rows_are_as_if_the_file_were_read_anew_after_each_fault(lines: list[str], headed: bool) -> None:
     text = [f"{line}\n" for line in ["ab,a", *lines]]
-    found = delimited.rows_of(iter(text), Reading(Path("a.csv"), lenient=True), ",", headed)
+    found = text_formats.rows_of(iter(text), InputFile(Path("a.csv"), lenient=True), ",", headed)
     assert [line_of(row) if isinstance(row, str) else row for row in found] == slow_rows(text, 2 if headed else 0)
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from emhrnn import scoring
 from emhrnn.errors import DataError
-from emhrnn.scoring import Result, score
+from emhrnn.scoring import ScoringResult, score
 from emhrnn.scoring.chunks import Data
-from emhrnn.scoring.local import Scored, score_locally
-from emhrnn.scoring.unfinished import Unfinished
+from emhrnn.scoring.engines import Scored, score_locally
+from emhrnn.scoring.output import Unfinished
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
@@ -22,7 +22,7 @@ class StoppedError(Exception):
     """Stands for any end at a bad moment."""
 
 
-def scored(run: Path, data: Path, out: Path, *, explain: bool = False, restart: bool = False) -> Result:
+def scored(run: Path, data: Path, out: Path, *, explain: bool = False, restart: bool = False) -> ScoringResult:
     return score(run, Data(paths=(data,)), out, explain=explain, restart=restart, progress=False)
 
 

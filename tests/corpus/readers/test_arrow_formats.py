@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emhrnn.corpus import Columns, Source
-from emhrnn.corpus.readers.files import data_files
+from emhrnn.corpus.readers.source import data_files
 from emhrnn.errors import DataError
 
 datasets = pytest.importorskip("datasets", reason="needs the extra: datasets")

@@ -1,4 +1,9 @@
-"""Scoring that can stop at any moment: OUT.unfinished/ holds what is done, and the same command goes on from there.
+"""The file that scoring writes, and how it can stop at any moment and go on.
+
+Rows become bytes, so that parts written by several processes make one file when put together: .jsonl and .csv are their
+lines; .parquet, and .dataset for Hugging Face, are written at the end, from parts that are Arrow streams.
+
+OUT.unfinished/ holds what is done, and the same command goes on from there:
 
 OUT.unfinished/settings.json     what is being done; another run, other data or other options do not go on with it
 OUT.unfinished/rows              the output so far
@@ -9,21 +14,98 @@ A chunk counts once its line is in the journal. What a kill left after the last 
 lists is read again and compared, so that a damaged part is scored anew instead of being believed.
 """
 
+import csv
 import hashlib
+import io
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
+import pyarrow as pa
+import pyarrow.parquet
+
+from emhrnn.corpus.readers.arrow_formats import STATE
 from emhrnn.errors import DataError
-from emhrnn.files import atomic_file, atomic_folder, write_json
-from emhrnn.scoring.chunks import Place
-from emhrnn.scoring.scorer import COUNTS, Part
-from emhrnn.scoring.tables import write_dataset, write_parquet
+from emhrnn.files import atomic_file, atomic_folder, sha256, write_json
+from emhrnn.scoring.chunks import ResumePoint
+
+Row = dict[str, Any]
+SUFFIXES = (".parquet", ".csv", ".jsonl", ".dataset")
+ARROW = "data-00000-of-00001.arrow"
+_TEXT = {"id", "label", "sentence", "phrase", "word"}
+COUNTS = ("documents", "words", "unscored", "repaired")  # of a part
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredPart:
+    """What a chunk gives: bytes of the output, lines of the errors file, and counts."""
+
+    rows: bytes
+    errors: bytes
+    documents: int
+    words: int
+    unscored: int
+    repaired: int  # of those that were scored
+
+
+def check_suffix(out: Path) -> str:
+    suffix = out.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(f"cannot tell the format of {out} from its name; end it in {', '.join(SUFFIXES)}")
+    return suffix
+
+
+def to_bytes(suffix: str, columns: list[str], rows: list[Row], *, first: bool) -> bytes:
+    """ScoredPart of a file; the `first` part of a csv has the header."""
+    if suffix == ".jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8")
+    if suffix == ".csv":
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        if first:
+            writer.writerow(columns)
+        writer.writerows([row[name] for name in columns] for row in rows)
+        return text.getvalue().encode("utf-8")
+    sink = pa.BufferOutputStream()
+    table = pa.Table.from_pylist(rows, _schema(columns))
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
+    """The parts that `to_bytes` made for .parquet, each a row group."""
+    _join(parts, lambda schema: pyarrow.parquet.ParquetWriter(out, schema))
+
+
+def write_dataset(folder: Path, parts: Iterable[bytes]) -> None:
+    """The same as a folder for `datasets.load_from_disk`."""
+    with (folder / ARROW).open("wb") as file:
+        _join(parts, lambda schema: pa.ipc.new_stream(file, schema))
+    state: Row = {"_data_files": [{"filename": ARROW}], "_fingerprint": sha256(folder / ARROW)[:16], "_split": None}
+    state |= {"_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False}
+    write_json(folder / STATE, state)
+    write_json(folder / "dataset_info.json", {"description": "Predictions of emhrnn"})
+
+
+def _join(parts: Iterable[bytes], open_writer: Callable[[Any], Any]) -> None:
+    """Arrow streams, one after the other, into a writer that is opened with the schema of the first."""
+    writer = None
+    for part in parts:
+        table = pa.ipc.open_stream(part).read_all()
+        writer = writer or open_writer(table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def _schema(columns: list[str]) -> Any:
+    return pa.schema([(name, pa.string() if name in _TEXT else pa.float32()) for name in columns])
 
 
 @dataclass
@@ -47,7 +129,7 @@ class Unfinished:
     """An output in the making."""
 
     out: Path
-    place: Place = field(default_factory=Place)
+    place: ResumePoint = field(default_factory=ResumePoint)
     totals: Totals = field(default_factory=Totals)
     sizes: list[int] = field(default_factory=list)  # bytes of each chunk in the output
 
@@ -87,7 +169,7 @@ class Unfinished:
                 raise
             raise DataError(f"cannot write {self.out}: {error.strerror or error}; give another file") from error
 
-    def add(self, digest: str, part: Part) -> None:
+    def add(self, digest: str, part: ScoredPart) -> None:
         """The next chunk: its bytes first, then the line that makes them count."""
         line: dict[str, Any] = {"digest": digest, **{name: getattr(part, name) for name in COUNTS}}
         for name, file, content in (("rows", self._rows, part.rows), ("errors", self._errors, part.errors)):
@@ -118,7 +200,7 @@ class Unfinished:
         shutil.rmtree(self.folder)
 
     def _count(self, line: dict[str, Any]) -> None:
-        self.place = Place(self.place.chunks + 1, line["digest"])
+        self.place = ResumePoint(self.place.chunks + 1, line["digest"])
         self.sizes.append(line["rows"][0])
         self.totals.add(line)
 

@@ -1,4 +1,4 @@
-"""Bytes and lines of a file, plain or compressed, with a meter of how far reading has come.
+"""One file to read: its bytes and lines, plain or compressed, how far reading has come, and its rows as records.
 
 Compression is recognised by the first bytes, not by the name. Whatever goes wrong inside a file becomes one DataError.
 """
@@ -8,13 +8,16 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from emhrnn.corpus.columns import Columns
+from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text, clean_weight
 from emhrnn.errors import DataError
 
 GZIP, XZ, ZSTD, BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"BZh"
@@ -23,7 +26,7 @@ Stream: TypeAlias = "io.BufferedReader[Any] | gzip.GzipFile | lzma.LZMAFile | bz
 BUFFER_BYTES = 1 << 18
 
 
-class Meter:
+class ByteMeter:
     """Bytes read of all files of a source, as they lie on disk."""
 
     def __init__(self, total: int) -> None:
@@ -47,7 +50,7 @@ class Meter:
 
 
 @contextmanager
-def open_bytes(path: Path, meter: Meter | None = None) -> Iterator[Stream]:
+def open_bytes(path: Path, meter: ByteMeter | None = None) -> Iterator[Stream]:
     """The file's content, decompressed; errors of the disk, of the compression and of its end are told as DataError."""
     with explain_damage(path), io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as raw:
         stream = _decompressed(raw)
@@ -79,7 +82,7 @@ def explain_damage(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def open_text(path: Path, meter: Meter | None = None, newline: str = "\n") -> Iterator[io.TextIOWrapper]:
+def open_text(path: Path, meter: ByteMeter | None = None, newline: str = "\n") -> Iterator[io.TextIOWrapper]:
     """UTF-8 with or without BOM; a broken byte passes as a lone surrogate, which `clean_text` replaces and names."""
     with open_bytes(path, meter) as stream:
         refuse_utf16(stream.peek(8), path)
@@ -115,3 +118,56 @@ def _decompressed(raw: "io.BufferedReader[Any]") -> Stream:
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
+
+
+@dataclass(frozen=True, eq=False)
+class InputFile:
+    """One file to read. The reader puts the columns that it took into `taken`, by role."""
+
+    path: Path
+    columns: Columns = field(default_factory=Columns)
+    meter: ByteMeter | None = None
+    taken: dict[str, str] = field(default_factory=dict)
+    lenient: bool = False  # a row that cannot be used is a record with a fault, not an error
+
+    def resolve(self, present: list[str]) -> Columns:
+        columns = self.columns.resolve(present, str(self.path))
+        self.taken.update(columns.to_dict())
+        return columns
+
+    def where(self, row: int) -> Where:
+        return Where(str(self.path), row)
+
+    def record(self, row: int, values: Mapping[str, Any], sentences: tuple[str, ...] | None = None) -> Record:
+        """A record of values by role, cleaned. A missing text is an empty one; skipping it is not the reader's task."""
+        text, fault = values.get("text"), None
+        if not isinstance(text, str):
+            fault = "no text"
+            if text is not None:
+                kind = type(text).__name__
+                fault = self.fault(
+                    row, f": the text is of type {kind}, a string is needed", "name the text column"
+                ).fault
+            text = ""
+        if isinstance(values.get("label"), dict):
+            raise DataError(f"{self.where(row)}: the label is an object; give the column of a string, number or list")
+        text, repairs = clean_text(text)
+        return Record(
+            text=text,
+            label=clean_label(values.get("label")) if self.columns.labelled else None,
+            where=self.where(row),
+            id=clean_name(values.get("id")),
+            user=clean_name(values.get("user")),
+            product=clean_name(values.get("product")),
+            split=clean_name(values.get("split")),
+            sentences=sentences,
+            repairs=repairs,
+            weight=clean_weight(values["weight"], self.where(row)) if "weight" in values else None,
+            fault=fault if self.lenient else None,
+        )
+
+    def fault(self, row: int, what: str, remedy: str) -> Record:
+        """What becomes of a row that cannot be used: an error, or a record that says why. `what` follows the place."""
+        if not self.lenient:
+            raise DataError(f"{self.where(row)}{what}; {remedy}")
+        return Record("", None, self.where(row), fault=what.lstrip(" :"))

@@ -14,6 +14,7 @@ import zstandard
 
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.readers import Source
+from emhrnn.corpus.readers.source import data_files
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 
@@ -185,3 +186,39 @@ def test_huge_csv_field(tmp_path: Path) -> None:
     text = "word " * 100_000
     path.write_text(f'text,label\n"{text}",1\n')
     assert [r.text for r in Source(path)] == [text]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.csv", "a.csv", "deep/er/c.csv", ".out.csv.1f.partial", ".hidden.csv", "_note.csv", "read.me"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("text,label\nGood.,good\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("", ["a.csv", "b.csv", "deep/er/c.csv"]),
+        ("a.csv", ["a.csv"]),
+        ("*", ["_note.csv", "a.csv", "b.csv", "read.me"]),
+        ("[ab].csv", ["a.csv", "b.csv"]),
+        (".h*", [".hidden.csv"]),
+        ("**/*.csv", ["_note.csv", "a.csv", "b.csv", "deep/er/c.csv"]),
+    ],
+)
+def test_patterns_are_those_of_a_shell(folder: Path, pattern: str, found: list[str]) -> None:
+    """So what a killed run left half written is no data."""
+    assert data_files(folder / pattern) == [folder / name for name in found]
+
+
+def test_a_pattern_from_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert data_files(Path("deep/*/*")) == [Path("deep/er/c.csv")]
+
+
+@pytest.mark.parametrize(("name", "told"), [("x*", "no file matches .*; check the pattern"), ("x", "does not exist")])
+def test_nothing_there(folder: Path, name: str, told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        data_files(folder / name)

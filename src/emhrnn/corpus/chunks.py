@@ -21,7 +21,7 @@ from emhrnn.text import UNK, Encoded, Text, TextSettings, WordEncoder
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class RecordChunk:
     """Some records and their row numbers in the source, counted from 0."""
 
     records: list[Record]
@@ -33,8 +33,8 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.records)
 
-    def take(self, indices: list[int]) -> "Chunk":
-        return Chunk([self.records[i] for i in indices], [self.rows[i] for i in indices])
+    def take(self, indices: list[int]) -> "RecordChunk":
+        return RecordChunk([self.records[i] for i in indices], [self.rows[i] for i in indices])
 
 
 class GrowingVocabulary:
@@ -55,8 +55,8 @@ class GrowingVocabulary:
 
 
 def encode_chunks(
-    chunks: Iterable[Chunk], settings: TextSettings, vocabulary: GrowingVocabulary, workers: int = 1
-) -> Iterator[tuple[Chunk, Encoded]]:
+    chunks: Iterable[RecordChunk], settings: TextSettings, vocabulary: GrowingVocabulary, workers: int = 1
+) -> Iterator[tuple[RecordChunk, Encoded]]:
     """Each chunk of records with its words, in order."""
     if workers <= 1:
         encoder = WordEncoder(vocabulary, settings)
@@ -76,15 +76,15 @@ class _WorkerResult:
 
 
 def _encode_in_processes(
-    chunks: Iterable[Chunk], settings: TextSettings, vocabulary: GrowingVocabulary, workers: int
-) -> Iterator[tuple[Chunk, Encoded]]:
+    chunks: Iterable[RecordChunk], settings: TextSettings, vocabulary: GrowingVocabulary, workers: int
+) -> Iterator[tuple[RecordChunk, Encoded]]:
     tables: dict[int, _Renumbering] = {}
-    waiting: deque[tuple[Chunk, Future[_WorkerResult]]] = deque()
+    waiting: deque[tuple[RecordChunk, Future[_WorkerResult]]] = deque()
     # Fresh processes: a fork would copy the state of threads that Arrow or torch may already run.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(settings,))
 
-    def first_in_line() -> tuple[Chunk, Encoded]:
+    def first_in_line() -> tuple[RecordChunk, Encoded]:
         chunk, future = waiting.popleft()
         result = future.result()
         table = tables.setdefault(result.worker, _Renumbering())

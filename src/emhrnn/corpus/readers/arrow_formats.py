@@ -1,0 +1,161 @@
+"""Formats of Arrow: parquet, and data sets of Hugging Face's `datasets` as its `save_to_disk` wrote them, which are
+Arrow streams and JSON that names them. Both are read some rows at a time; the `datasets` library is not needed.
+
+    reviews/state.json  reviews/data-00000-of-00001.arrow        a Dataset
+    reviews/dataset_dict.json  reviews/train/state.json ...      a DatasetDict: the names of its data sets are splits
+
+Labels that are numbers with names (ClassLabel) are read as their names; -1 is no label.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage
+from emhrnn.corpus.record import Record
+from emhrnn.errors import DataError
+
+BATCH_ROWS = 1024
+OFFSET_BYTES = 4  # of a value, to tell where it begins
+TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+def read_parquet(reading: InputFile) -> Iterator[Record]:
+    with explain_damage(reading.path), pq.ParquetFile(reading.path, memory_map=True, buffer_size=1 << 20) as file:
+        columns = reading.resolve(file.schema_arrow.names).to_dict()
+        size, rows = reading.path.stat().st_size, max(1, file.metadata.num_rows)
+        number = 0
+        meter = reading.meter or ByteMeter(size)
+        with meter.file(size, lambda: size * number // rows):
+            names = list(dict.fromkeys(columns.values()))
+            for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+                values = {role: python_values(batch.column(name)) for role, name in columns.items()}
+                for index in range(batch.num_rows):
+                    number += 1
+                    yield reading.record(number, {role: column[index] for role, column in values.items()})
+
+
+def unpacked_bytes(path: Path) -> Iterator[int]:
+    """What the file is when nothing in it is compressed: first as its footer tells, before anything is unpacked; then
+    the values so far, some rows at a time. A value that stands in every row may be in its page once, and is not
+    repeated to be counted."""
+    with explain_damage(path), pq.ParquetFile(path, memory_map=True) as file:
+        groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
+        yield sum(group.column(index).total_uncompressed_size for group in groups for index in range(group.num_columns))
+        leaves = [file.schema.column(index).path for index in range(len(file.schema))]
+    shared: dict[str, Any] = {"memory_map": True, "buffer_size": 1 << 20, "read_dictionary": leaves}
+    with explain_damage(path), pq.ParquetFile(path, **shared) as file:
+        batches = file.iter_batches(BATCH_ROWS, use_threads=False)
+        yield from accumulate(sum(map(_value_bytes, batch.columns)) for batch in batches)
+
+
+def _value_bytes(column: Any) -> int:
+    if pa.types.is_struct(column.type):
+        return sum(map(_value_bytes, column.flatten()))
+    if pa.types.is_nested(column.type):
+        return OFFSET_BYTES * len(column) + _value_bytes(column.flatten())
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    if not _is_text(column.type.value_type):  # categories that are numbers
+        return int(column.dictionary_decode().nbytes)
+    lengths = pc.binary_length(column.dictionary).take(column.indices)
+    return OFFSET_BYTES * len(column) + (pc.sum(lengths).as_py() or 0)
+
+
+def python_values(column: Any) -> list[Any]:
+    """Python values; strings come as bytes and are decoded here, because a writer may have put broken UTF-8 there."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if _is_text(column.type):
+        column = column.cast(pa.large_binary())
+        return [None if value is None else value.decode("utf-8", "surrogateescape") for value in column.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _is_text(kind: Any) -> bool:
+    return any(is_kind(kind) for is_kind in TEXT_KINDS)
+
+
+STATE, DICT = "state.json", "dataset_dict.json"
+
+
+class _DatasetFile(NamedTuple):
+    """An Arrow file, and the split that it belongs to."""
+
+    file: Path
+    split: str | None
+
+
+def is_dataset(folder: Path) -> bool:
+    return (folder / STATE).is_file() or (folder / DICT).is_file()
+
+
+def dataset_files(folder: Path) -> list[Path]:
+    return [part.file for part in _parts(folder)]
+
+
+def read_dataset(reading: InputFile) -> Iterator[Record]:
+    number = 0
+    for part in _parts(reading.path):
+        size = part.file.stat().st_size if part.file.is_file() else 0
+        with explain_damage(part.file), pa.memory_map(str(part.file)) as source, pa.ipc.open_stream(source) as stream:
+            columns = reading.resolve(stream.schema.names).to_dict()
+            by_split = part.split is not None and reading.columns.split is None
+            if by_split:
+                reading.taken["split"] = DICT
+            names = _class_names(stream.schema, columns.get("label"))
+            with (reading.meter or ByteMeter(size)).file(size, source.tell):
+                for batch in stream:
+                    values = {role: python_values(batch.column(name)) for role, name in columns.items()}
+                    if names is not None:
+                        values["label"] = [_named(label, names) for label in values["label"]]
+                    if by_split:
+                        values["split"] = [part.split] * batch.num_rows
+                    for index in range(batch.num_rows):
+                        number += 1
+                        yield reading.record(number, {role: column[index] for role, column in values.items()})
+
+
+def _parts(folder: Path) -> list[_DatasetFile]:
+    try:
+        if not (folder / DICT).is_file():
+            return [_DatasetFile(file, None) for file in _files(folder)]
+        splits = json.loads((folder / DICT).read_text(encoding="utf-8"))["splits"]
+        return [_DatasetFile(file, str(split)) for split in splits for file in _files(folder / split)]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{folder} is no complete data set of `datasets`: {STATE} or {DICT} is missing or broken; save it again"
+        ) from None
+
+
+def _files(folder: Path) -> list[Path]:
+    listed = json.loads((folder / STATE).read_text(encoding="utf-8"))["_data_files"]
+    return [folder / Path(entry["filename"]).name for entry in listed]
+
+
+def _class_names(schema: Any, column: str | None) -> list[str] | None:
+    """The names of the classes, where the label column has numbers for them."""
+    try:
+        feature = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"][column]
+    except (KeyError, ValueError, TypeError):
+        return None
+    while isinstance(feature, dict) and "feature" in feature:  # lists of labels
+        feature = feature["feature"]
+    if isinstance(feature, list) and feature:
+        feature = feature[0]
+    if not isinstance(feature, dict) or feature.get("_type") != "ClassLabel":
+        return None
+    return [str(name) for name in feature["names"]]
+
+
+def _named(label: Any, names: list[str]) -> Any:
+    if isinstance(label, list):
+        return [_named(one, names) for one in label]
+    return names[label] if isinstance(label, int) and 0 <= label < len(names) else None

@@ -1,0 +1,255 @@
+r"""Formats that are text: csv and tsv, JSON lines, a folder per class, and two in which data sets were published.
+
+csv, tsv      with a header; fields may hold line ends inside quotes and may be of any size
+jsonl         one object a line; blank lines are passed over; the row is the line number
+folder        `reviews/good/17.txt` is a document of the class `good`, and its id is `good/17.txt`
+tang          `.ss` files of Tang, Qin and Liu (2015): user, product, rating and text, with two tabs between them. The
+              text is tokenised and its sentences end with `<sssss>`; these ends are kept, not found anew. Brackets that
+              the Penn Treebank tokeniser wrote as -lrb- are brackets again, as they are in every other text
+zhang         headerless csv of Zhang, Zhao and LeCun (2015): "class","title","text", or any number of text fields. Line
+              ends inside a field are written as a backslash and an n. The text fields become one text, each its own
+              paragraph
+"""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from itertools import chain, filterfalse, islice
+from pathlib import Path
+from typing import Any
+
+from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage, open_text
+from emhrnn.corpus.record import Record, clean_text
+from emhrnn.errors import DataError
+
+DELIMITERS = ",\t;|"
+LENIENT_FIELD = 1 << 26
+"""Characters of a field, where a quote that never ends must not fill the memory."""
+LENIENT_LINES, LENIENT_BLOCK = 1 << 20, 1 << 14
+"""Lines of a row, for the same reason, and after how many lines this is looked at."""
+
+
+def read_csv(reading: InputFile) -> Iterator[Record]:
+    """The delimiter is the one of comma, tab, semicolon and bar that the header holds most of."""
+    return _read(reading, delimiter=None)
+
+
+def read_tsv(reading: InputFile) -> Iterator[Record]:
+    return _read(reading, delimiter="\t")
+
+
+def rows_of(
+    lines: Iterator[str], reading: InputFile, delimiter: str, headed: bool = False
+) -> Iterator[list[str] | str]:
+    """Rows of fields; quotes must balance, else one stray quote would silently swallow the rest of the file. A lenient
+    reader gets what is wrong with the row instead, and goes on at the next line; if the first row is a header, a row of
+    several lines must have as many fields."""
+    csv.field_size_limit(LENIENT_FIELD if reading.lenient else 2**31 - 1)
+    return _lenient_rows(lines, delimiter, headed) if reading.lenient else _strict_rows(lines, reading.path, delimiter)
+
+
+def _strict_rows(lines: Iterator[str], path: Path, delimiter: str) -> Iterator[list[str]]:
+    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    while True:
+        start = rows.line_num + 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            remedy = "double the quotes inside quoted fields, or give jsonl"
+            raise DataError(f"{path}, {_unbalanced(start, error)}; {remedy}") from None
+        yield row
+
+
+def _lenient_rows(lines: Iterator[str], delimiter: str, headed: bool) -> Iterator[list[str] | str]:
+    """A row that goes wrong after several lines is a fault of its first line, and the others are read again.
+
+    Those before the last are read one by one: a quote that one of them leaves open would go wrong at the same place.
+    So no line is read more than twice, however many quotes are stray.
+    """
+    held: list[str] = []  # the lines of the row
+    rows = csv.reader(_kept(lines, held), delimiter=delimiter, strict=True)
+    start, fields = 1, 0
+    while True:
+        held.clear()
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            fault = _unbalanced(start, error)
+        else:
+            if len(held) == 1 or not fields or len(row) == fields:
+                yield row
+                start += len(held)
+                if headed and not fields:
+                    fields = len(row)
+                continue
+            fault = f"the row from line {start} on has {len(row)} fields in {len(held)} lines, the header has {fields}"
+        yield fault
+        for number, line in enumerate(held[1:-1], start + 1):
+            yield _row_of(line, number, delimiter)
+        start += max(1, len(held) - 1)
+        again = held[-1:] if len(held) > 1 else []
+        rows = csv.reader(_kept(chain(again, lines), held), delimiter=delimiter, strict=True)
+
+
+def _kept(lines: Iterator[str], held: list[str]) -> Iterator[str]:
+    """The lines, each put into `held`, too, which is emptied between rows and may not grow without bound."""
+    return chain.from_iterable(_blocks(lines, held))  # no Python per line
+
+
+def _blocks(lines: Iterator[str], held: list[str]) -> Iterator[Iterator[str]]:
+    for first in lines:
+        block = chain([first], islice(lines, LENIENT_BLOCK - 1))
+        yield filterfalse(held.append, block)  # append gives None, so every line passes
+        if len(held) > LENIENT_LINES or sum(map(len, held)) > LENIENT_FIELD:
+            raise csv.Error(f"over {LENIENT_FIELD} characters or {LENIENT_LINES} lines")
+
+
+def _row_of(line: str, number: int, delimiter: str) -> list[str] | str:
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        return _unbalanced(number, error)
+
+
+def _unbalanced(start: int, error: csv.Error) -> str:
+    return f"the row from line {start} on has unbalanced quotes ({error})"
+
+
+def _read(reading: InputFile, delimiter: str | None) -> Iterator[Record]:
+    with open_text(reading.path, reading.meter, newline="") as lines:
+        first = next(lines, "")
+        delimiter = delimiter or max(DELIMITERS, key=first.count)
+        rows = rows_of(chain([first], lines), reading, delimiter, headed=True)
+        header = next(rows, [])
+        if isinstance(header, str):
+            raise DataError(f"{reading.path}: {header}, so it has no header; mend its first line")
+        if not any(header):
+            return
+        columns = reading.resolve(header)
+        at = {role: header.index(name) for role, name in columns.to_dict().items()}
+        number = 0
+        for row in rows:
+            if not row:
+                continue
+            number += 1
+            if isinstance(row, str):
+                yield Record("", None, reading.where(number), fault=row)
+                continue
+            if len(row) != len(header):
+                what = f" has {len(row)} fields, the header has {len(header)}"
+                yield reading.fault(number, what, "quote fields that hold the delimiter")
+                continue
+            yield reading.record(number, {role: row[index] for role, index in at.items()})
+
+
+HEAD_ROWS = 100
+"""Rows whose keys count as the columns: an optional key may be missing from the very first."""
+
+
+def read_jsonl(reading: InputFile) -> Iterator[Record]:
+    with open_text(reading.path, reading.meter) as lines:
+        rows = _objects(reading, lines)
+        first = list(islice(rows, HEAD_ROWS))
+        if not first:
+            return
+        keys = dict.fromkeys(key for _, row in first if isinstance(row, dict) for key in row)
+        columns = reading.resolve(list(keys)).to_dict()
+        for number, row in chain(first, rows):
+            if isinstance(row, dict):
+                yield reading.record(number, {role: row.get(name) for role, name in columns.items()})
+            else:
+                yield row
+
+
+def _objects(reading: InputFile, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any] | Record]]:
+    """The object of each line, or the record of its fault."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip("\0 \t\r\n"):
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            yield number, reading.fault(number, f" is not valid JSON ({error})", "give one JSON object a line")
+            continue
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            yield number, reading.fault(number, f" is a JSON {type(value).__name__}", "give one JSON object a line")
+
+
+def class_files(folder: Path) -> list[Path]:
+    """The documents, class by class in the order of their names; hidden files and loose files are passed over."""
+    files = []
+    for class_folder in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        texts = sorted(path for path in class_folder.glob("*.txt") if not path.name.startswith("."))
+        if not texts:
+            raise DataError(
+                f"{class_folder} holds no .txt file; give a folder whose every folder is a class with .txt documents"
+            )
+        files += texts
+    return files
+
+
+def read_class_folders(reading: InputFile) -> Iterator[Record]:
+    reading.taken.update(text="file", label="folder")
+    for path in class_files(reading.path):
+        size = path.stat().st_size
+        meter = reading.meter or ByteMeter(size)
+        with explain_damage(path), meter.file(size, lambda: 0):
+            text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
+        record = reading.record(1, {"text": text, "label": path.parent.name, "id": f"{path.parent.name}/{path.name}"})
+        yield record._replace(where=record.where._replace(file=str(path)))
+
+
+SENTENCE_END = "<sssss>"
+_BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "-lcb-": "{", "-rcb-": "}"}
+_BRACKET = re.compile("|".join(_BRACKETS), re.IGNORECASE)
+
+
+def read_tang(reading: InputFile) -> Iterator[Record]:
+    with open_text(reading.path, reading.meter) as lines:
+        reading.taken.update(user="field 1", product="field 2", label="field 3", text="field 4")
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            fields = line.rstrip("\r\n").split("\t\t", 3)
+            if len(fields) != 4:
+                remedy = "give user, product, rating and text with two tabs between them"
+                yield reading.fault(number, f" has {len(fields)} fields", remedy)
+                continue
+            user, product, label, text = fields
+            text = _BRACKET.sub(lambda match: _BRACKETS[match[0].lower()], text)
+            sentences = tuple(s for part in text.split(SENTENCE_END) if (s := clean_text(part)[0].strip()))
+            values = {"text": text.replace(SENTENCE_END, " "), "label": label, "user": user, "product": product}
+            yield reading.record(number, values, sentences)
+
+
+_ESCAPE = re.compile(r'\\([n"\\])')
+
+
+def read_zhang(reading: InputFile) -> Iterator[Record]:
+    with open_text(reading.path, reading.meter, newline="") as lines:
+        reading.taken.update(text="fields 2 and on", label="field 1")
+        number = 0
+        for row in rows_of(lines, reading, ","):
+            if not row:
+                continue
+            number += 1
+            if isinstance(row, str):
+                yield Record("", None, reading.where(number), fault=row)
+                continue
+            if len(row) < 2 or not row[0].strip().lstrip("-").isdecimal():
+                yield reading.fault(number, ' is not "class number","text"...', "give the format if it has a header")
+                continue
+            fields = [_ESCAPE.sub(_unescape, field) for field in row[1:]]
+            text = "\n\n".join(field for field in fields if field.strip())
+            yield reading.record(number, {"text": text, "label": row[0]})
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
