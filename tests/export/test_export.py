@@ -13,8 +13,7 @@ import torch
 from emhrnn.api import load
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.export.onnx_folder import INT8, MODEL, arrays, export_onnx, session
-from emhrnn.export.tokenizer import tokenizer
+from emhrnn.export.onnx_folder import INT8, MODEL, arrays, export_onnx, session, tokenizer
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.text import UNK, Vocabulary, split_sentences, tokenise
 from tests.behaviour.commands import BAD, GOOD, Cli

@@ -115,6 +115,7 @@ def plan_sentences(
     blocks: Blocks,
     flip_keys: Int64[np.ndarray, "blocks flips"],
 ) -> SentencePlan:
+    """The sentences that the configurations need, each once, and the trie of their phrases."""
     parts = find_parts(batch, blocks)
     _, part, flips = ranges(np.zeros(len(parts.block), np.int64), 1 << parts.width)  # (rows,)
     changed = np.flatnonzero(flips)
@@ -129,6 +130,7 @@ def plan_sentences(
 
 
 def find_parts(batch: Batch, blocks: Blocks) -> Parts:
+    """The parts of all blocks, in the order of the blocks."""
     present = blocks.positions >= 0
     sentence = np.where(present, batch.sentence_of_word[blocks.positions], -1)
     starts = present.copy()

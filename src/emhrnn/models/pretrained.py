@@ -51,6 +51,7 @@ def from_run(folder: str) -> tuple[Any, Any]:
 
 
 def save(folder: Path, tokenizer: Any, network: Any) -> None:
+    """Write what a pretrained encoder is built from, without its weights."""
     network.config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -84,6 +85,7 @@ def folder_of(source: str) -> Path | None:
 
 
 def weights_sha256(folder: Path) -> str:
+    """Checksum of the encoder's weight files."""
     return sha256(*sorted(folder.glob("*.safetensors")))
 
 

@@ -24,6 +24,7 @@ _enabled = True
 
 
 def kernels() -> Kernels | None:
+    """The kernels, or None where the torch layers serve."""
     return _load() if _enabled else None
 
 

@@ -304,6 +304,7 @@ class Kernels:
 
 
 def check_index(index: Int64[Tensor, " k"], size: int) -> None:
+    """Raises an IndexError unless all are row numbers of a tensor with `size` rows."""
     if len(index):
         low, high = (int(bound) for bound in torch.aminmax(index))
         if low < 0 or high >= size:
@@ -311,11 +312,13 @@ def check_index(index: Int64[Tensor, " k"], size: int) -> None:
 
 
 def check_columns(x: Float[Tensor, "n D"], weight: Float[Tensor, "columns k"]) -> None:
+    """Raises an IndexError unless the rows of x have as many numbers as those of the weight."""
     if x.shape[1] != weight.shape[1]:
         raise IndexError(f"rows of {x.shape[1]} numbers for weights of {weight.shape[1]}")
 
 
 def check_gates(projection: Float[Tensor, "n gates"], state_weight: Float[Tensor, "rows k"]) -> None:
+    """Raises an IndexError unless the projections are to the gates of this state weight."""
     if projection.shape[1] != len(state_weight):
         raise IndexError(f"projections to {projection.shape[1]} gates for a state of {len(state_weight)}")
 
@@ -337,9 +340,11 @@ def _checked_levels(
 
 
 def check_offsets(offsets: Int64[Tensor, " m_plus_1"], rows: int) -> None:
+    """Raises an IndexError unless offsets rise from 0 to the number of rows."""
     if int(offsets[0]) != 0 or int(offsets[-1]) != rows or bool((offsets.diff() < 0).any()):
         raise IndexError(f"offsets must rise from 0 to {rows}, the number of rows")
 
 
 def sequences(packing: Packing) -> tuple[int, Tensor, Tensor, int]:
+    """How the kernels are told of sequences: their number, offsets, order and direction."""
     return len(packing.offsets) - 1, packing.offsets, packing.sequences, int(packing.reverse)
