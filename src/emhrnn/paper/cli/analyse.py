@@ -8,19 +8,20 @@ import typer
 
 from emhrnn.cli.options import Format, Json, LabelColumn, Quiet, Settings, Split, TextColumn
 from emhrnn.cli.output import aligned, percent
-from emhrnn.explain.escape import visible
-from emhrnn.explain.svg import shorten
-from emhrnn.paper.analysis.analysis import Analysis, WordAgreement
-from emhrnn.paper.analysis.words import Attention
 
 if TYPE_CHECKING:
+    from emhrnn.paper.analysis.analysis import Analysis, WordAgreement
     from emhrnn.paper.analysis.table3 import Pair
+    from emhrnn.paper.analysis.words import Attention
 
 
 LISTED, LETTERS = 5, 60
 
 
-def _analysis_tables(analysis: Analysis) -> str:
+def _analysis_tables(analysis: "Analysis") -> str:
+    from emhrnn.explain.escape import visible
+    from emhrnn.explain.svg import shorten
+
     parts = [_runs(analysis), _attention(analysis)]
     if analysis.agreement is not None and analysis.agreement_of_all is not None:
         parts.append(
@@ -37,7 +38,7 @@ def _analysis_tables(analysis: Analysis) -> str:
     return "\n\n".join(parts)
 
 
-def _runs(analysis: Analysis) -> str:
+def _runs(analysis: "Analysis") -> str:
     rows = [["", "model", "accuracy", "phrases", "mean words", "shortest", "longest"]]
     for model in analysis.models:
         found = model.phrases
@@ -48,7 +49,7 @@ def _runs(analysis: Analysis) -> str:
     return f"{analysis.documents:,} documents of {analysis.data}\n{aligned(rows, {2, 3, 4, 5, 6})}"
 
 
-def _attention(analysis: Analysis) -> str:
+def _attention(analysis: "Analysis") -> str:
     rows = [["attention", *(head for model in analysis.models for head in (model.name, "x chance", "x sentence"))]]
     for k, word in enumerate(analysis.models[0].attention):
         rows.append([word.word, *(cell for model in analysis.models for cell in _cells(model.attention[k]))])
@@ -56,11 +57,11 @@ def _attention(analysis: Analysis) -> str:
     return aligned(rows)
 
 
-def _cells(word: Attention) -> list[str]:
+def _cells(word: "Attention") -> list[str]:
     return ["-" if value is None else f"{value:.2f}" for value in (word.weight, word.lift, word.in_sentence)]
 
 
-def _agreed(agreement: WordAgreement) -> str:
+def _agreed(agreement: "WordAgreement") -> str:
     return f"the same in {agreement.same_word:,} of {agreement.documents:,} documents"
 
 
