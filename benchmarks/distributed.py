@@ -25,12 +25,12 @@ from benchmarks.timing import fix_threads, options, report
 from emhrnn.corpus import Corpus
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import embedding_table
-from emhrnn.training.job import ALONE, Job, joined, launched
-from emhrnn.training.loop import Step, steps
-from emhrnn.training.objective import make_objective
+from emhrnn.training.distributed import ALONE, Processes, joined, launched
+from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
+from emhrnn.training.progress import Step
 from emhrnn.training.run import new_run
-from emhrnn.training.state import Position
+from emhrnn.training.schedule import Position
 
 BATCH = 4000  # words
 STEPS = 3  # of each candidate in a round
@@ -48,7 +48,7 @@ def make_corpus(documents: int = 1500) -> Corpus:
     return Corpus.from_texts(texts, rng.integers(0, 5, documents).tolist())
 
 
-def training(corpus: Corpus, config: Config, job: Job) -> Iterator[Step]:
+def training(corpus: Corpus, config: Config, job: Processes) -> Iterator[Step]:
     """The steps of the real loop."""
     table = embedding_table(config, corpus.vocabulary, None)
     run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
@@ -62,7 +62,7 @@ def speed(candidate: Iterator[Step]) -> float:
     return sum(step.words for step in done) / sum(step.seconds for step in done)
 
 
-def measure(group: Job, rounds: int) -> dict[str, float]:
+def measure(group: Processes, rounds: int) -> dict[str, float]:
     fix_threads(1)
     corpus, figures = make_corpus(), {}
     for phase, settings in PHASES.items():

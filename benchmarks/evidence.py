@@ -50,12 +50,10 @@ from emhrnn.models.fasttext import FastText
 from emhrnn.models.tfidf import TfIdf
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
-from emhrnn.training.loop import order_of, steps
-from emhrnn.training.objective import make_objective
+from emhrnn.training.loop import make_objective, order_of, steps
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.run import Run, new_run
-from emhrnn.training.schedule import is_latent
-from emhrnn.training.state import Position
+from emhrnn.training.schedule import Position, is_latent
 
 BLOCKS, LENGTH = 10, 5
 ESTEP_DOCUMENTS, EXPLAINED = 64, 32

@@ -25,7 +25,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with reviews.csv, test.jsonl and a run of a model that has learned almost nothing."""
-    from emhrnn.products.training import train
+    from emhrnn.api import train
     from emhrnn.training.config import make_config
 
     folder = tmp_path_factory.mktemp("made")

@@ -20,12 +20,11 @@ from emhrnn.version import __version__
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 if TYPE_CHECKING:
-    from emhrnn.api import load
+    from emhrnn.api import load, train
     from emhrnn.corpus import Corpus, prepare
     from emhrnn.estimator import DocumentClassifier, EMHRNNClassifier
     from emhrnn.explain.explanation import Explanation
     from emhrnn.models.em_hrnn import EMHRNN
-    from emhrnn.products.training import train
     from emhrnn.text import Document, read_document
 
 __all__ = [
@@ -52,7 +51,7 @@ _HOME = {
     "load": "emhrnn.api",
     "prepare": "emhrnn.corpus",
     "read_document": "emhrnn.text",
-    "train": "emhrnn.products.training",
+    "train": "emhrnn.api",
 }
 
 

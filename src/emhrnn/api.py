@@ -1,19 +1,30 @@
-"""A trained classifier, ready to use: `emhrnn.load("run")`."""
+"""The Python interface: `emhrnn.train("reviews.csv", "run")` makes a run folder, `emhrnn.load("run")` a classifier."""
 
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from jaxtyping import Float32
 
+from emhrnn.corpus import Columns, Corpus, is_corpus
 from emhrnn.corpus.encode import Names, Texts, checked_texts
-from emhrnn.errors import DataError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
-from emhrnn.training.data import reads_ids
-from emhrnn.training.run import Run, load_run
+from emhrnn.text import Vectors
+from emhrnn.training.config import Config, make_config, validated
+from emhrnn.training.data import Named, learned_from, reads_ids
+from emhrnn.training.distributed import joined
+from emhrnn.training.em_objective import phrase_remarks
+from emhrnn.training.progress import Context, Epoch, FitResult, Step, TensorBoard
+from emhrnn.training.resume import followed_run, resumed_run
+from emhrnn.training.run import TENSORBOARD, Run, begun_by_this_job, is_run, load_run
+from emhrnn.training.train import Opened, fit, new_run_at
 
 THRESHOLD = 0.5  # of a label among several
 
@@ -126,3 +137,143 @@ def labels_of(run: Run, probabilities: Float32[np.ndarray, "texts classes"]) -> 
     if run.multi_label:
         return [tuple(run.classes[i] for i in np.flatnonzero(row > THRESHOLD)) for row in probabilities]
     return [run.classes[best] for best in probabilities.argmax(axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training gave: the model, and how it came to be."""
+
+    model: Model
+    fitted: FitResult
+    folder: Path
+    train: Corpus
+    valid: Corpus
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """Rows of the data that could not be used, by reason."""
+        return self.train.report.skipped
+
+    @property
+    def repaired(self) -> dict[str, int]:
+        """Documents of the data whose text was mended, by what was wrong."""
+        return self.train.report.repaired
+
+    @property
+    def valid_skipped(self) -> dict[str, int]:
+        """Rows of validation data that was given; else it is a part of the data, which tells of both."""
+        return self.valid.report.skipped if self.valid.path != self.train.path else {}
+
+    @property
+    def valid_repaired(self) -> dict[str, int]:
+        """Documents of validation data that was given."""
+        return self.valid.report.repaired if self.valid.path != self.train.path else {}
+
+
+def train(
+    data: str | Path | Named | None,
+    out: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    config: Config | None = None,
+    vectors: str | Path | Vectors | None = None,
+    valid: str | Path | None = None,
+    split: str | None = None,
+    valid_split: str | None = None,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    weight_column: str | None = None,
+    format: str | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    tensorboard: bool = False,
+    progress: bool = True,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: Callable[[Step], None] | None = None,
+    say: Callable[[str], None] = print,
+) -> Trained:
+    """Train on a file in any format, a folder per class or a prepared corpus, and leave a run folder at `out`.
+
+    Args:
+        settings: values by name, for example {"training.epochs": 3, "training.seed": 7}.
+        config: all settings, instead of `settings`, for example from `make_config`.
+        vectors: pretrained word vectors, or a file of them.
+        valid: validation data; by default 10 % of the data.
+        split: train on the rows whose split column says so.
+        valid_split: validate on the rows of `data` whose split column says so.
+        text_column, label_column, format: of the data and of `valid`; by default guessed.
+        weight_column: how often a row of the data counts in training; validation counts every row once.
+        overwrite: replace a run that is at `out`.
+        resume: go on with the run at `out`, if there is one, as if it had never stopped. Data, vectors and settings may
+            be left out (data: None); what is given must be the same, but for `training.epochs`, `patience`, `threads`
+            and `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started
+            again go on with the run that they had begun in any case.
+        tensorboard: write the numbers of training to RUN/tensorboard, too (needs the extra).
+        progress: a live view in a terminal, else a line per epoch, on stderr.
+        on_epoch, on_step: called when an epoch or a step is done.
+        say: takes remarks, such as about damaged checkpoints or phrases that have collapsed.
+
+    Raises:
+        EmhrnnError: the data, a setting or `out` cannot be used; the message says what to do.
+    """
+    out = Path(out)
+    if settings is not None and config is not None:
+        raise ConfigError("settings and config were given; give one of them")
+    if valid is not None and valid_split is not None:
+        raise ConfigError("the validation data is given twice, as data and as a split; give one of them")
+    if valid_split is not None and split in (None, valid_split):
+        raise ConfigError(
+            f"the rows of the split {valid_split!r} would be trained on, too; name those to train on with --split"
+        )
+    if resume and overwrite:
+        raise ConfigError("resume and overwrite were both given; resume goes on with the run, overwrite replaces it")
+    chosen = config or with_settings(make_config(), settings or {})
+    columns = Columns(text=text_column, label=label_column)
+    named = data if isinstance(data, Named) else None
+    if isinstance(data, str | Path):
+        named = Named(path=Path(data), format=format, columns=replace(columns, weight=weight_column), split=split)
+    valid_data = None
+    if valid_split is not None and named is not None:
+        valid_data = Named(path=named.path, format=format, columns=columns, split=valid_split)
+    elif valid is not None:  # what is said of the data holds for raw validation data too
+        raw = not is_corpus(Path(valid))
+        valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
+    source = Path(vectors) if isinstance(vectors, str) else vectors
+    with joined() as job:
+        context = Context(progress, on_epoch, on_step, say, job) if job.first else Context(False, say=_silent, job=job)
+        opening: AbstractContextManager[Opened]
+        if not job.first:
+            opening = nullcontext(followed_run(out, job))
+        elif (resume or begun_by_this_job(out)) and is_run(out):
+            opening = resumed_run(out, context, data=named, valid=valid_data, config=chosen, vectors=source)
+        elif named is not None:
+            opening = new_run_at(
+                out, named, chosen, context, valid=valid_data, vectors=source, overwrite=overwrite
+            )  # fmt: skip
+        else:
+            why = f"there is no run at {out} to go on with" if resume else "no data was given"
+            raise DataError(f"{why}; give the data to train on")
+        with TensorBoard(out / TENSORBOARD) if tensorboard and job.first else nullcontext() as board, opening as opened:
+            if board is not None:
+                context = board.watching(context)
+            fitted = opened.finished or fit(opened.run, opened.train, opened.valid, context, folder=out)
+    for remark in phrase_remarks(opened.run.config, fitted, opened.valid):
+        context.say(remark)
+    if job.first and valid_data is not None and learned_from(out, valid_data):
+        say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")
+    return Trained(Model(opened.run), fitted, out, opened.train, opened.valid)
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
+    """The same configuration with other values, given by their names such as "training.epochs"."""
+    values = config.model_dump(exclude_unset=True)
+    for name, value in settings.items():
+        section, dot, key = name.partition(".")
+        if not dot:
+            raise ConfigError(f"cannot read the setting {name!r}; write section.key, e.g. training.epochs")
+        values.setdefault(section, {})[key] = value
+    return validated(values)

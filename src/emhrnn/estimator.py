@@ -16,28 +16,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from emhrnn.api import Model
+from emhrnn.api import Model, with_settings
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.encode import Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explanation import Explanation
 from emhrnn.models.table import MODELS
-from emhrnn.products.training import with_settings
 from emhrnn.targets import Targets
 from emhrnn.text import Vectors, read_vectors
-from emhrnn.training import history
+from emhrnn.training.card import write_metrics
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import embedding_table, in_model_words, text_settings
 from emhrnn.training.em_objective import WITNESSES
-from emhrnn.training.fit import check_label_settings, fit
-from emhrnn.training.folder import run_folder
-from emhrnn.training.loop import steps
-from emhrnn.training.objective import make_objective
+from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.run import HISTORY, Run, describe, load_run, new_run, save_weights
-from emhrnn.training.state import Position, Purpose, numpy_generator
-from emhrnn.training.train import check_needed_vectors, check_settings, write_metrics
+from emhrnn.training.progress import Context, write_history
+from emhrnn.training.run import HISTORY, Run, describe, load_run, new_run, run_folder, save_weights
+from emhrnn.training.schedule import Position, Purpose, numpy_generator
+from emhrnn.training.train import check_label_settings, check_needed_vectors, check_settings, fit
 
 PARAMETERS = {  # the settings that have a parameter of their own
     "model": "model.name",
@@ -153,7 +150,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         training as if it were there twice. Part of the texts is held out to pick the best epoch."""
         targets, run, corpus = self._begin(X, _kept(y), sample_weight)
         split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
-        fitted = fit(run, *corpus.split(run.config.data.validation, split), progress=self.verbose)
+        fitted = fit(run, *corpus.split(run.config.data.validation, split), Context(progress=self.verbose))
         self._fitted = fitted
         self._increments: Increments | None = None
         self._learned(targets, run)
@@ -262,7 +259,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
             if self._increments is not None:
                 save_weights(folder, run, self.n_iter_ - 1)
                 return
-            history.write(folder / HISTORY, self.history_)
+            write_history(folder / HISTORY, self.history_)
             save_weights(folder, run, self.best_epoch_)
             write_metrics(folder, self._fitted)
 

@@ -1,20 +1,26 @@
-"""Files that are either whole or absent: written beside their place, synced, then renamed. Their checksums, and what is
-no file."""
+"""Files that are either whole or absent: written beside their place, synced, then renamed. Their checksums, locks, and
+what is no file."""
 
+import errno
 import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from filelock import FileLock, Timeout
 
 from emhrnn.errors import DataError
 
 UNFINISHED = re.compile(r"\.([^/]+)\.[0-9a-f]{8}\.partial")  # what is being written, by its name
+_POLL = 0.02  # seconds between two looks at a lock that is waited for
+_NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # a file system without locks: nobody is kept out
 
 
 def sha256(*paths: Path) -> str:
@@ -49,6 +55,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
+    """In place of what is there, whole or not at all."""
     with atomic_file(path) as file:
         file.write(content)
 
@@ -102,6 +109,40 @@ def _named(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
+
+
+@contextmanager
+def locked(path: Path, taken: str | None = None) -> Iterator[None]:
+    """One process at a time in the block: the file `path` is its lock, which vanishes with the process, however that
+    ends. Without `taken`, wait for it; with it, who comes second gets an error at once.
+
+    Raises:
+        DataError: another process has the lock. The message is `taken`, where "{holder}" is that process.
+        OSError: the file cannot be written.
+    """
+    lock = FileLock(path, timeout=-1 if taken is None else 0, poll_interval=_POLL)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise DataError((taken or "").replace("{holder}", _holder(path))) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    try:
+        with suppress(OSError):  # Windows lets nobody write to a locked file
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)  # while we have it, so that nobody's but ours goes
+        lock.release()
+
+
+def _holder(lock: Path) -> str:
+    try:
+        return lock.read_text(encoding="utf-8", errors="replace")[:200].strip() or "another process"
+    except OSError:
+        return "another process"
 
 
 def check_free(path: Path, *, overwrite: bool = False) -> None:

@@ -14,22 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn import EMHRNNClassifier, load
+from emhrnn.api import train
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
-from emhrnn.products.calibrating import calibrate_run
-from emhrnn.products.training import train
-from emhrnn.training import calibrating
-from emhrnn.training.calibrating import validate_epoch
+from emhrnn.training import calibration
+from emhrnn.training.calibration import calibrate_run, validate_epoch
 from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import TrainingConfig, make_config
 from emhrnn.training.data import Named
-from emhrnn.training.job import Alone
-from emhrnn.training.lock import locked
-from emhrnn.training.run import WEIGHTS, load_run, save_weights
-from emhrnn.training.state import Best
+from emhrnn.training.distributed import Processes
+from emhrnn.training.run import WEIGHTS, load_run, locked_run, save_weights
+from emhrnn.training.schedule import Best
 from tests.behaviour.commands import BAD, GOOD, Cli, write_rows
 from tests.oracles import calibration as oracle
 
@@ -155,7 +153,7 @@ def test_experts_are_weighed_and_saved_as_they_were_learned(cli: Cli, too_sure: 
     assert "stale" not in metrics
 
 
-class First(Alone):
+class First(Processes):
     """The first process of a job, which keeps what it hands to the others."""
 
     def __init__(self) -> None:
@@ -165,7 +163,7 @@ class First(Alone):
         self.told += [tensor.clone() for tensor in tensors]
 
 
-class Other(Alone):
+class Other(Processes):
     """Another one, which is told."""
 
     rank, first = 1, False
@@ -182,7 +180,7 @@ def test_one_process_fits_the_shares_for_all(too_sure: Path, monkeypatch: pytest
     """Each for itself, they might round differently, and disagree about the best epoch."""
     run, valid, first = load_run(too_sure, weigh=False), Corpus.open(too_sure / "corpus" / "train"), First()
     scores = validate_epoch(run, valid, first)
-    monkeypatch.setattr(calibrating, "fit_shares", None)  # not for the others
+    monkeypatch.setattr(calibration, "fit_shares", None)  # not for the others
     assert validate_epoch(run, valid, Other(first.told)) == scores
 
 
@@ -261,7 +259,7 @@ def test_data_that_cannot_decide_leaves_the_run_as_it_was(cli: Cli, too_sure: Pa
 def test_a_run_is_read_when_nobody_else_has_it(own_run: Path, noisy: Path) -> None:
     """What is read before may be replaced by whoever trains into it, and then be written over that."""
     (own_run / WEIGHTS).unlink()  # so that reading it would fail
-    with locked(own_run), pytest.raises(DataError, match="is training into"):
+    with locked_run(own_run), pytest.raises(DataError, match="is training into"):
         calibrate_run(own_run, Named(path=noisy), progress=False)
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from emhrnn.api import train
 from emhrnn.layers.native import kernels, native_kernels
-from emhrnn.products.training import train
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY
 

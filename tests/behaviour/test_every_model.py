@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from emhrnn.api import train
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import predict
@@ -14,9 +15,7 @@ from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.text import Vectors
 from emhrnn.training.config import make_config
-from emhrnn.training.data import Named
 from emhrnn.training.run import load_run
-from emhrnn.training.train import train
 
 NAMES = sorted(set(MODELS) - {"transformer"})  # which needs pretrained weights; tests/models has its own
 SETTINGS = ("training.epochs=1", "em.warmup_epochs=0", "model.means=20", "model.features=8", "model.dense_size=8")
@@ -44,11 +43,13 @@ def test_train_save_load(name: str, more: tuple[str, ...], data: Path, tmp_path:
         pytest.importorskip("fasttext")
     config = make_config(assignments=[f"model.name={name}", *SETTINGS, *more])
     given = vectors() if VECTORS in MODELS[name].needs else None
-    trained = train(Named(path=data), tmp_path / "run", config=config, vectors=given, progress=False)
-    again = train(Named(path=data), tmp_path / "again", config=config, vectors=given, progress=False)
-    for tensor, name in zip(trained.run.model.state_dict().values(), again.run.model.state_dict(), strict=True):
-        assert torch.equal(tensor, again.run.model.state_dict()[name]), name
-    before = predict(trained.run.model, trained.valid, multi_label=False).probabilities
+    trained = train(data, tmp_path / "run", config=config, vectors=given, progress=False)
+    again = train(data, tmp_path / "again", config=config, vectors=given, progress=False)
+    for tensor, name in zip(
+        trained.model.run.model.state_dict().values(), again.model.run.model.state_dict(), strict=True
+    ):
+        assert torch.equal(tensor, again.model.run.model.state_dict()[name]), name
+    before = predict(trained.model.run.model, trained.valid, multi_label=False).probabilities
     loaded = load_run(tmp_path / "run")
     assert np.array_equal(before, predict(loaded.model, trained.valid, multi_label=False).probabilities)
     assert np.allclose(before.sum(axis=1), 1, atol=1e-5)
@@ -61,7 +62,7 @@ def test_rows_that_need_ids_say_so(name: str, data: Path, tmp_path: Path) -> Non
     bare.write_text("".join(json.dumps({"text": row["text"], "label": row["label"]}) + "\n" for row in rows))
     with pytest.raises(ConfigError, match=r"give data with a user column, or set model\.ids=false"):
         train(
-            Named(path=bare),
+            bare,
             tmp_path / "run",
             config=make_config(assignments=[f"model.name={name}", *SETTINGS]),
             progress=False,

@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from emhrnn import DocumentClassifier
+from emhrnn.api import train
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import DataError
 from emhrnn.models.evidence import Evidence
-from emhrnn.products.training import train
-from emhrnn.training import fit
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import make_config
+from emhrnn.training.progress import Meter
 from emhrnn.training.run import load_run
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_reviews, write_rows
 from tests.training.kill import check_equal
@@ -73,7 +73,7 @@ def test_commands(cli: Cli, folder: Path, tmp_path: Path) -> None:
 def test_ctrl_c_and_resume(cli: Cli, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(tmp_path / "reviews.csv", noisy(60))
     options = [*OPTIONS, "--set", "training.epochs=3", "--set", "data.validation=0.4"]
-    add, seen = fit.Meter.add, []
+    add, seen = Meter.add, []
 
     def stop_later(*arguments: Any) -> None:
         add(*arguments)
@@ -82,7 +82,7 @@ def test_ctrl_c_and_resume(cli: Cli, folder: Path, tmp_path: Path, monkeypatch: 
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fit.Meter, "add", stop_later)
+        patch.setattr(Meter, "add", stop_later)
         stopped = cli("train", tmp_path / "reviews.csv", "--out", tmp_path / "run", "--quiet", *options)
     assert stopped.code == 130
     cli.ok("train", "--out", tmp_path / "run", "--resume", "--quiet")

@@ -25,7 +25,7 @@ TEXT = "The soup was good. We hated the waiter!"
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from emhrnn.products.training import train
+    from emhrnn.api import train
     from emhrnn.training.config import make_config
 
     folder = tmp_path_factory.mktemp("evidence")

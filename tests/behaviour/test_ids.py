@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emhrnn.api import Model, load
+from emhrnn.api import Model, load, train
 from emhrnn.cli.evaluate import evaluate_run
 from emhrnn.corpus import prepare
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.explain import removal
 from emhrnn.models.output import Output
-from emhrnn.products.training import train
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
 from tests.behaviour.commands import Cli

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from emhrnn.training import fit
+from emhrnn.training import train
 from tests.behaviour.commands import TINY, Cli, write_reviews
 
 EMHRNN = [sys.executable, "-m", "emhrnn"]
@@ -22,7 +22,7 @@ def test_ctrl_c_before_the_first_epoch_leaves_nothing(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = write_reviews(tmp_path / "reviews.csv", 24)
-    monkeypatch.setattr(fit, "validate_epoch", interrupt)
+    monkeypatch.setattr(train, "validate_epoch", interrupt)
     result = cli("train", data, "--out", tmp_path / "run", "--quiet", *TINY)
     assert (result.code, result.out) == (130, "")
     assert f"emhrnn: interrupted; no epoch was done, so nothing is left at {tmp_path / 'run'}\n" == result.err
@@ -31,13 +31,13 @@ def test_ctrl_c_before_the_first_epoch_leaves_nothing(
 
 def test_ctrl_c_later_leaves_the_best_model(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, run = write_reviews(tmp_path / "reviews.csv", 24), tmp_path / "run"
-    validate, calls = fit.validate_epoch, []
+    validate, calls = train.validate_epoch, []
 
     def second_time(*arguments: object) -> object:
         calls.append(1)
         return validate(*arguments) if len(calls) < 2 else interrupt()  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fit, "validate_epoch", second_time)
+    monkeypatch.setattr(train, "validate_epoch", second_time)
     result = cli("train", data, "--out", run, "--quiet", *TINY, "--set", "training.epochs=3")
     assert result.code == 130
     assert "holds the best model so far (epoch 1 of 1 that were done)" in result.err

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import torch
 
+from emhrnn.api import train
 from emhrnn.errors import DataError
-from emhrnn.products.training import train
 from emhrnn.text import Vectors
-from emhrnn.training import checkpointing, fit
-from emhrnn.training.checkpoint import load_tensors, save_tensors
+from emhrnn.training.checkpoint import checkpoint_files, load_tensors, save_tensors
 from emhrnn.training.config import make_config
 from emhrnn.training.fixed import LATER
-from emhrnn.training.opening import open_run
+from emhrnn.training.progress import Meter
+from emhrnn.training.resume import open_run
 from tests.behaviour.commands import TINY, Cli, write_reviews
 from tests.training.kill import check_equal
 
@@ -48,7 +48,7 @@ def data(whole: Path, tmp_path: Path) -> Path:
 def stopped(cli: Cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run that got Ctrl-C in its second epoch."""
     run, seen = data.parent / "run", []
-    add = fit.Meter.add
+    add = Meter.add
 
     def stop_later(*arguments: object) -> None:
         add(*arguments)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def stopped(cli: Cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fit.Meter, "add", stop_later)
+        patch.setattr(Meter, "add", stop_later)
         result = cli("train", data, "--out", run, "--quiet", *THREE)
     assert result.code == 130
     assert result.err == (
@@ -69,7 +69,7 @@ def stopped(cli: Cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def saved(run: Path) -> list[Path]:
-    return checkpointing.files(run / "checkpoint")
+    return checkpoint_files(run / "checkpoint")
 
 
 def snapshot(run: Path) -> dict[str, bytes]:

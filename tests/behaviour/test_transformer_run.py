@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emhrnn.api import load
+from emhrnn.api import load, train
 from emhrnn.errors import CheckpointError, ConfigError, ExtraError
-from emhrnn.products.training import train
 from tests.models.tiny_bert import make_bert
 
 pytest.importorskip("transformers", reason="needs the extra `transformers`")

@@ -17,7 +17,7 @@ from emhrnn.demo.report import (
     duration,
     render_html,
 )
-from emhrnn.evaluation.phrases import BoundaryAgreement, PhraseLengths
+from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths
 
 from ..explain.browser import chromium
 from ..explain.documents import HOSTILE, explained

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from emhrnn.evaluation import experts
-from emhrnn.evaluation.calibration import FEWEST
-from emhrnn.evaluation.experts import MOST, fit_shares
+from emhrnn.evaluation import calibration
+from emhrnn.evaluation.calibration import FEWEST, MOST, fit_shares
 from tests.oracles import experts as oracle
 
 TRUE = np.array([1.5, 0.6, 0.0])
@@ -52,7 +51,7 @@ def test_few_documents_move_the_shares_less() -> None:
 
 def test_of_many_documents_some_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     said, labels = drawn(1_000, 4, 3, several=False)
-    monkeypatch.setattr(experts, "ENOUGH", 400)
+    monkeypatch.setattr(calibration, "ENOUGH", 400)
     assert np.array_equal(fit_shares(said, labels)[0], fit_shares(said[:, ::3], labels[::3])[0])
 
 

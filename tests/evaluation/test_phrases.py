@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from emhrnn.api import train, with_settings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.evaluation.phrases import PhraseLengths, collapse, count_phrase_lengths
-from emhrnn.products.training import advice, train, with_settings
+from emhrnn.evaluation.scores import PhraseLengths, collapse, count_phrase_lengths
 from emhrnn.training.config import make_config
+from emhrnn.training.em_objective import advice
 
 SMALL = {"model.embedding_size": 6, "model.word_size": 4, "model.phrase_size": 4, "model.sentence_size": 4}
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.evaluation.phrases import PhraseLengths, boundary_agreement, count_phrase_lengths
-from emhrnn.evaluation.scores import score
+from emhrnn.evaluation.scores import PhraseLengths, boundary_agreement, count_phrase_lengths, score
 
 
 @given(st.integers(1, 60), st.integers(2, 6), st.integers(0, 10**6))

@@ -21,7 +21,7 @@ TEXT = "The soup was good, the room was bad. We hated it, and liked the waiter; 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    from emhrnn.products.training import train
+    from emhrnn.api import train
     from emhrnn.training.config import make_config
 
     folder = tmp_path_factory.mktemp("counterfactual")

@@ -14,7 +14,7 @@ from tests.behaviour.commands import BAD, GOOD, TINY, write_reviews
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    from emhrnn.products.training import train
+    from emhrnn.api import train
     from emhrnn.training.config import make_config
 
     folder = tmp_path_factory.mktemp("lexicon")

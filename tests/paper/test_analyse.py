@@ -17,7 +17,7 @@ from tests.explain.documents import HOSTILE
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of MHS-RNN."""
-    from emhrnn.products.training import train
+    from emhrnn.api import train
     from emhrnn.training.config import make_config
 
     folder = tmp_path_factory.mktemp("other")

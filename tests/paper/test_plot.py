@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from emhrnn.paper.plot import COLOURS, MARKS, MOST, PlottedRun, draw_runs, read_run
-from emhrnn.training import history
-from emhrnn.training.history import Epoch
+from emhrnn.training.progress import Epoch, write_history
 from tests.behaviour.commands import Cli
 
 pytest.importorskip("matplotlib")
@@ -97,7 +96,7 @@ def test_refusals(cli: Cli, own_run: Path, tmp_path: Path, monkeypatch: pytest.M
     assert "metrics are corrupt" in cli.error("paper", "plot", own_run)
     (own_run / "metrics.json").unlink()  # as while training goes on
     cli.ok("paper", "plot", own_run)
-    history.write(own_run / "history.jsonl", [])
+    write_history(own_run / "history.jsonl", [])
     assert "wait for its first epoch" in cli.error("paper", "plot", own_run)
     (own_run / "history.jsonl").unlink()
     assert "wait for its first epoch" in cli.error("paper", "plot", own_run)

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from emhrnn.api import load
+from emhrnn.api import load, train
 from emhrnn.cli.evaluate import change_segmentation
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import read
 from emhrnn.paper.faithfulness.attributions import Subject
-from emhrnn.products.training import train
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import GOOD, TINY, Cli, write_reviews
 

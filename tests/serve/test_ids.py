@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from emhrnn.api import Model, load
+from emhrnn.api import Model, load, train
 from emhrnn.errors import DataError
-from emhrnn.products.training import train
 from emhrnn.serve.app import application
 from emhrnn.serve.engine import ServedRun
 from emhrnn.serve.jobs import FileJob

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
+from emhrnn.api import train
 from emhrnn.explain.page import percent
 from emhrnn.models.table import EXPLAINING
-from emhrnn.products.training import train
 from emhrnn.serve.app import application
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY, write_reviews

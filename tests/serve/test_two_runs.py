@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from emhrnn.api import load
-from emhrnn.products.training import train
+from emhrnn.api import load, train
 from emhrnn.serve.app import application
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import GOOD

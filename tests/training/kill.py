@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from emhrnn.products.training import train
-from emhrnn.training import checkpointing
-from emhrnn.training.checkpoint import load_tensors
+from emhrnn.api import train
+from emhrnn.training.checkpoint import FOLDER, checkpoint_files, load_tensors
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY, write_reviews
 
@@ -39,7 +38,7 @@ MOMENTS = 40  # a process is killed at one of its first so many doings
 # Imports once, then forks a process for every command that it reads: a line of JSON, the moment first.
 NURSERY = """
 import json, os, signal, sys
-import emhrnn.products.training, emhrnn.training.resume, emhrnn.evaluation.predict
+import emhrnn.api, emhrnn.training.resume, emhrnn.evaluation.predict
 from emhrnn.corpus.dataset import Corpus
 from emhrnn.cli import main
 
@@ -122,7 +121,7 @@ def check_equal(left: Path, right: Path) -> None:
         json.loads((left / "metrics.json").read_text())["valid"]
         == json.loads((right / "metrics.json").read_text())["valid"]
     )
-    (one,), (two,) = (checkpointing.files(run / checkpointing.FOLDER) for run in (left, right))
+    (one,), (two,) = (checkpoint_files(run / FOLDER) for run in (left, right))
     ours, theirs = load_tensors(one)[0], load_tensors(two)[0]
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)

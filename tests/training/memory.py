@@ -20,11 +20,10 @@ import torch
 from emhrnn.corpus import Corpus
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
-from emhrnn.training.loop import steps
-from emhrnn.training.objective import make_objective
+from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.run import new_run
-from emhrnn.training.state import Position
+from emhrnn.training.schedule import Position
 
 ROOM = 32 << 20
 SETTINGS = ["em.warmup_epochs=0", "em.impute=posterior", "training.batch_words=1000", "model.embedding_size=8"]

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from emhrnn.api import train
 from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError
 from emhrnn.training.card import LIMITS, PHRASE_LIMITS, card_of, escaped, markdown
 from emhrnn.training.config import make_config
-from emhrnn.training.data import Named
 from emhrnn.training.run import CARD, CONFIG, METRICS, describe, new_run
-from emhrnn.training.train import class_counts, train
+from emhrnn.training.train import class_counts
 
 NASTY = ["a|b", "*b*_c_", "<script>`x`"]
 
@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = make_config(
         assignments=["training.epochs=1", "em.warmup_epochs=0", "data.validation=0.4", "model.word_size=4"]
     )
-    train(Named(path=place / "data.jsonl"), place / "my_run", config=config, progress=False)
+    train(place / "data.jsonl", place / "my_run", config=config, progress=False)
     return place / "my_run"
 
 

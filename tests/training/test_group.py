@@ -9,8 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.layers.dropout import SharedGenerator, dropout
-from emhrnn.training.group import Group, _SharedNumbers, cuts
-from emhrnn.training.job import ALONE, joined, launched, name_of_job, restarted
+from emhrnn.training.distributed import (
+    ALONE,
+    ProcessGroup,
+    _SharedNumbers,
+    cuts,
+    joined,
+    launched,
+    name_of_job,
+    restarted,
+)
 from tests.models.examples import make_batch, seeds, shapes
 
 lengths = st.lists(st.integers(1, 50), min_size=1, max_size=12).map(lambda values: np.array(values, dtype=np.int64))
@@ -37,7 +45,7 @@ def test_shares_make_up_the_batch(shape: list[list[int]], seed: int, size: int) 
     whole = make_batch(shape, seed)
     shares = []
     for rank in range(size):
-        group = Group(store=None, rank=rank, size=size)
+        group = ProcessGroup(store=None, rank=rank, size=size)
         share = group.share(whole)
         assert group.whole(share) is whole
         if rank < whole.n_documents:
@@ -52,7 +60,7 @@ def test_shares_make_up_the_batch(shape: list[list[int]], seed: int, size: int) 
 def test_a_stand_in_has_its_say_in_what_is_not_of_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """As at the end of an epoch whose last batch had no document for this process: its predictions count."""
     monkeypatch.setattr(torch.distributed, "all_reduce", lambda values: None)  # what this one adds to the sum
-    group = Group(store=None, rank=1, size=2)
+    group = ProcessGroup(store=None, rank=1, size=2)
     group.share(make_batch([[3]], 0))
     given = torch.tensor([1.5, 2.0])
     assert group.sum(given).tolist() == [0, 0]

@@ -8,10 +8,18 @@ from rich.console import Console
 
 from emhrnn.evaluation.scores import METRICS
 from emhrnn.training.config import make_config
-from emhrnn.training.history import Epoch
-from emhrnn.training.live import ASCII_BARS, Lines, Moment, Terminal, clock, sparkline
-from emhrnn.training.loop import Step
-from emhrnn.training.meter import Meter, make_view
+from emhrnn.training.progress import (
+    ASCII_BARS,
+    Epoch,
+    Lines,
+    Meter,
+    Moment,
+    Step,
+    Terminal,
+    clock,
+    make_view,
+    sparkline,
+)
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from emhrnn.errors import DataError
-from emhrnn.training.lock import LOCK, check_unlocked, locked
+from emhrnn.training.run import LOCK, locked_run, run_folder
 from tests.behaviour.commands import TINY, Cli, write_reviews
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from emhrnn.training.lock import locked
-with locked(Path(sys.argv[1])):
+from emhrnn.training.run import locked_run
+with locked_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -29,20 +29,20 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_folder_is_locked_once(tmp_path: Path) -> None:
-    with locked(tmp_path):
+    with locked_run(tmp_path):
         told = f"process {os.getpid()} on {socket.gethostname()} is training into {tmp_path}; wait for it"
-        with pytest.raises(DataError, match=told), locked(tmp_path):
+        with pytest.raises(DataError, match=told), locked_run(tmp_path):
             pass
         with pytest.raises(DataError, match="is training into"):
-            check_unlocked(tmp_path)
+            run_folder(tmp_path, overwrite=True).__enter__()
     assert list(tmp_path.iterdir()) == []
-    check_unlocked(tmp_path)
-    with locked(tmp_path):
+    with locked_run(tmp_path):
         pass
 
 
-def test_a_folder_that_is_away(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file or directory; put that right"), locked(tmp_path / "missing"):
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"cannot write to .*; put that right"), locked_run(tmp_path / "file"):
         pass
 
 

@@ -7,11 +7,10 @@ from torch import Tensor, nn
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.training.config import TrainingConfig
-from emhrnn.training.label_loss import LabelLoss
 from emhrnn.training.loop import order_of, steps
-from emhrnn.training.objective import PlainObjective
+from emhrnn.training.objective import LabelLoss, PlainObjective
 from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.state import Position
+from emhrnn.training.schedule import Position
 
 CONFIG = TrainingConfig(epochs=4, batch_words=150, decay="none", seed=1)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from emhrnn.corpus import Columns, prepare
-from emhrnn.training.material import SHOWN, material_line
+from emhrnn.training.train import SHOWN, material_line
 
 
 def test_it_names_the_columns_that_were_taken_and_the_classes(tmp_path: Path) -> None:

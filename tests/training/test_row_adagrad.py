@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.training.row_adagrad import TINY, RowAdagrad
+from emhrnn.training.optimizer import TINY, RowAdagrad
 
 
 @settings(max_examples=10, deadline=None)

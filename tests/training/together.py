@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from emhrnn.api import train
 from emhrnn.cli import main
 from emhrnn.errors import DataError
-from emhrnn.products.training import train
 from emhrnn.training import loop
 from emhrnn.training.config import make_config
-from emhrnn.training.job import joined
+from emhrnn.training.distributed import joined
 from tests.behaviour.commands import TINY
 
 COMMON = [

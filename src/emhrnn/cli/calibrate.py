@@ -27,7 +27,7 @@ def calibrate(
     """
     from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.corpus import Columns
-    from emhrnn.products.calibrating import calibrate_run
+    from emhrnn.training.calibration import calibrate_run
     from emhrnn.training.data import Named
 
     columns = Columns(text=text_column, label=label_column)

@@ -90,7 +90,7 @@ def evaluate_run(
         ConfigError: the run cannot be evaluated in this way.
         DataError: the data cannot be read, has no labels, or has labels that the run does not know.
     """
-    from emhrnn.training.calibrating import validate
+    from emhrnn.training.calibration import validate
     from emhrnn.training.data import labelled_corpus
     from emhrnn.training.run import load_run
 

@@ -80,8 +80,7 @@ def run_facts(path: Path) -> dict[str, Any]:
     import json
 
     from emhrnn.errors import CheckpointError
-    from emhrnn.training.folder import MARK
-    from emhrnn.training.run import METRICS, WEIGHTS, read_description
+    from emhrnn.training.run import MARK, METRICS, WEIGHTS, read_description
 
     description = read_description(path)
     metrics = path / METRICS

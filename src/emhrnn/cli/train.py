@@ -102,12 +102,12 @@ def train(
     number. After Ctrl-C or a crash, --resume goes on as if nothing had happened; it needs only --out. With --set
     training.epochs=N it trains on to N epochs.
     """
+    from emhrnn.api import train as train_run
     from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
     from emhrnn.errors import ConfigError
     from emhrnn.models.table import MODELS, check_model
-    from emhrnn.products.training import train as train_run
     from emhrnn.training.config import SMALL, make_config
-    from emhrnn.training.job import joined
+    from emhrnn.training.distributed import joined
     from emhrnn.training.resume import is_finished
     from emhrnn.training.run import is_run
 
@@ -172,15 +172,14 @@ def train(
 
 def _left(out: Path) -> str:
     """What an interrupted training leaves, and how to go on."""
-    from emhrnn.training import history
-    from emhrnn.training.folder import is_begun
-    from emhrnn.training.run import HISTORY, WEIGHTS
+    from emhrnn.training.progress import read_history
+    from emhrnn.training.run import HISTORY, WEIGHTS, is_begun
 
     if not is_begun(out):
         return f"no epoch was done, so nothing is left at {out}"
     holds = "what was learned so far"
     if (out / WEIGHTS).exists():
-        epochs = history.read(out / HISTORY)
+        epochs = read_history(out / HISTORY)
         best = max((epoch.epoch for epoch in epochs if epoch.best), default=0) + 1
         holds = f"the best model so far (epoch {best} of {len(epochs)} that were done)"
     return f"{out} holds {holds}; go on with: emhrnn train --out {shlex.quote(str(out))} --resume"

@@ -18,19 +18,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
 
+from emhrnn.api import train
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
 from emhrnn.demo.report import MAJORITY, OURS, TFIDF, CurvePoint, DemoReport, NextStep, ScoreRow, render_html
-from emhrnn.evaluation.phrases import BoundaryAgreement, PhraseLengths, boundary_agreement, count_phrase_lengths
+from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths, boundary_agreement, count_phrase_lengths
 from emhrnn.explain.explainer import batch_of, explain_texts, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.files import write_json, write_text
 from emhrnn.models import segmentation
-from emhrnn.training.calibrating import validate
+from emhrnn.training.calibration import validate
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import Named, other_corpus
 from emhrnn.training.run import Run, read_description
-from emhrnn.training.train import train
 
 TRAIN, TEST = 6000, 1000
 EXAMPLES = 3  # test documents that the report explains
@@ -55,8 +55,8 @@ def run_demo(
     write_reviews(folder / "data" / "test.jsonl", tests)
     say(f"{len(reviews):,} reviews to learn from and {len(tests):,} to test on are in {folder / 'data'}.")
     config = demo_config(seed, assignments)
-    trained = train(Named(path=folder / "data" / "train.jsonl"), folder / "run", config=config, progress=progress)
-    run = trained.run
+    trained = train(folder / "data" / "train.jsonl", folder / "run", config=config, progress=progress, say=say)
+    run = trained.model.run
     test = other_corpus(
         Named(path=folder / "data" / "test.jsonl"), folder / "run" / "corpus" / "test",
         vocabulary=run.vocabulary, classes=run.classes, text=run.text,

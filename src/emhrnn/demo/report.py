@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from emhrnn.evaluation.phrases import BoundaryAgreement, PhraseLengths
+from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths
 from emhrnn.explain.escape import escape
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.html import attribute, html_section, legend

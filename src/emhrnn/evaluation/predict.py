@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float32, Int64
 from torch import nn
 
 from emhrnn.corpus.batch import Batch, BatchPlan
-from emhrnn.evaluation.phrases import PhraseLengths, count_phrase_lengths
+from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output, probabilities
 

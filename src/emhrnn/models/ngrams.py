@@ -10,7 +10,7 @@ The model is a product of two experts, p(y) ~ p_recurrent(y) p_ngrams(y), which 
 labels as if the other were not there (training/em_objective.py). Fitted together, words and pairs learn the
 training documents by heart, and the recurrent layers, to which nothing is left to explain, fall behind. How much each
 has to say in the end is fitted on the validation data: the recurrent layers, common words, rare words, which count for
-topics, and pairs (evaluation/experts.py).
+topics, and pairs (evaluation/calibration.py).
 """
 
 from dataclasses import dataclass

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_bytes
-from emhrnn.training import history
-from emhrnn.training.history import Epoch
+from emhrnn.training.progress import Epoch, read_history
 from emhrnn.training.run import HISTORY, METRICS, read_description
 
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ def read_run(folder: Path, name: str | None = None) -> PlottedRun:
     description = read_description(folder)
     if not (folder / HISTORY).is_file():
         raise CheckpointError(f"{folder} has no history yet; wait for its first epoch, or go on with --resume")
-    epochs = history.read(folder / HISTORY)
+    epochs = read_history(folder / HISTORY)
     if not any(epoch.best for epoch in epochs):
         raise CheckpointError(f"{folder} has no history yet; wait for its first epoch, or go on with --resume")
     try:

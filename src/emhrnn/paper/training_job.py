@@ -3,32 +3,27 @@
 import time
 from pathlib import Path
 
+from emhrnn.api import Trained, train
 from emhrnn.paper.jobs import report_progress
-from emhrnn.text import read_vectors
 from emhrnn.training.config import Config
 from emhrnn.training.data import Named
-from emhrnn.training.history import Epoch
-from emhrnn.training.loop import Step
-from emhrnn.training.resume import resume
+from emhrnn.training.progress import Epoch, Step
 from emhrnn.training.run import is_run
-from emhrnn.training.train import Trained, train
 
 RUN = "run"
 EVERY = 1.0  # seconds between two reports within an epoch
 
 
 def train_or_resume(
-    folder: Path, data: Named, config: Config, *, vectors: str | None, valid: Named | None = None
+    folder: Path, data: Named, config: Config, *, vectors: str | None, valid: Path | None = None
 ) -> Trained:
     """The run is in the job's folder, under `RUN`."""
     out, watch = folder / RUN, _Watch(folder, config.training.epochs)
     report_progress(folder, 0.0, "reading")
     if is_run(out):
-        return resume(out, progress=False, on_epoch=watch.epoch, on_step=watch.step)
-    file = None if vectors is None else Path(vectors)
+        return train(None, out, resume=True, progress=False, on_epoch=watch.epoch, on_step=watch.step)
     return train(
-        data, out, config=config, valid=valid, vectors=None if file is None else read_vectors(file), vectors_file=file,
-        progress=False, on_epoch=watch.epoch, on_step=watch.step,
+        data, out, config=config, valid=valid, vectors=vectors, progress=False, on_epoch=watch.epoch, on_step=watch.step
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from emhrnn.explain.svg import Line, line_chart
 from emhrnn.serve.engine import ServedRun, state_of
 from emhrnn.serve.guard import COOKIE, SESSION_SECONDS
 from emhrnn.serve.limits import RefusedError
-from emhrnn.training import history
+from emhrnn.training.progress import read_history
 from emhrnn.training.reads import read_settings
 from emhrnn.training.run import CARD, HISTORY
 
@@ -151,7 +151,7 @@ def _card(served: ServedRun) -> str:
 
 def _charts(served: ServedRun) -> list[_Chart]:
     try:
-        epochs = history.read(served.folder / HISTORY)
+        epochs = read_history(served.folder / HISTORY)
     except EmhrnnError:  # a run may be copied without its history
         return []
     if not epochs:

@@ -6,14 +6,18 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from emhrnn.errors import CheckpointError
-from emhrnn.training import history
+from emhrnn.files import write_json, write_text
 from emhrnn.training.config import validated
+from emhrnn.training.progress import FitResult, read_history
 from emhrnn.training.reads import changed_settings
-from emhrnn.training.run import HISTORY, METRICS, read_description
+from emhrnn.training.run import CARD, HISTORY, METRICS, read_description
 
 LIMITS = (
     "It knows the classes above and no other: a text that belongs to none of them gets one all the same.",
@@ -80,6 +84,22 @@ class Card:
         return asdict(self)
 
 
+def write_metrics(folder: Path, fitted: FitResult) -> None:
+    """Scores of the best epoch, and what training took; and the model card. The metrics are the last file of a run:
+    they say that training is done."""
+    metrics = {
+        "best_epoch": fitted.best.epoch,
+        "epochs": len(fitted.epochs),
+        "seconds": sum(epoch.seconds for epoch in fitted.epochs),
+        "words_per_second": float(np.median([epoch.words_per_second for epoch in fitted.epochs])),
+        "finished": datetime.now(UTC).date().isoformat(),
+        "valid": fitted.scores.to_dict(),
+        "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
+    }
+    write_text(folder / CARD, markdown(card_of(folder, metrics)))
+    write_json(folder / METRICS, metrics)
+
+
 def card_of(folder: Path, metrics: dict[str, Any] | None = None) -> Card:
     """From the files of a run folder; its metrics may be given before they are written.
 
@@ -99,7 +119,7 @@ def card_of(folder: Path, metrics: dict[str, Any] | None = None) -> Card:
 
 def _card(folder: Path, description: dict[str, Any], metrics: dict[str, Any]) -> Card:
     config, valid = description["config"], metrics["valid"]
-    best = [epoch for epoch in history.read(folder / HISTORY) if epoch.epoch == metrics["best_epoch"]]
+    best = [epoch for epoch in read_history(folder / HISTORY) if epoch.epoch == metrics["best_epoch"]]
     return Card(
         name=folder.resolve().name,
         model=config["model"]["name"],

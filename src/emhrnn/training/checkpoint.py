@@ -1,11 +1,17 @@
-"""Tensors on disk: safetensors with a JSON note in its header, written whole or not at all, never pickle.
+"""Tensors on disk, and the checkpoints that make training go on as if it had never stopped.
 
-The note holds a checksum of itself and of the tensors: a flipped bit would change every answer, and nothing else tells.
+RUN/checkpoint/step-000001200.safetensors    tensors: model/..., optimizer/..., objective/...; counters in the note
+RUN/checkpoint/step-000001100.safetensors    the one before, should the newest be damaged
+
+Tensors are safetensors with a JSON note in the header, written whole or not at all, never pickle. The note holds a
+checksum of itself and of the tensors: a flipped bit would change every answer, and nothing else would show it. The
+weights of the best epoch are not in a checkpoint: they are `model.safetensors` of the run.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,12 +22,15 @@ from torch import Tensor
 
 from emhrnn.errors import CheckpointError
 from emhrnn.files import write_bytes
+from emhrnn.training.config import Config
+from emhrnn.training.fixed import difference, fixed_settings
 
 _NOTE = "emhrnn"  # safetensors' header takes strings only, so the note is one JSON string under this key
 _CHECKSUM = "checksum"
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+    """Write the tensors with a JSON note, in place of what is there."""
     contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
     checked = {**note, _CHECKSUM: _sha256(contiguous, note)}
     write_bytes(path, save(contiguous, metadata={_NOTE: json.dumps(checked)}))
@@ -77,3 +86,110 @@ def load_into(module: torch.nn.Module, tensors: dict[str, Tensor], path: Path) -
                 f"{path}: {name} is {tuple(tensor.shape)}, the configuration asks for {tuple(expected[name].shape)}"
             )
     module.load_state_dict(tensors)
+
+
+VERSION = 1
+KEPT = 2
+FOLDER = "checkpoint"
+_SHARE = 0.02  # of the time, at most, is spent on checkpoints within an epoch
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(
+        self,
+        folder: Path,
+        identity: dict[str, str],
+        config: Config,
+        *,
+        say: Callable[[str], None] = print,
+        writes: bool = True,
+    ) -> None:
+        """`identity` says what a checkpoint must agree with to be continued, besides the settings: checksums of words
+        and data. Of several processes that train together all have the same to save, and only one `writes`."""
+        self.folder = folder
+        self.identity = identity
+        self.config = config
+        self.say = say
+        self.writes = writes
+        self._saved = time.monotonic()
+        self._took = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Only a matter of time: when checkpoints are saved has no influence on what is learned."""
+        seconds = self.config.training.checkpoint_seconds
+        pause = max(seconds, self._took / _SHARE if seconds else 0.0)
+        return self.writes and time.monotonic() - self._saved >= pause
+
+    def save(self, step: int, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
+        """Keep what training is made of after so many steps: tensors, and `progress` as plain values.
+
+        Raises:
+            CheckpointError: it cannot be written; those that are there stay as they are.
+        """
+        if not self.writes:
+            return
+        began = time.monotonic()
+        identity = {**self.identity, "settings": fixed_settings(self.config)}
+        note = {"version": VERSION, "identity": identity, "progress": progress}
+        try:
+            save_tensors(self.folder / f"step-{step:09}.safetensors", tensors, note)
+            for old in checkpoint_files(self.folder)[KEPT:]:
+                old.unlink()
+        except OSError as error:
+            remedy = "make it possible to write there, then train anew"
+            if checkpoint_files(self.folder):
+                remedy = "the last good one is intact: make it possible to write there, then go on with --resume"
+            raise CheckpointError(f"cannot save a checkpoint to {self.folder}: {error.strerror}; {remedy}") from None
+        self._saved = time.monotonic()
+        self._took = self._saved - began
+
+    def load(self, *, silent: bool = False) -> tuple[Path, dict[str, Tensor], dict[str, Any]] | None:
+        """The newest good checkpoint: its file, tensors and progress; None where there is none at all.
+
+        Raises:
+            CheckpointError: it is of a newer version, or of other settings, words or data; or none can be read.
+        """
+        damaged = ""
+        for path in checkpoint_files(self.folder):
+            try:
+                tensors, note = load_tensors(path)
+            except CheckpointError:
+                note = {}
+            version = note.get("version")
+            if isinstance(version, int) and version > VERSION:
+                raise CheckpointError(
+                    f"{path} has version {version} of the checkpoint format, this emhrnn reads version {VERSION}; "
+                    "install the emhrnn that wrote it"
+                )
+            if version == VERSION:
+                self._check(path, note["identity"])
+                return path, tensors, note["progress"]
+            damaged = f"{path} is damaged"
+            if not silent:
+                self.say(f"{damaged}; the checkpoint before it is tried")
+        if damaged:
+            raise CheckpointError(f"{damaged}; no other checkpoint is there: train anew with --overwrite")
+        return None
+
+    def keep_last(self) -> None:
+        """Training is done: one is enough to train on from."""
+        for path in checkpoint_files(self.folder)[1:]:
+            path.unlink()
+
+    def _check(self, path: Path, saved: dict[str, Any]) -> None:
+        others = [what for what, ours in self.identity.items() if saved.get(what) != ours]
+        told = difference(saved["settings"], self.config) or next(
+            (f"other {what} than now (the checksums differ)" for what in others), None
+        )
+        if told is not None:
+            raise CheckpointError(
+                f"{path} was saved with {told}; put back what was changed, or train anew into another folder"
+            )
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The checkpoints, newest first."""
+    return sorted(folder.glob("step-*.safetensors"), reverse=True)

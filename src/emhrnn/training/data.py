@@ -22,7 +22,7 @@ from emhrnn.models.table import MODELS
 from emhrnn.text import TextLimits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
 from emhrnn.training.run import Run, is_run, read_description
-from emhrnn.training.state import Purpose, numpy_generator
+from emhrnn.training.schedule import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
 

@@ -25,13 +25,14 @@ from emhrnn.em.blocks import Blocks
 from emhrnn.em.imputation import SegmentationCache, above, from_posterior, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
 from emhrnn.em.steps import STRATEGIES, EMSettings, EStep, m_step_pi, m_step_theta
+from emhrnn.evaluation.scores import LOW_RATE, collapse
 from emhrnn.models import segmentation
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
-from emhrnn.training.config import EMConfig
-from emhrnn.training.job import ALONE, Job
-from emhrnn.training.label_loss import TINY, LabelLoss, label_part
-from emhrnn.training.schedule import phase
-from emhrnn.training.state import Purpose, numpy_generator, torch_generator
+from emhrnn.training.config import Config, EMConfig
+from emhrnn.training.distributed import ALONE, Processes
+from emhrnn.training.objective import TINY, LabelLoss, label_part
+from emhrnn.training.progress import FitResult
+from emhrnn.training.schedule import Purpose, is_latent, numpy_generator, phase, torch_generator
 
 WITNESSES = 200  # documents, from all over the corpus, on which the threshold is set at the end of an epoch
 
@@ -48,7 +49,7 @@ class EMObjective:
         seed: int,
         lengths: Int64[np.ndarray, " rows"],
         witness: Batch,
-        job: Job = ALONE,
+        job: Processes = ALONE,
         *,
         known: int = 0,
     ) -> None:
@@ -231,3 +232,30 @@ def _of_blocks(weights: Float[Tensor, " documents"] | None, blocks: Blocks) -> F
     """The blocks of a document share its weight, however many they are."""
     shares = torch.from_numpy(1 / np.bincount(blocks.documents)[blocks.documents]).float()
     return shares if weights is None else shares * weights[torch.from_numpy(blocks.documents)]
+
+
+def phrase_remarks(config: Config, fitted: FitResult, valid: Corpus) -> list[str]:
+    """What went wrong with learned phrases, if anything, and what to do about it."""
+    if not is_latent(config):
+        return []
+    remarks, levels, epochs, phrases = [], config.model.levels, fitted.epochs, fitted.scores.phrases
+    em = {"em"} if levels == 1 else {f"{level} em" for level in range(1, levels + 1)}
+    if config.em.estep != "none" and not em <= {epoch.phase for epoch in epochs}:
+        each = "" if levels == 1 else f" in each of the {levels} levels"
+        remarks.append(
+            f"phrases were not learned: {len(epochs)} epoch{'s' * (len(epochs) != 1)} leave none for EM{each}; raise "
+            f"training.epochs, or lower em.warmup_epochs ({config.em.warmup_epochs})"
+        )
+    sentences = int(valid.sentence_counts.sum())
+    if phrases is not None and (wrong := collapse(phrases, sentences)):
+        remarks.append(f"{wrong}; {advice(config.em, sentences / float(valid.lengths.sum()))}")
+    return remarks
+
+
+def advice(em: EMConfig, ends: float) -> str:
+    """What gives phrases a length again, where `ends` is the share of words that end a sentence, and so a phrase."""
+    if em.impute != "rate" or not em.hold_rate:
+        return "--set em.impute=rate --set em.hold_rate=true keeps em.rate of them"
+    if em.rate - ends < LOW_RATE * (1 - ends):
+        return f"sentence ends alone are {ends:.1%} of the words, so em.rate = {em.rate:g} leaves no others; raise it"
+    return f"em.rate is {em.rate:g}; give another"

@@ -1,45 +1,79 @@
-"""The loop: for each batch, loss, gradient, step; for each epoch, validation. It yields what happened and leaves
-progress, history, checkpoints and stopping to whoever iterates over it."""
+"""The loop: for each batch, loss, gradient, step. It yields what happened and leaves progress, history, checkpoints and
+stopping to whoever iterates over it."""
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
+from emhrnn.em.blocks import exact_blocks
 from emhrnn.errors import TrainingError
-from emhrnn.training.config import TrainingConfig
-from emhrnn.training.job import ALONE, Job
-from emhrnn.training.objective import Objective
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.training.checkpoint import save_tensors
+from emhrnn.training.config import Config, TrainingConfig
+from emhrnn.training.distributed import ALONE, Processes
+from emhrnn.training.em_objective import EMObjective, witnesses
+from emhrnn.training.objective import Counting, LabelLoss, Objective, OwnObjective, PlainObjective, make_label_loss
 from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.schedule import learning_rate, stage
-from emhrnn.training.state import Position, Purpose, numpy_generator
+from emhrnn.training.progress import Step
+from emhrnn.training.run import BAD_BATCH
+from emhrnn.training.schedule import Position, Purpose, is_latent, learning_rate, numpy_generator, stage
+
+COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
+COUNTED_WORDS = 200_000  # at a time, where all documents are counted
 
 
-@dataclass(frozen=True)
-class Step:
-    """One batch done."""
+@dataclass(frozen=True, eq=False)
+class _InOrder:
+    """All documents of a corpus as batches, anew at each `iter`."""
 
-    number: int  # of steps before it, since the start
-    epoch: int
-    batch: int
-    batches: int  # in this epoch
-    loss: float
-    learning_rate: float
-    words: int
-    documents: int
-    seconds: float
-    waited: float  # seconds of it spent on getting the batch
-    notes: dict[str, float]
+    corpus: Corpus
 
-    @property
-    def ends_epoch(self) -> bool:
-        return self.batch + 1 == self.batches
+    def __iter__(self) -> Iterator[Batch]:
+        return map(self.corpus.batch, BatchPlan(self.corpus.lengths, words=COUNTED_WORDS).in_order())
+
+
+def make_objective(
+    model: nn.Module, config: Config, corpus: Corpus, job: Processes = ALONE, *, known: int = 0
+) -> Objective:
+    """The objective that fits the model. Class weights come from the corpus; `known` documents came before it."""
+    label_loss = make_label_loss(config.training, corpus)
+    if is_latent(config) and config.em.estep == "exact":
+        _check_exact(corpus, config.em.exact_limit)
+    if isinstance(model, EMHRNN):
+        seed = config.training.seed
+        if model.pauses is not None and (known or model.pauses.empty):
+            model.pauses.add(_portions(corpus, label_loss))
+        return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
+    if isinstance(model, OwnObjective):
+        return model.make_objective(config, label_loss, corpus, job, known=known)
+    if isinstance(model, Counting) and (known or model.uncounted):
+        model.count(_InOrder(corpus), label_loss.class_weights)
+    return PlainObjective(model, label_loss, config.training.seed, job)
+
+
+def _portions(corpus: Corpus, label_loss: LabelLoss) -> Iterator[Batch]:
+    """Some documents, from all over the corpus: enough to know its words. They count as they do in the loss."""
+    rows = corpus.spread(COUNTED)
+    for first in range(0, len(rows), AT_ONCE):
+        yield label_loss.weigh(corpus.batch(rows[first : first + AT_ONCE]))
+
+
+def _check_exact(corpus: Corpus, limit: int) -> None:
+    """Raise a DataError for a document that cannot be enumerated now, not after the warm-up."""
+    most_free = int(np.argmax(corpus.lengths - corpus.sentence_counts))
+    exact_blocks(corpus.batch(np.array([most_free])), limit)
 
 
 def order_of(corpus: Corpus, config: TrainingConfig, epoch: int) -> list[np.ndarray]:
@@ -55,14 +89,18 @@ def steps(
     corpus: Corpus,
     config: TrainingConfig,
     position: Position,
-    save_bad_batch: Callable[[Batch], str] | None = None,
-    job: Job = ALONE,
+    folder: Path | None = None,
+    job: Processes = ALONE,
     *,
     levels: int = 1,
 ) -> Iterator[Step]:
     """Train from `position` on, forever up to `config.epochs`; `position` is moved along and always names the next
     step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch; each
-    of the `levels` has the whole course of the learning rate in its share of the epochs."""
+    of the `levels` has the whole course of the learning rate in its share of the epochs.
+
+    Raises:
+        TrainingError: loss or gradient is not finite; the batch is in `folder`, for debugging.
+    """
     while position.epoch < config.epochs:
         order = order_of(corpus, config, position.epoch)
         _, first, last = stage(config.epochs, levels, position.epoch)
@@ -76,13 +114,13 @@ def steps(
             loss, notes = objective.loss(job.share(batch), position.epoch, position.step)
             value, notes = _totals(job, loss, notes)
             if not math.isfinite(value):
-                raise TrainingError(_not_finite(value, position, batch, save_bad_batch))
+                raise TrainingError(_not_finite(value, position, batch, folder))
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             job.sum_gradients(optimizer.parameters)
             norm = optimizer.clip(config.clip)
             if not math.isfinite(norm):
-                raise TrainingError(_not_finite(norm, position, batch, save_bad_batch))
+                raise TrainingError(_not_finite(norm, position, batch, folder))
             optimizer.step()
             done = Step(
                 number=position.step,
@@ -106,7 +144,7 @@ def steps(
             yield done
 
 
-def _totals(job: Job, loss: Tensor, notes: dict[str, float]) -> tuple[float, dict[str, float]]:
+def _totals(job: Processes, loss: Tensor, notes: dict[str, float]) -> tuple[float, dict[str, float]]:
     """Loss and notes of the whole batch."""
     if job.size == 1:
         return float(loss.detach()), notes
@@ -114,10 +152,55 @@ def _totals(job: Job, loss: Tensor, notes: dict[str, float]) -> tuple[float, dic
     return values[0], dict(zip(notes, values[1:], strict=True))
 
 
-def _not_finite(value: float, position: Position, batch: Batch, save: Callable[[Batch], str] | None) -> str:
-    saved = f"; the batch is in {save(batch)}" if save is not None else ""
+def _not_finite(value: float, position: Position, batch: Batch, folder: Path | None) -> str:
+    saved = ""
+    if folder is not None:
+        arrays = {
+            name: torch.from_numpy(np.ascontiguousarray(getattr(batch, name)))
+            for name in ("words", "sentence_offsets", "document_offsets", "rows", "labels", "weights")
+            if getattr(batch, name) is not None
+        }
+        save_tensors(folder / BAD_BATCH, arrays, {"what": "the batch at which training stopped"})
+        saved = f"; the batch is in {folder / BAD_BATCH}"
     return (
         f"loss or gradient is {value} at epoch {position.epoch + 1}, batch {position.batch + 1} (rows "
         f"{batch.rows[:3].tolist()}, ...){saved}; what was saved before is intact; train anew with a smaller "
         "training.learning_rate or training.clip"
     )
+
+
+@dataclass
+class Deferred:
+    """The signal that came meanwhile, if any."""
+
+    signal: int | None = None
+
+
+@contextmanager
+def deferred_signals(wanted: bool = True) -> Iterator[Deferred]:
+    """Defer Ctrl-C and SIGTERM until the block ends, which should be soon after the first of them; then it does what it
+    would have done. A second one does so at once."""
+    came = Deferred()
+    held = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    held = {number: handler for number, handler in held.items() if handler not in (None, signal.SIG_IGN)}
+    if not wanted or threading.current_thread() is not threading.main_thread():  # only there may handlers be set
+        held = {}
+
+    def release() -> None:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+
+    def hold(number: int, _: FrameType | None) -> None:
+        if came.signal is not None:
+            release()
+            signal.raise_signal(number)
+        came.signal = number
+
+    for number in held:
+        signal.signal(number, hold)
+    try:
+        yield came
+    finally:
+        release()
+    if came.signal is not None:
+        signal.raise_signal(came.signal)

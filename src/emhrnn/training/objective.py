@@ -3,30 +3,119 @@
 A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has Algorithm 1 (`em_objective`).
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.batch import Batch, BatchPlan
-from emhrnn.em.blocks import exact_blocks
-from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.training.config import Config
-from emhrnn.training.em_objective import EMObjective, witnesses
-from emhrnn.training.job import ALONE, Job
-from emhrnn.training.label_loss import LabelLoss, label_part, make_label_loss
-from emhrnn.training.schedule import is_latent
-from emhrnn.training.state import Purpose, torch_generator
+from emhrnn.corpus.batch import Batch
+from emhrnn.models.output import log_likelihood
+from emhrnn.training.config import Config, TrainingConfig
+from emhrnn.training.distributed import ALONE, Processes
+from emhrnn.training.schedule import Purpose, torch_generator
 
-COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
-COUNTED_WORDS = 200_000  # at a time, where all documents are counted
+TINY = torch.finfo(torch.float32).tiny
+
+
+@dataclass(frozen=True, eq=False)
+class LabelLoss:
+    """Minus the log-likelihood of the labels, averaged over documents, with class weights and label smoothing. A
+    document counts its own weight times that of its class."""
+
+    class_weights: Float[Tensor, " classes"] | None = None
+    smoothing: float = 0.0
+
+    def __call__(
+        self,
+        logits: Float[Tensor, "documents classes"],
+        labels: np.ndarray,
+        weights: Float[Tensor, " documents"] | None = None,
+    ) -> Float[Tensor, ""]:
+        """`weights` are the documents' own."""
+        y = torch.from_numpy(labels)
+        loss = -log_likelihood(logits, y)  # (documents,)
+        if self.smoothing and y.ndim == 1:
+            # every class gets smoothing / C of the target
+            uniform = -torch.log_softmax(logits, dim=1).mean(dim=1)
+            loss = (1 - self.smoothing) * loss + self.smoothing * uniform
+        return weighted_mean(loss, self._with_classes(y, weights))
+
+    def weights(self, batch: Batch) -> Float[Tensor, " documents"] | None:
+        """What each document counts; None: all the same."""
+        return self._with_classes(torch.from_numpy(labels_of(batch)), weights_of(batch))
+
+    def weigh(self, batch: Batch) -> Batch:
+        """The batch, each document with the weight that it has in the loss."""
+        weights = self.weights(batch)
+        return batch if weights is None else replace(batch, weights=weights.float().numpy())
+
+    def amount(self, batch: Batch) -> float:
+        """What the mean over these documents is divided by."""
+        weights = self.weights(batch)
+        return float(batch.n_documents) if weights is None else float(weights.sum())
+
+    def _with_classes(
+        self, y: Tensor, weights: Float[Tensor, " documents"] | None
+    ) -> Float[Tensor, " documents"] | None:
+        if self.class_weights is None or y.ndim > 1:
+            return weights
+        of_class = self.class_weights[y]
+        return of_class if weights is None else weights * of_class
+
+
+def make_label_loss(settings: TrainingConfig, corpus: Corpus) -> LabelLoss:
+    """The loss that the settings ask for; class weights come from the corpus."""
+    weights = None
+    if settings.class_weight == "balanced" and corpus.labels is not None and corpus.labels.ndim == 1:
+        weights = balanced_weights(corpus.labels, len(corpus.classes), corpus.weights)
+    return LabelLoss(weights, settings.label_smoothing)
+
+
+def weighted_mean(
+    values: Float[Tensor, " documents"], weights: Float[Tensor, " documents"] | None
+) -> Float[Tensor, ""]:
+    """Sum of weight times value over sum of weights; without weights, the mean. A batch without any weight gives 0."""
+    if weights is None:
+        return values.mean()
+    return (weights * values).sum() / weights.sum().clamp_min(TINY)
+
+
+def balanced_weights(labels: np.ndarray, classes: int, weights: np.ndarray | None = None) -> Float[Tensor, " classes"]:
+    """Weights under which every class counts the same: documents / (classes * documents of the class), where a
+    document of weight 2 is two."""
+    counts = np.bincount(labels, None if weights is None else weights.astype(np.float64), minlength=classes)
+    return torch.from_numpy(counts.sum() / (classes * np.where(counts > 0, counts, 1))).float()
+
+
+def weights_of(batch: Batch) -> Float[Tensor, " documents"] | None:
+    """The documents' own weights; None: all the same."""
+    return None if batch.weights is None else torch.from_numpy(batch.weights)
+
+
+def label_part(
+    label_loss: LabelLoss, job: Processes, logits: Float[Tensor, "documents classes"], batch: Batch
+) -> Tensor:
+    """The loss of the whole batch, as far as it is that of this process's documents."""
+    loss = label_loss(logits, labels_of(batch), weights_of(batch))
+    return loss if job.size == 1 else job.part(loss, label_loss.amount(batch), label_loss.amount(job.whole(batch)))
+
+
+def labels_of(batch: Batch) -> np.ndarray:
+    """The labels of a training batch, which always has them."""
+    if batch.labels is None:
+        raise ValueError("a training batch needs labels")
+    return batch.labels
 
 
 @runtime_checkable
 class Objective(Protocol):
+    """What the loop asks of an objective."""
+
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
         """To be differentiated; and what there is to say about the batch, as named numbers. Where several processes
         share a batch, both are this one's part of a sum."""
@@ -66,18 +155,8 @@ class OwnObjective(Protocol):
     """A model that is trained in a way of its own."""
 
     def make_objective(
-        self, config: Config, label_loss: LabelLoss, corpus: Corpus, job: Job, *, known: int
+        self, config: Config, label_loss: LabelLoss, corpus: Corpus, job: Processes, *, known: int
     ) -> Objective: ...
-
-
-@dataclass(frozen=True, eq=False)
-class _InOrder:
-    """All documents of a corpus as batches, anew at each `iter`."""
-
-    corpus: Corpus
-
-    def __iter__(self) -> Iterator[Batch]:
-        return map(self.corpus.batch, BatchPlan(self.corpus.lengths, words=COUNTED_WORDS).in_order())
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +166,7 @@ class PlainObjective:
     model: nn.Module
     label_loss: LabelLoss
     seed: int
-    job: Job = ALONE
+    job: Processes = ALONE
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
         if isinstance(self.model, Annealed):
@@ -106,33 +185,3 @@ class PlainObjective:
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         pass
-
-
-def make_objective(model: nn.Module, config: Config, corpus: Corpus, job: Job = ALONE, *, known: int = 0) -> Objective:
-    """The objective that fits the model. Class weights come from the corpus; `known` documents came before it."""
-    label_loss = make_label_loss(config.training, corpus)
-    if is_latent(config) and config.em.estep == "exact":
-        _check_exact(corpus, config.em.exact_limit)
-    if isinstance(model, EMHRNN):
-        seed = config.training.seed
-        if model.pauses is not None and (known or model.pauses.empty):
-            model.pauses.add(_portions(corpus, label_loss))
-        return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
-    if isinstance(model, OwnObjective):
-        return model.make_objective(config, label_loss, corpus, job, known=known)
-    if isinstance(model, Counting) and (known or model.uncounted):
-        model.count(_InOrder(corpus), label_loss.class_weights)
-    return PlainObjective(model, label_loss, config.training.seed, job)
-
-
-def _portions(corpus: Corpus, label_loss: LabelLoss) -> Iterator[Batch]:
-    """Some documents, from all over the corpus: enough to know its words. They count as they do in the loss."""
-    rows = corpus.spread(COUNTED)
-    for first in range(0, len(rows), AT_ONCE):
-        yield label_loss.weigh(corpus.batch(rows[first : first + AT_ONCE]))
-
-
-def _check_exact(corpus: Corpus, limit: int) -> None:
-    """Raise a DataError for a document that cannot be enumerated now, not after the warm-up."""
-    most_free = int(np.argmax(corpus.lengths - corpus.sentence_counts))
-    exact_blocks(corpus.batch(np.array([most_free])), limit)

@@ -4,13 +4,13 @@ A batch holds a few hundred distinct words of a vocabulary of a hundred thousand
 a step costs what the words of the batch cost, not what the vocabulary costs.
 """
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from emhrnn.layers.native import kernels_for
 from emhrnn.training.config import TrainingConfig
-from emhrnn.training.row_adagrad import RowAdagrad
 
 
 @runtime_checkable
@@ -110,3 +110,39 @@ class Optimizer:
             gradient = parameter.grad = gradient.coalesce()
             return gradient._values()
         return gradient
+
+
+TINY = 1e-5  # added to the root: a gradient of nothing but rounding would else make a full step
+
+
+class RowAdagrad(torch.optim.Optimizer):
+    """Adagrad for tables of which a batch touches few rows; their gradients are sparse and must be coalesced.
+
+        sum += g^2        entry -= rate * g / (sqrt(sum) + TINY)        of the rows that the gradient has
+
+    A rare word takes a full step each time it is seen, and one that is seen in every batch settles down. Adam gives
+    both the same step: large enough for the rare ones, it never lets the frequent ones rest. (torch's own Adagrad takes
+    sparse gradients, too, with a warning at each run about checks of them.)
+    """
+
+    def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
+        super().__init__(groups, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # no closures: who would call them?
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is None:
+                    continue
+                state = self.state[table]
+                if not state:
+                    state["sum"] = torch.zeros_like(table)
+                rows, g = table.grad.indices()[0], table.grad.values()  # (rows,), (rows, classes)
+                if native := kernels_for(table, state["sum"], g):
+                    settings = torch.tensor([group["lr"], TINY], dtype=torch.float32)
+                    native.call("adagrad_rows", len(rows), g.shape[1:].numel(), rows, g, settings, table, state["sum"])
+                    torch.autograd.graph.increment_version(table)  # or what is computed from it would seem up to date
+                    continue
+                total = state["sum"][rows].addcmul_(g, g)
+                state["sum"][rows] = total
+                table[rows] -= group["lr"] * g / total.sqrt_().add_(TINY)

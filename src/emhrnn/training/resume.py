@@ -1,82 +1,89 @@
-"""`resume`: go on with a run that was stopped, as if it had never been. All it needs is in the run folder."""
+"""Go on with a run that was stopped, as if it had never been. All that it needs is in the run folder."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError, ConfigError, DataError
-from emhrnn.files import write_json
+from emhrnn.files import sha256, write_json
 from emhrnn.models.fitting import Fitted
-from emhrnn.text import Vectors
-from emhrnn.training import checkpointing, history
-from emhrnn.training.calibrating import validate
+from emhrnn.text import Vectors, Vocabulary, read_vectors
+from emhrnn.training import checkpoint
+from emhrnn.training.calibration import validate
 from emhrnn.training.config import Config, validated
-from emhrnn.training.data import Named
-from emhrnn.training.fit import Result
+from emhrnn.training.data import Named, checksum, embedding_table, with_frequent_names
+from emhrnn.training.distributed import Processes
 from emhrnn.training.fixed import FREE, unknown_setting
-from emhrnn.training.folder import finish, remove_partial
-from emhrnn.training.history import Epoch
-from emhrnn.training.job import ALONE, Job
-from emhrnn.training.lock import locked
-from emhrnn.training.loop import Step
-from emhrnn.training.opening import Opened, open_run
-from emhrnn.training.run import CONFIG, HISTORY, METRICS, WEIGHTS, is_run, load_run, read_description
-from emhrnn.training.state import Best
-from emhrnn.training.train import Trained, checkpoints_of, fit_into
+from emhrnn.training.progress import Context, FitResult, read_history
+from emhrnn.training.run import (
+    CONFIG,
+    HISTORY,
+    METRICS,
+    VOCABULARY,
+    WEIGHTS,
+    finish,
+    is_run,
+    load_run,
+    locked_run,
+    new_run,
+    read_description,
+    remove_partial,
+)
+from emhrnn.training.schedule import Best, Purpose, numpy_generator
+from emhrnn.training.train import DEFAULT, Opened, checkpoints_of
 
 
-def resume(
+@contextmanager
+def resumed_run(
     out: Path,
+    context: Context = DEFAULT,
     *,
     data: Named | None = None,
     valid: Named | None = None,
     config: Config | None = None,
     vectors: Path | Vectors | None = None,
-    progress: bool = True,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: Callable[[Step], None] | None = None,
-    say: Callable[[str], None] = print,
-    job: Job = ALONE,
-) -> Trained:
-    """Train the run at `out` to its end, from its newest good checkpoint, or from the start where it has none yet.
+) -> Iterator[Opened]:
+    """The run at `out`, to be trained on in the block, from its newest good checkpoint, or from the start where it has
+    none yet. A run that is finished stays so, unless it is given more epochs.
 
     Data, settings and word vectors are those of the run. What is given here must agree with them, except for how long
-    to train (`epochs` of a run with one level, `patience`), `threads` and `checkpoint_seconds`. A run that is finished
-    stays so, unless it is given more epochs.
+    to train (`epochs` of a run with one level, `patience`), `threads` and `checkpoint_seconds`.
 
     Raises:
         CheckpointError: the run or its checkpoints cannot be read, or are of other data.
         ConfigError, DataError: another setting, or other data or vectors were given.
     """
     description = read_description(out)
-    with locked(out):
+    with locked_run(out):
         done = is_finished(out, config)
         opened = open_run(
             out, description, _settings(out, description, config), data, valid,
             vectors=not done, given_vectors=vectors,
         )  # fmt: skip
         if done:
-            job.tell("finished")
-            return _finished(out, opened)
-        if not isinstance(opened.run.model, Fitted) and (out / WEIGHTS).exists() and not _has_checkpoint(out):
+            context.job.tell("finished")
+            yield _finished(out, opened)
+            return
+        if not isinstance(opened.run.model, Fitted) and (out / WEIGHTS).exists() and not _checkpoint_files(out):
             raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
         _check_known(out, description, opened.run.config)
-        checkpoints_of(out, opened.run, opened.train, opened.valid).check()
+        checkpoints_of(out, opened.run, opened.train, opened.valid).load(silent=True)  # raises before a file is touched
         remove_partial(out)
         (out / METRICS).unlink(missing_ok=True)
         write_json(out / CONFIG, {**description, "config": opened.run.config.model_dump()})
-        job.tell()
-        fitted = fit_into(
-            out, opened.run, opened.train, opened.valid,
-            progress=progress, on_epoch=on_epoch, on_step=on_step, say=say, job=job,
-        )  # fmt: skip
+        context.job.tell()
+        yield opened
         finish(out)
-    return Trained(opened.run, fitted, opened.train, opened.valid)
 
 
-def follow(out: Path, job: Job) -> Trained:
-    """What every process of a job but the first does: take part in training the run that the first has described."""
+def followed_run(out: Path, job: Processes) -> Opened:
+    """What every process of a job but the first trains: the run that the first has described."""
     told = job.wait()
     if not is_run(out):
         raise DataError(
@@ -84,23 +91,20 @@ def follow(out: Path, job: Job) -> Trained:
             "put the data; let --out be on storage that all machines share, under the same name"
         )
     opened = open_run(out, vectors=False)
-    if told == "finished":
-        return _finished(out, opened)
-    fitted = fit_into(out, opened.run, opened.train, opened.valid, progress=False, say=lambda _: None, job=job)
-    return Trained(opened.run, fitted, opened.train, opened.valid)
+    return _finished(out, opened) if told == "finished" else opened
 
 
-def _has_checkpoint(out: Path) -> bool:
-    return bool(checkpointing.files(out / checkpointing.FOLDER))
+def _checkpoint_files(out: Path) -> list[Path]:
+    return checkpoint.checkpoint_files(out / checkpoint.FOLDER)
 
 
-def _finished(out: Path, opened: Opened) -> Trained:
-    """What training came to before."""
-    run, epochs = load_run(out), history.read(out / HISTORY)
+def _finished(out: Path, opened: Opened) -> Opened:
+    """With what training came to before."""
+    run, epochs = load_run(out), read_history(out / HISTORY)
     best = [epoch.epoch for epoch in epochs if epoch.best]
     if not best:
         raise CheckpointError(f"{out / HISTORY}: corrupt (no epoch was the best); copy the run again or train anew")
-    return Trained(run, Result(epochs, Best(max(best)), validate(run, opened.valid)), opened.train, opened.valid)
+    return replace(opened, run=run, finished=FitResult(epochs, Best(max(best)), validate(run, opened.valid)))
 
 
 def is_finished(out: Path, config: Config | None = None) -> bool:
@@ -138,3 +142,111 @@ def _settings(out: Path, description: dict[str, Any], given: Config | None) -> C
                 )
             values[section][name] = value
     return validated(values)
+
+
+def open_run(
+    out: Path,
+    description: dict[str, Any] | None = None,
+    settings: Config | None = None,
+    data: Named | None = None,
+    valid: Named | None = None,
+    *,
+    vectors: bool = True,
+    given_vectors: Path | Vectors | None = None,
+) -> Opened:
+    """All of it is in the run folder; what is given besides must agree with it. Where no checkpoint has the `vectors`
+    of words, or the weights of a pretrained encoder, they are read from their file again, unless somebody has
+    them.
+
+    Raises:
+        CheckpointError, DataError: something is missing, or other data or vectors were given.
+    """
+    description = description or read_description(out)
+    settings = settings or validated(description["config"])
+    try:
+        parts = description["data"]
+        _check_same(out, data, parts["train"])
+        _check_same(out, valid, parts["valid"])
+        _check_same_vectors(out, given_vectors, description)
+        vocabulary = Vocabulary.load(out / VOCABULARY)
+        training = _open(out, data, parts["train"]["corpus"]).remap(vocabulary)
+        if parts["valid"]["corpus"] is None:
+            generator = numpy_generator(settings.training.seed, Purpose.SPLIT)
+            training, validation = training.split(settings.data.validation, generator)
+        else:
+            validation = _open(out, valid, parts["valid"]["corpus"])
+            validation = validation.remap(vocabulary, users=training.users, products=training.products)
+        training, validation = with_frequent_names(settings, training, validation)
+        table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
+        fresh = vectors and not _checkpoint_files(out)
+        if fresh:
+            table = embedding_table(settings, vocabulary, _vectors(out, given_vectors, description))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"{out / CONFIG} does not say how to go on ({type(error).__name__}: {error}); train anew with --overwrite"
+        ) from None
+    run = new_run(
+        settings, vocabulary, training.classes, table,
+        multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
+        saved=None if fresh else out,
+    )  # fmt: skip
+    return Opened(run, training, validation)
+
+
+def _check_same(out: Path, given: Named | None, described: dict[str, Any]) -> None:
+    if given is None:
+        return
+    if not given.path.exists():
+        raise DataError(f"{given.path} does not exist; leave it out, {out} knows its data")
+    if checksum(given.path) != described["sha256"]:
+        raise DataError(
+            f"{given.path} is not the data that {out} was started on, or was changed since (the checksums differ); "
+            "put it back, or train anew into another folder"
+        )
+    if given.read_as() != described["read_as"]:
+        raise DataError(
+            f"{given.path} is to be read as {given.read_as()}, but {out} was started with {described['read_as']}; "
+            "leave that out, or train anew into another folder"
+        )
+
+
+def _check_same_vectors(out: Path, given: Path | Vectors | None, described: dict[str, Any]) -> None:
+    """A file may have moved, so its content is compared; a run from before there was a checksum knows its place alone.
+    What was in memory cannot be compared."""
+    if given is None:
+        return
+    started, known = described["vectors"], described.get("vectors_sha256")
+    if isinstance(given, Vectors):
+        name, same = "vectors in memory", started == "memory"
+    elif not given.is_file():
+        raise DataError(f"the vectors {given} do not exist; leave them out, {out} knows its own")
+    else:
+        name, same = str(given), str(given.resolve()) == started if known is None else sha256(given) == known
+    if not same:
+        before = "no vectors" if started is None else "vectors in memory" if started == "memory" else started
+        raise DataError(
+            f"the vectors of {out} are others: it was started with {before}, and {name} was given; leave that out, or "
+            "train anew into another folder"
+        )
+
+
+def _vectors(out: Path, given: Path | Vectors | None, described: dict[str, Any]) -> Vectors | None:
+    """Those that were given and are known to be the same, or else those that the run was started with."""
+    source = described["vectors"] if given is None else given
+    if source is None or isinstance(source, Vectors):
+        return source
+    if source == "memory":
+        raise DataError(f"{out} was started with vectors in memory, and saved nothing yet; give them again")
+    known = described.get("vectors_sha256")
+    if given is None and known is not None and Path(source).is_file() and sha256(Path(source)) != known:
+        raise DataError(
+            f"the vectors {source} were changed since {out} was started on them (the checksums differ); put them back, "
+            "or train anew with --overwrite"
+        )
+    return read_vectors(Path(source))
+
+
+def _open(out: Path, given: Named | None, place: str) -> Corpus:
+    """The corpus in the run; or the prepared one that was given, wherever it is now."""
+    own = not Path(place).is_absolute()
+    return Corpus.open(out / place if own or given is None else given.path)

@@ -16,6 +16,10 @@ import hashlib
 import json
 import math
 import platform
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,17 +31,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus import Batch, Corpus, TextEncoder, TextSettings, is_corpus
-from emhrnn.errors import CheckpointError, ExtraError
+from emhrnn.errors import CheckpointError, DataError, ExtraError, TrainingError
 from emhrnn.evaluation.predict import Predictions, predict
-from emhrnn.files import write_json
+from emhrnn.files import locked, write_json, write_text
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import Shares
 from emhrnn.models.output import probabilities
 from emhrnn.models.row import Sizes
 from emhrnn.models.table import build_model
 from emhrnn.text import TextLimits, Vocabulary
+from emhrnn.training import checkpoint
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
 from emhrnn.training.config import Config, validated
+from emhrnn.training.distributed import name_of_job, restarted
 from emhrnn.training.fixed import with_later
 from emhrnn.version import __version__
 
@@ -52,6 +58,14 @@ CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
     "metrics.json",
     "card.md",
 )
+LOCK = "lock"
+BAD_BATCH = "bad-batch.safetensors"
+MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
+CORPUS, TENSORBOARD = "corpus", "tensorboard"  # folders
+NAMES = {
+    CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD, LOCK, BAD_BATCH, MARK, CORPUS, TENSORBOARD,
+    checkpoint.FOLDER,
+}  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -67,8 +81,8 @@ class Run:
     users: tuple[str, ...] = ()  # names by id, for models that know their users and products
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
-    temperature: float = 1.0  # of its probabilities; fitted when the weights are final (evaluation/calibration.py)
-    shares: Shares | None = None  # of its experts, by which the model is weighed; fitted too (evaluation/experts.py)
+    temperature: float = 1.0  # of its probabilities; fitted when the weights are final
+    shares: Shares | None = None  # of its experts, by which the model is weighed; fitted too
     learned: dict[str, Tensor] = field(default_factory=dict)  # what is weighed, as it was learned
 
     @cached_property
@@ -279,3 +293,114 @@ def _class_names(names: list[str]) -> tuple[str, ...]:
     if not names or not all(isinstance(name, str) for name in names):
         raise ValueError("the class names are missing")
     return tuple(names)
+
+
+@contextmanager
+def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
+    """`out` as an empty folder to write a run to.
+
+    When the block fails before there are weights or a checkpoint, `out` is put back as it was before, so that the same
+    command can be given again; a run that is being replaced goes only when the new one has them. What remains of a run
+    that was killed before is no run, and does not block the place.
+
+    Raises:
+        DataError: `out` is taken, or cannot be written.
+    """
+    if (out / LOCK).exists():
+        with locked_run(out):  # not while another process trains there
+            pass
+    there = out.is_dir() and any(out.iterdir())
+    if out.exists() and not out.is_dir():
+        raise DataError(f"{out} is a file, the run is to be a folder; give another name")
+    if there and not _is_remnant(out):
+        if not overwrite and is_run(out) and not (out / METRICS).exists():
+            raise DataError(
+                f"{out} holds an unfinished run; go on with --resume, or replace it with --overwrite (in Python: "
+                "resume=True or overwrite=True)"
+            )
+        if not overwrite:
+            raise DataError(
+                f"{out} exists and is not empty; give another folder, or replace the run with --overwrite (in Python: "
+                "overwrite=True)"
+            )
+        if not is_run(out):
+            raise DataError(f"{out} is not a run folder, so it is not overwritten; give another folder")
+    empty = out.is_dir() and not there
+    old = out.with_name(f".{out.name}.{secrets.token_hex(4)}.old") if there else None
+    try:
+        if old is not None:
+            out.rename(old)
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(out / MARK, "emhrnn train is at work here, or was stopped.\n")
+    except OSError as error:
+        if not empty and (old is None or old.exists()):
+            with suppress(OSError):
+                _put_back(out, old, empty=False)
+        raise DataError(f"cannot write to {out}: {error.strerror}; give another folder") from None
+    try:
+        with locked_run(out):
+            yield
+        finish(out)
+    except BaseException as error:
+        if not is_begun(out) and not (isinstance(error, TrainingError) and (out / BAD_BATCH).exists()):
+            _put_back(out, old, empty=empty)
+            old = None
+        raise
+    finally:
+        if old is not None:
+            shutil.rmtree(old)
+
+
+def begun_by_this_job(out: Path) -> bool:
+    """True when torchrun has started its processes again, and they had begun the run at `out` before."""
+    return restarted() and is_run(out) and read_description(out).get("job") == name_of_job()
+
+
+def is_begun(out: Path) -> bool:
+    """True when there is something to use or to go on from."""
+    return (out / WEIGHTS).exists() or bool(checkpoint.checkpoint_files(out / checkpoint.FOLDER))
+
+
+@contextmanager
+def locked_run(folder: Path) -> Iterator[None]:
+    """One process trains into a run folder, or calibrates it, at a time.
+
+    Raises:
+        DataError: another process has it, or the folder cannot be written to.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(
+                locked(folder / LOCK, f"{{holder}} is training into {folder}; wait for it, or give another folder")
+            )
+        except OSError as error:
+            raise DataError(
+                f"cannot write to {folder}: {error.strerror}; put that right, or give another folder"
+            ) from None
+        yield
+
+
+def finish(out: Path) -> None:
+    """Training is done: the folder is no longer marked as unfinished."""
+    (out / MARK).unlink(missing_ok=True)
+
+
+def remove_partial(out: Path) -> None:
+    """What a kill left of files that were being written."""
+    for folder in (out, out / checkpoint.FOLDER):
+        for path in folder.glob(".*.partial"):
+            path.unlink()
+
+
+def _is_remnant(out: Path) -> bool:
+    """Begun by us, and killed before it had anything of use."""
+    names = {path.name for path in out.iterdir() if not path.name.endswith(".partial")}
+    return (is_run(out) or MARK in names) and names <= NAMES and not is_begun(out)
+
+
+def _put_back(out: Path, old: Path | None, *, empty: bool) -> None:
+    shutil.rmtree(out)
+    if old is not None:
+        old.rename(out)
+    elif empty:
+        out.mkdir()

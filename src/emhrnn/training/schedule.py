@@ -1,7 +1,15 @@
-"""The learning rate and the phase of training as functions of where it stands: nothing to save, nothing to restore."""
+"""Where training stands, and what follows from it: the learning rate, the phase of EM and the random numbers.
+
+Randomness is keyed by (seed, purpose, step), not carried in generators, so a `Position` is all there is to save.
+"""
 
 import math
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Literal
+
+import numpy as np
+import torch
 
 from emhrnn.training.config import Config, EMConfig, TrainingConfig
 
@@ -49,3 +57,50 @@ def phase_name(config: Config, epoch: int) -> str:
     level, first, _ = stage(config.training.epochs, config.model.levels, epoch)
     name = phase(config.em, epoch - first)
     return name if config.model.levels == 1 else f"{level + 1} {name}"
+
+
+class Purpose(IntEnum):
+    """What a random stream is for; streams of different purposes never meet."""
+
+    INIT = 0
+    ORDER = 1  # of the documents in an epoch
+    BLOCKS = 2  # E-step: centres and samples
+    DROPOUT = 3
+    SPLIT = 4
+
+
+def numpy_generator(seed: int, purpose: Purpose, step: int = 0) -> np.random.Generator:
+    """The random numbers of one purpose at one step."""
+    return np.random.default_rng([seed, purpose, step])
+
+
+def torch_generator(seed: int, purpose: Purpose, step: int = 0) -> torch.Generator:
+    """The same for torch."""
+    key = np.random.SeedSequence([seed, purpose, step]).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(key >> np.uint64(1)))  # torch takes 63 bits
+
+
+@dataclass
+class Position:
+    """The next step to take."""
+
+    epoch: int = 0
+    batch: int = 0  # in this epoch
+    step: int = 0  # since the start
+
+
+@dataclass
+class Best:
+    """The best epoch so far on the validation data, and how long ago it was."""
+
+    epoch: int = -1
+    value: float = -np.inf
+    waited: int = 0
+
+    def update(self, epoch: int, value: float) -> bool:
+        """True when this epoch is the new best."""
+        if value > self.value:
+            self.epoch, self.value, self.waited = epoch, value, 0
+            return True
+        self.waited += 1
+        return False

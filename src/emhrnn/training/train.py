@@ -1,26 +1,35 @@
-"""`train`: from named data to a run folder. The command line and the demo only call this."""
+"""From named data to a run folder: `new_run_at` prepares the data and describes the run, `fit` trains it."""
 
 import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from tqdm import tqdm
 
-from emhrnn.corpus import Corpus, is_corpus
+from emhrnn.corpus import BatchPlan, Corpus, is_corpus
+from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.readers.source import data_files
-from emhrnn.errors import ConfigError, DataError
-from emhrnn.files import sha256, write_json, write_text
+from emhrnn.errors import CheckpointError, ConfigError, DataError
+from emhrnn.evaluation.scores import METRICS
+from emhrnn.files import sha256
+from emhrnn.models.fitting import Fitted
 from emhrnn.models.pretrained import check_source
 from emhrnn.models.row import VECTORS
 from emhrnn.models.segmentation import rule
 from emhrnn.models.table import MODELS, OVERLAPPING, check_model
-from emhrnn.text import UNK, Vectors
-from emhrnn.training.card import card_of, markdown
-from emhrnn.training.checkpointing import FOLDER, Checkpoints
+from emhrnn.text import UNK, Vectors, read_vectors
+from emhrnn.training import checkpoint
+from emhrnn.training.calibration import end_training, validate, validate_epoch
+from emhrnn.training.card import write_metrics
+from emhrnn.training.checkpoint import Checkpoints, load_into, load_tensors
 from emhrnn.training.config import ONE_LEVEL, Config
 from emhrnn.training.data import (
     Named,
@@ -32,115 +41,114 @@ from emhrnn.training.data import (
     training_corpus,
     with_frequent_names,
 )
-from emhrnn.training.fit import Result, fit
-from emhrnn.training.folder import run_folder
-from emhrnn.training.history import Epoch
-from emhrnn.training.job import ALONE, Job, name_of_job
-from emhrnn.training.loop import Step
-from emhrnn.training.material import material_line
-from emhrnn.training.run import CARD, METRICS, Run, describe, identity, new_run
-from emhrnn.training.state import Purpose, numpy_generator
+from emhrnn.training.distributed import Processes, name_of_job
+from emhrnn.training.loop import deferred_signals, make_objective, steps
+from emhrnn.training.objective import LabelLoss, Objective, make_label_loss
+from emhrnn.training.optimizer import Optimizer
+from emhrnn.training.progress import Context, Epoch, FitResult, Meter, Step, append_history, write_history
+from emhrnn.training.run import (
+    CORPUS,
+    HISTORY,
+    WEIGHTS,
+    Run,
+    describe,
+    identity,
+    new_run,
+    run_folder,
+    save_weights,
+)
+from emhrnn.training.schedule import Best, Position, Purpose, numpy_generator
 
-TRAIN, VALID = Path("corpus", "train"), Path("corpus", "valid")  # in the run folder
+TRAIN, VALID = Path(CORPUS, "train"), Path(CORPUS, "valid")  # in the run folder
+SHOWN = 8  # classes; of the others, how many there are
+DEFAULT = Context()
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class Opened:
+    """A described run with its data, ready to be trained; `finished` is what training came to, where it is done."""
+
     run: Run
-    fitted: Result
     train: Corpus
     valid: Corpus
+    finished: FitResult | None = None
 
 
-def train(
-    data: Named,
+@contextmanager
+def new_run_at(
     out: Path,
-    *,
+    data: Named,
     config: Config,
+    context: Context = DEFAULT,
+    *,
     valid: Named | None = None,
-    vectors: Vectors | None = None,
-    vectors_file: Path | None = None,
+    vectors: Path | Vectors | None = None,
     overwrite: bool = False,
-    progress: bool = True,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: Callable[[Step], None] | None = None,
-    job: Job = ALONE,
-) -> Trained:
-    """Prepare the data, train, and leave a complete run folder at `out`. In a job of several processes this is for
-    the first one, and the others `follow`.
+) -> Iterator[Opened]:
+    """Prepare the data and describe an untrained run in the folder `out`, to be trained in the block. In a job of
+    several processes this is for the first one.
 
-    When this fails before the first epoch or checkpoint is done, nothing of it stays; after that, `out` holds the best
-    model so far, and `resume` goes on from the last checkpoint.
+    When this or the block fails before the first epoch or checkpoint is done, `out` is put back as it was; after that,
+    it holds the best model so far, and `resume` goes on from the last checkpoint.
 
     Raises:
         DataError: the data cannot be used, or `out` is taken. With `overwrite`, a run that is there is replaced as soon
             as the first epoch of the new one is done.
     """
-    check_settings(config, vectors)
-    check_needed_vectors(config, vectors)
+    file = vectors if isinstance(vectors, Path) else None
+    table_of = read_vectors(vectors) if isinstance(vectors, Path) else vectors
+    check_settings(config, table_of)
+    check_needed_vectors(config, table_of)
     if out.exists() and data.path.resolve().is_relative_to(out.resolve()):
         raise DataError(f"the data {data.path} lies inside {out}, where the run is to be written; give another folder")
     if out.resolve().is_relative_to(data.path.resolve()) and data_files(data.path) == [data.path]:
         raise DataError(f"{out} lies inside the data, whose folders are classes; give a folder outside {data.path}")
-    with run_folder(out, overwrite=overwrite), job.watched():
-        training, validation = with_frequent_names(config, *_corpora(data, valid, out, config, vectors, progress))
-        table = embedding_table(config, training.vocabulary, vectors)
+    with run_folder(out, overwrite=overwrite), context.job.watched():
+        corpora = _corpora(data, valid, out, config, table_of, context.progress)
+        training, validation = with_frequent_names(config, *corpora)
         run = new_run(
-            config.for_classes(len(training.classes)), training.vocabulary, training.classes, table,
+            config.for_classes(len(training.classes)), training.vocabulary, training.classes,
+            embedding_table(config, training.vocabulary, table_of),
             multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
         )  # fmt: skip
-        described = {
-            "train": _described(data, training, out / TRAIN),
-            "valid": _described(valid or data, validation, out / VALID if valid is not None else None),
-        }
-        source = None if vectors is None else str(vectors_file.resolve()) if vectors_file else "memory"
-        checked = None if vectors is None or vectors_file is None else sha256(vectors_file)
         describe(
-            out, run, data=described, vectors=source, vectors_sha256=checked, command=shlex.join(sys.argv),
+            out,
+            run,
+            data={
+                "train": _described(data, training, out / TRAIN),
+                "valid": _described(valid or data, validation, out / VALID if valid is not None else None),
+            },
+            vectors=None if vectors is None else str(file.resolve()) if file else "memory",
+            vectors_sha256=None if file is None else sha256(file),
+            command=shlex.join(sys.argv),
             job=name_of_job(),
-        )  # fmt: skip
-        job.tell()
-        if progress:
+        )
+        context.job.tell()
+        if context.progress:
             sys.stderr.write(material_line(data.path.name, training, validation) + "\n")
-        fitted = fit_into(
-            out, run, training, validation, progress=progress, on_epoch=on_epoch, on_step=on_step, job=job
-        )  # fmt: skip
-    return Trained(run, fitted, training, validation)
+        yield Opened(run, training, validation)
 
 
-def fit_into(
-    out: Path,
-    run: Run,
-    training: Corpus,
-    validation: Corpus,
-    *,
-    progress: bool = True,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: Callable[[Step], None] | None = None,
-    say: Callable[[str], None] = print,
-    job: Job = ALONE,
-) -> Result:
-    """Train the described run at `out`, from its newest checkpoint on if there is one, to its metrics."""
-    checkpoints = checkpoints_of(out, run, training, validation, say=say, job=job)
-    fitted = fit(
-        run, training, validation, folder=out if job.first else None, checkpoints=checkpoints, progress=progress,
-        on_epoch=on_epoch, on_step=on_step, job=job,
+def _corpora(
+    data: Named, valid: Named | None, out: Path, config: Config, vectors: Vectors | None, progress: bool
+) -> tuple[Corpus, Corpus]:
+    """Training and validation data, in the same words and classes."""
+    corpus = training_corpus(data, out / TRAIN, config, vectors, progress=progress)
+    if not corpus.labelled:
+        raise DataError(f"{data.path} has no labels; training needs a label for every document")
+    corpus.check_trainable()
+    if valid is None:
+        return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
+    validation = other_corpus(
+        valid, out / VALID,
+        vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text,
+        users=corpus.users, products=corpus.products, progress=progress,
     )  # fmt: skip
-    if job.first:
-        write_metrics(out, fitted)
-        checkpoints.keep_last()
-    return fitted
-
-
-def checkpoints_of(
-    out: Path, run: Run, training: Corpus, validation: Corpus, *, say: Callable[[str], None] = print, job: Job = ALONE
-) -> Checkpoints:
-    key = {
-        "words or classes": identity(run),
-        "data": "-".join(checksum(corpus.path) for corpus in (training, validation) if corpus.path is not None),
-    }
-    seconds = run.config.training.checkpoint_seconds
-    return Checkpoints(out / FOLDER, key, run.config, seconds=seconds, say=say, writes=job.first)
+    if not validation.labelled:
+        raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
+    check_same_kind(valid.path, validation, multi_label=corpus.multi_label)
+    check_ids(config, valid.path, validation.report.columns)
+    return corpus, validation
 
 
 def _described(named: Named, corpus: Corpus, own: Path | None) -> dict[str, Any]:
@@ -166,6 +174,223 @@ def class_counts(corpus: Corpus) -> dict[str, int]:
     several = corpus.labels.ndim == 2
     counts = (corpus.labels > 0.5).sum(axis=0) if several else np.bincount(corpus.labels, minlength=len(corpus.classes))
     return dict(zip(corpus.classes, counts.tolist(), strict=True))
+
+
+def material_line(name: str, train: Corpus, valid: Corpus) -> str:
+    """What a training begins with, in a line: a column that was guessed wrong shows here, and not after an hour."""
+    taken = ", ".join(f"{role} from {column!r}" for role, column in train.report.columns.items())
+    classes = ", ".join(map(repr, train.classes[:SHOWN])) + ", ..." * (len(train.classes) > SHOWN)
+    parts = [
+        f"{len(train):,} documents of {train.lengths.mean():.0f} words to learn from, {len(valid):,} to validate",
+        taken,
+        f"{len(train.classes)} classes: {classes}",
+    ]
+    return f"{name}: {'; '.join(filter(None, parts))}"
+
+
+class TrainingState:
+    """Everything that changes while a run is trained; random numbers follow from the position."""
+
+    def __init__(self, run: Run, objective: Objective, optimizer: Optimizer, meter: Meter) -> None:
+        self.run, self.objective, self.optimizer, self.meter = run, objective, optimizer, meter
+        self.position, self.best = Position(), Best()
+        self.epochs: list[Epoch] = []
+        self.best_weights: dict[str, Tensor] | None = None  # in the run folder, too, and not in a checkpoint
+
+    def tensors(self) -> dict[str, Tensor]:
+        """For a checkpoint, with `note`."""
+        parts = {
+            "model": self.run.model.state_dict(),
+            "objective": self.objective.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+        return {f"{part}/{name}": tensor for part, state in parts.items() for name, tensor in state.items()}
+
+    def note(self) -> dict[str, Any]:
+        return {
+            "position": asdict(self.position),
+            "best": asdict(self.best),
+            "epochs": [epoch.to_dict() for epoch in self.epochs],
+            "meter": self.meter.state(),
+        }
+
+    def restore(self, path: Path, tensors: dict[str, Tensor], note: dict[str, Any], folder: Path | None) -> None:
+        """Put back a checkpoint, and find the weights of the best epoch in the run folder."""
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "objective": {}, "optimizer": {}}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition("/")
+            parts[part][rest] = tensor
+        load_into(self.run.model, parts["model"], path)
+        self.objective.load_state_dict(parts["objective"])
+        self.optimizer.load_state_dict(parts["optimizer"])
+        self.position, self.best = Position(**note["position"]), Best(**note["best"])
+        self.epochs = [Epoch(**epoch) for epoch in note["epochs"]]
+        self.meter.load_state(note["meter"], self.epochs)
+        # The weights on disk may be older than the checkpoint, when training was killed between the two: then the
+        # checkpoint, at the end of the best epoch, has them. Or newer, when an older checkpoint had to do: then
+        # training comes by that epoch again.
+        if self.best.epoch >= 0 and self.position.batch == 0 and self.best.epoch == self.position.epoch - 1:
+            self.keep_best(folder)
+        elif self.best.epoch >= 0 and folder is not None and (folder / WEIGHTS).is_file():
+            weights, saved = load_tensors(folder / WEIGHTS)
+            if saved.get("epoch") == self.best.epoch:
+                self.best_weights = weights
+
+    def keep_best(self, folder: Path | None) -> None:
+        """The model as it is now is the best."""
+        self.best_weights = {name: t.clone() for name, t in self.run.model.state_dict().items()}
+        if folder is not None:
+            save_weights(folder, self.run, self.best.epoch)
+
+
+def fit(run: Run, train: Corpus, valid: Corpus, context: Context = DEFAULT, *, folder: Path | None = None) -> FitResult:
+    """Train until the best epoch is `patience` epochs ago or `epochs` are done; the run then has the weights of the
+    best epoch. With the folder of a described run, history, best weights and checkpoints are on disk as soon as they
+    exist, training goes on from the newest checkpoint, if there is any, as if it had never stopped, and Ctrl-C and
+    SIGTERM wait until a step is done and saved. In a job of several processes, all of them call this."""
+    job, config, own = context.job, run.config.training, folder if context.job.first else None
+    train.check_trainable()
+    check_label_settings(run, train)
+    run.uncalibrate()  # one that was trained before goes on from what it has learned
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    if isinstance(run.model, Fitted):
+        if job.size > 1:
+            raise ConfigError(f"{run.config.model.name} is fitted at once by one process; start it without torchrun")
+        return _fit_at_once(run, run.model, train, valid, context, folder)
+    job.copy_first(run.model.state_dict().values())
+    objective = make_objective(run.model, run.config, train, job)
+    optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
+    now = TrainingState(run, objective, optimizer, Meter(run.config, show=context.progress and job.first))
+    checkpoints = None if folder is None else checkpoints_of(folder, run, train, valid, context)
+    if checkpoints is not None and (found := checkpoints.load()):
+        now.restore(*found, own)
+        if own is not None:
+            write_history(own / HISTORY, now.epochs)
+    with now.meter, deferred_signals(checkpoints is not None) as came:
+        ahead = steps(objective, optimizer, train, config, now.position, own, job, levels=run.config.model.levels)
+        stopped = 0
+        while not stopped and not (now.best.waited >= config.patience and objective.settled(now.position.epoch - 1)):
+            step = next(ahead, None)
+            if step is None:
+                break
+            now.meter.add(step)
+            if step.ends_epoch:
+                _end_epoch(now, step, valid, job)
+            # A signal may reach one process first, and clocks differ: all of them stop or save at the same step.
+            stopped, due = job.largest([came.signal or 0, checkpoints is not None and checkpoints.due])
+            if checkpoints is not None and (step.ends_epoch or due or stopped):
+                checkpoints.save(now.position.step, now.tensors(), now.note())  # first: the rest is made again from it
+            if context.on_step is not None:
+                context.on_step(step)
+            if not step.ends_epoch:
+                continue
+            epoch = now.epochs[-1]
+            if own is not None:
+                append_history(own / HISTORY, epoch)
+            if epoch.best:
+                now.keep_best(own)
+            if context.on_epoch is not None:
+                context.on_epoch(epoch)
+        came.signal = came.signal or stopped or None
+    if job.first:
+        if now.best_weights is None:
+            raise CheckpointError(
+                f"the weights of the best epoch are not in {folder}; copy {WEIGHTS} there again, or train anew"
+            )
+        run.model.load_state_dict(now.best_weights)
+    job.copy_first(run.model.state_dict().values())
+    fitted = FitResult(now.epochs, now.best, *end_training(run, valid, own, now.best.epoch, job))
+    if own is not None and checkpoints is not None:
+        write_metrics(own, fitted)
+        checkpoints.keep_last()
+    return fitted
+
+
+def checkpoints_of(folder: Path, run: Run, train: Corpus, valid: Corpus, context: Context = DEFAULT) -> Checkpoints:
+    """The checkpoints of a run on these data."""
+    key = {
+        "words or classes": identity(run),
+        "data": "-".join(checksum(corpus.path) for corpus in (train, valid) if corpus.path is not None),
+    }
+    return Checkpoints(folder / checkpoint.FOLDER, key, run.config, say=context.say, writes=context.job.first)
+
+
+def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes) -> None:
+    """Validate, compare with the best, and write down what happened."""
+    run, objective, metric = now.run, now.objective, now.run.config.training.metric
+    if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
+        now.best = Best()  # a model from before it learned its boundaries is not what was asked for
+    notes = objective.end_epoch()
+    job.copy_first(run.model.state_dict().values())  # machines of different kinds round differently
+    scores = validate_epoch(run, valid, job)
+    value = torch.tensor([METRICS[metric] * scores.metrics()[metric]], dtype=torch.float64)
+    job.copy_first([value])  # or one process might stop where another goes on
+    is_best = now.best.update(step.epoch, float(value))
+    now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
+
+
+def _fit_at_once(
+    run: Run, model: Fitted, train: Corpus, valid: Corpus, context: Context, folder: Path | None
+) -> FitResult:
+    """For models that scikit-learn or fastText fit: one epoch, whatever the settings say."""
+    began = time.perf_counter()
+    batches = _Batches(train, make_label_loss(run.config.training, train), show=context.progress)
+    model.fit(batches, run.config.training.seed)
+    seconds = time.perf_counter() - began
+    scores = validate(run, valid)
+    some = train.select(train.spread(len(valid)))  # all would cost as much as the fit of some models
+    epoch = Epoch(
+        epoch=0,
+        phase="fit",
+        train_loss=validate(run, some).loss,
+        learning_rate=0.0,
+        valid=scores.metrics(),
+        words_per_second=float(train.lengths.sum()) / seconds,
+        seconds=seconds,
+        waiting=0.0,
+        best=True,
+    )
+    if folder is not None:
+        write_history(folder / HISTORY, [epoch])
+        save_weights(folder, run, 0)
+    if context.on_epoch is not None:
+        context.on_epoch(epoch)
+    fitted = FitResult([epoch], Best(0, scores.accuracy), *end_training(run, valid, folder, 0))
+    if folder is not None:
+        write_metrics(folder, fitted)
+    return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class _Batches:
+    """A corpus as batches, anew at each `iter`, with a progress bar for each reading. Documents weigh what they do in
+    the loss."""
+
+    corpus: Corpus
+    label_loss: LabelLoss
+    show: bool
+
+    def __iter__(self) -> Iterator[Batch]:
+        plan = BatchPlan(self.corpus.lengths).in_order()
+        for rows in tqdm(plan, desc="reading", unit="batch", disable=None if self.show else True, leave=False):
+            yield self.label_loss.weigh(self.corpus.batch(rows))
+
+
+def check_label_settings(run: Run, train: Corpus) -> None:
+    """Raise a ConfigError for settings of the loss that this model, or several labels per document, would leave unused
+    in silence."""
+    settings = run.config.training
+    asked = {"class_weight": settings.class_weight != "none", "label_smoothing": settings.label_smoothing > 0}
+    for name in (name for name, is_asked in asked.items() if is_asked):
+        given = f"training.{name} = {getattr(settings, name)}"
+        instead = ", or weigh rows with --weight-column" if name == "class_weight" else ""
+        if name == "label_smoothing" and isinstance(run.model, Fitted):
+            raise ConfigError(f"{given}, but {run.config.model.name} is fitted in one go, without it; leave it out")
+        if train.multi_label:
+            raise ConfigError(
+                f"{given} is for one label per document, the data have a list of them; leave it out{instead}"
+            )
 
 
 def check_settings(config: Config, vectors: Vectors | None = None) -> None:
@@ -208,41 +433,3 @@ def check_needed_vectors(config: Config, vectors: Vectors | None) -> None:
         raise ConfigError(
             f"{name} needs pretrained word vectors, and none were given; give --vectors FILE, in Python vectors="
         )
-
-
-def write_metrics(folder: Path, fitted: Result) -> None:
-    """Scores of the best epoch, and what training took; and the model card. The metrics are the last file of a run:
-    they say that training is done."""
-    metrics = {
-        "best_epoch": fitted.best.epoch,
-        "epochs": len(fitted.epochs),
-        "seconds": sum(epoch.seconds for epoch in fitted.epochs),
-        "words_per_second": float(np.median([epoch.words_per_second for epoch in fitted.epochs])),
-        "finished": datetime.now(UTC).date().isoformat(),
-        "valid": fitted.scores.to_dict(),
-        "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
-    }
-    write_text(folder / CARD, markdown(card_of(folder, metrics)))
-    write_json(folder / METRICS, metrics)
-
-
-def _corpora(
-    data: Named, valid: Named | None, out: Path, config: Config, vectors: Vectors | None, progress: bool
-) -> tuple[Corpus, Corpus]:
-    """Training and validation data, in the same words and classes."""
-    corpus = training_corpus(data, out / TRAIN, config, vectors, progress=progress)
-    if not corpus.labelled:
-        raise DataError(f"{data.path} has no labels; training needs a label for every document")
-    corpus.check_trainable()
-    if valid is None:
-        return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
-    validation = other_corpus(
-        valid, out / VALID,
-        vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text,
-        users=corpus.users, products=corpus.products, progress=progress,
-    )  # fmt: skip
-    if not validation.labelled:
-        raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
-    check_same_kind(valid.path, validation, multi_label=corpus.multi_label)
-    check_ids(config, valid.path, validation.report.columns)
-    return corpus, validation

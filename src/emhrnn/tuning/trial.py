@@ -26,11 +26,10 @@ from emhrnn.training.data import (
     text_settings,
     with_frequent_names,
 )
-from emhrnn.training.fit import fit
-from emhrnn.training.history import Epoch
-from emhrnn.training.loop import Step
+from emhrnn.training.progress import Context, Epoch, Step
 from emhrnn.training.run import Run, new_run
-from emhrnn.training.state import Purpose, numpy_generator
+from emhrnn.training.schedule import Purpose, numpy_generator
+from emhrnn.training.train import fit
 
 TRAIN, VALID = Path("corpus", "train"), Path("corpus", "valid")  # in the folder of the study
 
@@ -159,7 +158,7 @@ def run_trial(study: optuna.Study, watch: Watch, data: StudyData, *, whole: bool
     try:
         train, valid = data.corpora(watch.config)
         run = data.new_run(watch.config)
-        fit(run, train, valid, progress=False, on_epoch=watch.on_epoch, on_step=watch.on_step)
+        fit(run, train, valid, Context(progress=False, on_epoch=watch.on_epoch, on_step=watch.on_step))
     except TimeIsUpError:
         trial.set_user_attr("note", "cut at the time limit")
         if watch.value is None or whole:

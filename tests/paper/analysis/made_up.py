@@ -1,7 +1,7 @@
 """An analysis with made-up numbers, hostile text in every place that shows any."""
 
 from emhrnn.corpus.record import clean_text
-from emhrnn.evaluation.phrases import PhraseLengths
+from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.explain.lexicon import Entry
 from emhrnn.paper.analysis.analysis import Analysis, Example, RunFacts, WordAgreement
 from emhrnn.paper.analysis.words import Attention

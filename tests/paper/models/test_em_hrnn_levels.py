@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from emhrnn.api import train
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.em.blocks import exact_blocks
@@ -19,11 +20,9 @@ from emhrnn.models.table import build_em_hrnn
 from emhrnn.paper.models.em_hrnn_levels import EMHRNNLevels
 from emhrnn.paper.simulation.learners import newton_indicator
 from emhrnn.training.config import make_config
-from emhrnn.training.data import Named
-from emhrnn.training.resume import resume
 from emhrnn.training.run import load_run
 from emhrnn.training.schedule import stage
-from emhrnn.training.train import check_settings, train
+from emhrnn.training.train import check_settings
 from tests.models.examples import (
     CLASSES,
     VOCABULARY,
@@ -169,19 +168,19 @@ def test_trains_bottom_up_and_goes_on_as_if_it_had_never_stopped(data: Path, tmp
             raise KeyboardInterrupt
 
     config = make_config(assignments=SETTINGS)
-    whole = train(Named(path=data), tmp_path / "whole", config=config, progress=False)
+    whole = train(data, tmp_path / "whole", config=config, progress=False)
     with pytest.raises(KeyboardInterrupt):
-        train(Named(path=data), tmp_path / "run", config=config, progress=False, on_epoch=stop)
+        train(data, tmp_path / "run", config=config, progress=False, on_epoch=stop)
     more = make_config(assignments=["training.epochs=12"])  # of which the third would be the first level's
     with pytest.raises(ConfigError, match=r"epochs = 12, but .* was started with 4, and its levels share them; leave"):
-        resume(tmp_path / "run", config=more, progress=False)
-    resumed = resume(tmp_path / "run", progress=False)
+        train(None, tmp_path / "run", resume=True, config=more, progress=False)
+    resumed = train(None, tmp_path / "run", resume=True, progress=False)
     assert kept == ["1 warm-up", "1 em", "2 warm-up"]
     assert [epoch.phase for epoch in resumed.fitted.epochs] == [*kept, "2 em"]
-    model, loaded = resumed.run.model, load_run(tmp_path / "run").model
+    model, loaded = resumed.model.run.model, load_run(tmp_path / "run").model
     assert isinstance(model, EMHRNNLevels)
     assert int(model.level) == 1
-    for name, tensor in whole.run.model.state_dict().items():
+    for name, tensor in whole.model.run.model.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name]), name
         assert torch.equal(tensor, loaded.state_dict()[name]), name
     batch = whole.valid.batch(np.arange(len(whole.valid)))

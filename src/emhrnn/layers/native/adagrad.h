@@ -1,4 +1,4 @@
-// Steps of tables of which a batch touches few rows; training/row_adagrad.py has the formula.
+// Steps of tables of which a batch touches few rows; training/optimizer.py has the formula.
 
 #pragma once
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from emhrnn.evaluation.phrases import PhraseLengths
+from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.explain.explanation import Explanation, Labels, Sentence, Word, as_tuple
 from emhrnn.explain.lexicon import Entry
 from emhrnn.paper.analysis.words import Attention

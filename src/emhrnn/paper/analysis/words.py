@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.evaluation.phrases import PhraseLengths, count_phrase_lengths
+from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.explain.attention import Levels
 from emhrnn.text import Vocabulary
 

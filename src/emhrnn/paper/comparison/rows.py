@@ -28,7 +28,7 @@ from emhrnn.models.table import check_model
 from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.provenance import commit
 from emhrnn.paper.training_job import RUN, train_or_resume
-from emhrnn.training import checkpointing
+from emhrnn.training.checkpoint import FOLDER
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, other_corpus
 
@@ -87,9 +87,9 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     data = folder.parent.parent / "data" / arguments["data"]
     trained = train_or_resume(
         folder, Named(path=data / "train"), _config(arguments), vectors=arguments["vectors"],
-        valid=Named(path=data / "valid"),
+        valid=data / "valid",
     )  # fmt: skip
-    run = trained.run
+    run = trained.model.run
     test = other_corpus(
         Named(path=data / "test"), data / "test",
         vocabulary=run.vocabulary, classes=run.classes, text=run.text, users=run.users, products=run.products,
@@ -102,7 +102,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     assert labels is not None
     scores = score(predictions.probabilities, labels, run.classes, predictions.phrases)
     right = _save_predictions(folder / PREDICTIONS, predictions.probabilities, labels)
-    shutil.rmtree(folder / RUN / checkpointing.FOLDER, ignore_errors=True)  # large, and of no more use
+    shutil.rmtree(folder / RUN / FOLDER, ignore_errors=True)  # large, and of no more use
     epochs = trained.fitted.epochs
     return {
         "accuracy": scores.accuracy,

@@ -32,9 +32,9 @@ from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import Output
 from emhrnn.models.row import Sizes
 from emhrnn.training.config import Config
+from emhrnn.training.distributed import Processes
 from emhrnn.training.em_objective import EMObjective, witnesses
-from emhrnn.training.job import Job
-from emhrnn.training.label_loss import LabelLoss
+from emhrnn.training.objective import LabelLoss
 from emhrnn.training.schedule import stage
 
 
@@ -161,7 +161,7 @@ class EMHRNNLevels(nn.Module):
         return batch
 
     def make_objective(
-        self, config: Config, label_loss: LabelLoss, corpus: Corpus, job: Job, *, known: int
+        self, config: Config, label_loss: LabelLoss, corpus: Corpus, job: Processes, *, known: int
     ) -> LevelsObjective:
         """Bottom-up training.
 

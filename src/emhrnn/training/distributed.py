@@ -1,9 +1,14 @@
-"""Several processes that train one model on the same batches: each takes some documents of every batch.
+"""The processes that train one model together, as each of them sees it. Most of the time there is one: `ALONE`.
 
-The documents of a process are neighbours in the batch, with about as many words as any other process has; so values of
-words, put one after the other in the order of the processes, are those of the whole batch. A process that gets none,
-because the batch has fewer documents than there are processes, does as if it had the first one, and nothing of it
-counts: so all of them meet in the same exchanges.
+    with joined() as job:
+        batch = job.share(whole)         # this process's documents of the batch
+        loss = job.part(mean, documents here, documents in the whole batch)
+        job.sum_gradients(parameters)    # now the gradient is that of the whole batch
+
+`torchrun` starts several and describes them in the environment; then it is a `ProcessGroup`. The documents of a process
+are neighbours in the batch, with about as many words as any other process has; so values of words, put one after the
+other in the order of the processes, are those of the whole batch. A process that gets none, because the batch has fewer
+documents than there are processes, repeats the first one, and nothing of it counts: so all meet in the same exchanges.
 
 What is exchanged in a step: gradients (one sum), logits and phrase ends of the words, and a few numbers.
 """
@@ -11,7 +16,7 @@ What is exchanged in a step: gradients (one sum), logits and phrase ends of the 
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +33,116 @@ from emhrnn.layers.dropout import Place, SharedGenerator
 
 PATIENCE = timedelta(minutes=30)  # for one exchange; who prepares data or validates may take longer
 _POLL = 0.1  # seconds
+
+
+class Processes:
+    """The processes that train one model together, as each of them sees it; here one, alone."""
+
+    size, rank = 1, 0  # how many there are, and which of them this is
+
+    @property
+    def first(self) -> bool:
+        """The first process alone prepares data, writes files and talks."""
+        return self.rank == 0
+
+    def share(self, whole: Batch) -> Batch:
+        """This process's documents of a batch; until the next call, all below is about them."""
+        return whole
+
+    def whole(self, batch: Batch) -> Batch:
+        """The batch that `batch` is the share of."""
+        return batch
+
+    def part(self, mean: Tensor, here: int | float, whole: int | float) -> Tensor:
+        """A mean over `here` things as its part of the mean over the `whole` of them: the parts add up to it."""
+        return mean
+
+    def sum(self, values: Tensor) -> Tensor:
+        """What the shares have, over all of them."""
+        return values
+
+    def total(self, values: Tensor) -> Tensor:
+        """Over all processes, whatever their share of the last batch was."""
+        return values
+
+    def gather(self, values: Tensor) -> Tensor:
+        """A value for each word of the share, to those of the whole batch."""
+        return values
+
+    def noise(self, generator: torch.Generator) -> torch.Generator:
+        """Draws for the rows of the share what they would get in the whole batch."""
+        return generator
+
+    def numbers(self, generator: np.random.Generator) -> np.random.Generator:
+        """The same for numpy."""
+        return generator
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Each gradient becomes the sum of those of all processes."""
+
+    def largest(self, values: Sequence[int]) -> list[int]:
+        """Each of some numbers as the process with the largest has it."""
+        return list(values)
+
+    def copy_first(self, tensors: Iterable[Tensor]) -> None:
+        """Every process gets the first one's tensors."""
+
+    def tell(self, what: str = "train") -> None:
+        """From the first process to the others: what they need is on disk now, and what to do with it."""
+
+    def wait(self) -> str:
+        """Until the first process has told."""
+        return "train"
+
+    def watched(self) -> AbstractContextManager[None]:
+        """A block whose failure the others are to know of before it is cleaned up after: what they then miss is only a
+        consequence."""
+        return nullcontext()
+
+
+ALONE = Processes()
+_joined: list[Processes] = []
+
+
+@contextmanager
+def joined() -> Iterator[Processes]:
+    """The job that this process was started for; within it, the same again.
+
+    Raises:
+        PeerError: the block failed, and so did another process, which tells why.
+    """
+    if _joined or not launched():
+        yield _joined[-1] if _joined else ALONE
+        return
+    group = ProcessGroup.connect()
+    _joined.append(group)
+    try:
+        yield group
+    except BaseException:
+        group.fail()
+        raise
+    finally:
+        _joined.pop()
+        group.leave()
+
+
+def launched() -> bool:
+    """True in a process that torchrun started."""
+    return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+
+
+def name_of_job() -> str:
+    """What tells the jobs of torchrun apart, and stays the same when it restarts its processes; empty where there is
+    none. By default the run id is "none": then it is the process that started this one."""
+    if not launched():
+        return ""
+    name = os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    return name if name != "none" else f"{os.uname().nodename}-{os.getppid()}"
+
+
+def restarted() -> bool:
+    """True in a process that torchrun started again after a failure."""
+    return launched() and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
 
 def cuts(lengths: Int64[np.ndarray, " documents"], parts: int) -> list[int]:
@@ -51,10 +166,11 @@ def _exchange() -> Iterator[None]:
         ) from None
 
 
-class Group:
+class ProcessGroup(Processes):
+    """Several processes that torchrun started, each with its share of every batch."""
+
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self.size, self.rank = size, rank
-        self.first = rank == 0
         self._store = store
         self._failed = False  # this process, before any other
         self._told = 0  # how often: several models may be trained one after the other
@@ -63,7 +179,7 @@ class Group:
         self._words: list[int] = []  # of each process
 
     @classmethod
-    def connect(cls) -> "Group":
+    def connect(cls) -> "ProcessGroup":
         """With the processes that torchrun started, here and on other machines."""
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

@@ -1,0 +1,182 @@
+"""Predictions of a run made right, with all processes of a job: scores on labelled data, and the calibration of its
+probabilities at the end of training and on new data (the mathematics are in evaluation/calibration.py)."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from emhrnn.corpus import Corpus, Report
+from emhrnn.corpus.batch import BatchPlan
+from emhrnn.errors import DataError
+from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, Logits, Said, fit_shares, fit_temperature
+from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
+from emhrnn.evaluation.scores import PhraseLengths, Scores, score
+from emhrnn.files import write_json, write_text
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.ngrams import NGrams, Shares
+from emhrnn.training.card import card_of, markdown
+from emhrnn.training.checkpoint import load_tensors
+from emhrnn.training.data import Named, labelled_corpus, learned_from
+from emhrnn.training.distributed import ALONE, Processes
+from emhrnn.training.run import CARD, METRICS, WEIGHTS, Run, load_run, locked_run, read_description, save_weights
+
+
+def predict_together(job: Processes, run: Run, corpus: Corpus) -> Predictions:
+    """The same for every process."""
+    if job.size == 1 or len(corpus) < job.size:  # too few to share: all of them predict all
+        return run.predict(corpus)
+    mine = np.arange(job.rank, len(corpus), job.size)
+    part = run.predict(corpus.select(mine))
+    whole = torch.zeros(2, len(corpus), len(run.classes))
+    whole[:, torch.from_numpy(mine)] = torch.from_numpy(np.stack([part.probabilities, part.logits]))
+    probabilities, logits = job.total(whole).numpy()
+    return Predictions(probabilities, logits, _phrases(job, part.phrases))
+
+
+def _phrases(job: Processes, part: PhraseLengths | None) -> PhraseLengths | None:
+    longest, any_phrases = job.largest([part.longest if part is not None else 0, part is not None])
+    if not any_phrases:
+        return None
+    histogram = torch.zeros(longest + 1, dtype=torch.int64)
+    if part is not None:
+        histogram[1 : part.longest + 1] = torch.tensor(part.histogram)
+    return PhraseLengths.of(job.total(histogram).numpy())
+
+
+def validate(run: Run, corpus: Corpus, job: Processes = ALONE) -> Scores:
+    """Scores of the run as it is, on labelled data of its own classes."""
+    return _score(run, corpus, predict_together(job, run, corpus))
+
+
+def validate_epoch(run: Run, valid: Corpus, job: Processes = ALONE) -> Scores:
+    """Scores of the run as it would be if training ended here: with the shares of its experts, and no temperature."""
+    predictions = predict_together(job, run, valid)
+    if not run.config.training.calibrate:
+        return _score(run, valid, predictions)
+    return _rescored(run, valid, _weighed(run, valid, predictions.logits, job)[1], predictions.phrases)
+
+
+def end_training(
+    run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Processes = ALONE
+) -> tuple[Scores, Calibration | None]:
+    """Calibrate, if the settings want it; the scores are those after."""
+    if not run.config.training.calibrate:
+        run.temperature = 1.0
+        return validate(run, valid, job), None
+    return calibrate(run, valid, folder, epoch, job)
+
+
+def calibrate(
+    run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Processes = ALONE
+) -> tuple[Scores, Calibration]:
+    """Give the run its temperature, and its experts their shares, and keep both with the weights; the scores are those
+    after."""
+    run.uncalibrate()
+    predictions = predict_together(job, run, valid)
+    before = _score(run, valid, predictions)
+    shares, logits = _weighed(run, valid, predictions.logits, job)
+    run.temperature, remark = fit_temperature(logits, _labels(valid))
+    after = _rescored(run, valid, logits, predictions.phrases)
+    if shares is not None:
+        run.weigh(shares)
+    if folder is not None:
+        save_weights(folder, run, epoch)
+    return after, Calibration(
+        temperature=run.temperature,
+        documents=len(valid),
+        loss_before=before.loss,
+        loss_after=after.loss,
+        ece_before=before.ece,
+        ece_after=after.ece,
+        before=before.reliability,
+        after=after.reliability,
+        remark=remark,
+        shares=None if shares is None else asdict(shares),
+    )
+
+
+def _weighed(run: Run, valid: Corpus, logits: Logits, job: Processes) -> tuple[Shares | None, Logits]:
+    """The shares of the experts, where there are several, and the logits with them: as the first process finds them,
+    for machines of different kinds round differently."""
+    if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
+        return None, logits
+    shares, weighed = torch.empty(4, dtype=torch.float64), torch.empty(logits.shape)
+    if job.first:
+        said = _said(run.model.ngrams, valid, logits)
+        fitted, _remark = fit_shares(said, _labels(valid))  # the temperature's remark says the same
+        shares.copy_(torch.from_numpy(fitted))
+        weighed.copy_(torch.from_numpy(np.tensordot(fitted.astype(np.float32), said, axes=1)))
+    job.copy_first([shares, weighed])
+    return Shares(*shares.tolist()), weighed.numpy()
+
+
+def _said(ngrams: NGrams, valid: Corpus, logits: Logits) -> Said:
+    """What each expert says, the recurrent layers first."""
+    apart = np.empty((3, *logits.shape), dtype=np.float32)
+    with torch.inference_mode():
+        for rows in BatchPlan(valid.lengths, words=BATCH_WORDS).in_order():
+            apart[:, rows] = ngrams.apart(valid.batch(rows)).numpy()
+    return np.concatenate([[logits - apart.sum(axis=0)], apart])
+
+
+def _rescored(run: Run, corpus: Corpus, logits: Logits, phrases: PhraseLengths | None) -> Scores:
+    shown = run.probabilities(torch.from_numpy(logits)).numpy()
+    return _score(run, corpus, Predictions(shown, logits, phrases))
+
+
+def _score(run: Run, corpus: Corpus, predictions: Predictions) -> Scores:
+    return score(predictions.probabilities, _labels(corpus), run.classes, predictions.phrases)
+
+
+def _labels(corpus: Corpus) -> Labels:
+    if corpus.labels is None:
+        raise DataError("the data has no labels, so there is nothing to compare predictions with; give a label column")
+    return corpus.labels
+
+
+def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[Calibration, Report]:
+    """Recalibrate a run on labelled data that it has not learned from. It begins with the weights as they were learned,
+    so it is idempotent. What it came to, and the report of the data.
+
+    Raises:
+        DataError: the data cannot be used, or cannot decide; the run is left as it was.
+    """
+    read_description(folder)  # is it a run?
+    with locked_run(folder):  # before it is read: whoever has it may be about to write
+        run = load_run(folder, weigh=False)
+        _, note = load_tensors(folder / WEIGHTS)
+        why = "to be fitted to; calibration needs one for every document"
+        with labelled_corpus(run, data, why=why, progress=progress) as corpus:
+            _check_classes(folder, data, corpus)
+            if learned_from(folder, data):
+                raise DataError(
+                    f"cannot calibrate {folder} to {data.path}: it holds documents that the run has learned from, and "
+                    "is surer of than of new ones; give others. The run is left as it was"
+                )
+            _, calibration = calibrate(run, corpus, None, note.get("epoch", 0))
+            if calibration.undecided:
+                raise DataError(
+                    f"cannot calibrate {folder} to {data.path}: {calibration.undecided}; give {FEWEST} documents or "
+                    "more, some of which it gets wrong. The run is left as it was"
+                )
+            save_weights(folder, run, note.get("epoch", 0))
+            calibration = replace(calibration, source=data.path.resolve().name)
+            if (folder / METRICS).is_file():  # else it is still in training, or learned bit by bit
+                metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+                metrics |= {"calibration": calibration.to_dict(), "stale": ["valid"]}  # scores are of before
+                write_text(folder / CARD, markdown(card_of(folder, metrics)))
+                write_json(folder / METRICS, metrics)
+    return calibration, corpus.report
+
+
+def _check_classes(folder: Path, data: Named, corpus: Corpus) -> None:
+    """Raise a DataError for documents of one class: whatever says that class more often fits them better."""
+    found = np.flatnonzero(corpus.class_counts)
+    if not corpus.multi_label and len(found) == 1:
+        raise DataError(
+            f"cannot calibrate {folder} to {data.path}: all its documents are of the class "
+            f"{corpus.classes[found[0]]!r}; give documents of several classes. The run is left as it was"
+        )
