@@ -189,6 +189,8 @@ segmentations of the same rate that have learned nothing.
 
 @dataclass(frozen=True)
 class ChunkTable:
+    """The rows, and a header: command, commit, machine, runs, data."""
+
     header: dict[str, Any]
     rows: Sequence[ChunkAgreement]
 

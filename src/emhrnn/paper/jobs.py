@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
@@ -152,7 +153,7 @@ def main(target: str, record: Path, folder: Path) -> None:
     """The process of one job: call the function `target` (module:name), and write its outcome to `record`."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with _alone(folder):
+    with FileLock(folder / ".lock"):  # after kill -9 of the parent, the job's last process may still be saving
         _run(target, record, folder)
 
 
@@ -177,19 +178,6 @@ def _call(target: str, arguments: dict[str, Any], folder: Path) -> dict[str, Any
     result = getattr(importlib.import_module(module), name)(arguments, folder)
     json.dumps(result, allow_nan=False)  # raises for what cannot be kept, while there still is a way to tell
     return dict(result)
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """After kill -9 of the parent, the job's last process may still be saving where it is: wait for its end."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with (folder / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _end_with_parent() -> None:
@@ -411,18 +399,16 @@ def _stop(running: list[_Running]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One user of the folder at a time, where the system has file locks."""
+    """One user of the folder at a time."""
+    lock = FileLock(folder / ".lock")
     try:
-        import fcntl
-    except ImportError:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ConfigError(f"{folder} is in use by another process; wait for it, or give another folder") from None
+    try:
         yield
-        return
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"{folder} is in use by another process; wait for it, or give another folder") from None
-        yield
+    finally:
+        lock.release()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ def check_plots() -> None:
 
 
 def pyplot() -> Any:
+    """matplotlib.pyplot without a window."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -37,6 +38,7 @@ def pyplot() -> Any:
 
 
 def save_svg(figure: Any, path: Path) -> None:
+    """Write the figure and close it."""
     buffer = BytesIO()
     figure.tight_layout()
     figure.savefig(buffer, format="svg", metadata={"Date": None})

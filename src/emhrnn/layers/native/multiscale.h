@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr float LIMIT = 1;  // of a gradient of a gate: models/multiscale_backward.py
+constexpr float LIMIT = 1;  // of a gradient of a gate: paper/models/multiscale_lstm.py
 
 // How the layers hang together, as class Wiring says.
 struct Wiring {

@@ -164,6 +164,7 @@ def own_review() -> str:
 
 
 def draw_figures(em: Path, mhs: Path, out: Path, *, command: str, text: str | None = None) -> Figures:
+    """Explain one text, by default our own review, under both runs, and write all files to `out`."""
     check_models((em, mhs))
     runs = [load_run(folder) for folder in (mhs, em)]
     text = own_review() if text is None else text
@@ -176,6 +177,7 @@ def draw_figures(em: Path, mhs: Path, out: Path, *, command: str, text: str | No
 
 
 def write_figures(figures: Figures, out: Path) -> None:
+    """The two drawings, the page, the terminal text and the data."""
     told = " \u00b7 ".join(f"{name}: {figures.making[name]}" for name in MADE_BY)
     for number, name, explanation in ((4, "MHS-RNN with attention", figures.mhs), (5, "EM-HRNN", figures.em)):
         drawing = document_svg(explanation, f"Figure {number}: {name}")

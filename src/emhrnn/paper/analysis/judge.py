@@ -35,6 +35,8 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Judging:
+    """The disagreements in the order and on the sides of the page; `identity` ties votes to it."""
+
     cases: list[Case]
     models: tuple[str, str]
     identity: str
@@ -60,6 +62,7 @@ class Judging:
 
 
 def judging_page(judging: Judging) -> str:
+    """judge.html: every case with three radio buttons, and a script that saves the votes."""
     cases = "\n".join(_case(number, case, len(judging.cases)) for number, case in enumerate(judging.cases))
     body = f"""<header><h1>Which word says more?</h1>
 <p>Two models each named the one word that tells most about a document. Choose the word that better shows why the

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from emhrnn.cli.output import aligned, percent
 from emhrnn.explain.escape import escape, visible
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.html import html_section, legend
@@ -27,6 +28,7 @@ LONGEST_PHRASE = 80  # characters shown
 
 
 def render_markdown(analysis: Analysis) -> str:
+    """report.md."""
     parts = [
         f"# How {' and '.join(plain(model.name) for model in analysis.models)} read {plain(analysis.data)}\n",
         f"{analysis.documents:,} documents, {analysis.words:,} words"
@@ -71,6 +73,7 @@ def _tied(analysis: Analysis) -> list[str]:
 
 
 def attention_table(models: Sequence[RunFacts]) -> str:
+    """Every word under every model, beside chance."""
     head = ["word", "run", "times", "weight", "chance", "x chance", "x sentence", "alone"]
     rows = []
     for k in range(len(models[0].attention)):
@@ -86,6 +89,7 @@ def _attention_cells(name: str, word: Attention) -> list[str]:
 
 
 def agreement_lines(analysis: Analysis) -> list[str]:
+    """How often two models choose the same word, of the documents drawn and of all."""
     if analysis.agreement is None or analysis.agreement_of_all is None:
         return ["Give two runs to see how often they agree.\n"]
     return [
@@ -147,6 +151,7 @@ class _Bars:
 
 
 def lift_chart(groups: Sequence[_Bars], names: Sequence[str]) -> str:
+    """Bars side by side: how many times chance each word weighs, under one model or two."""
     largest = max([1.0, *(value for group in groups for value in group.values if value is not None)])
     ticks = round_ticks(0, largest)
     scale = (WIDTH - LEFT - RIGHT) / ticks[-1]
@@ -198,6 +203,7 @@ PHRASE_LETTERS, EXAMPLE_LETTERS = 70, 160
 
 
 def render_html(analysis: Analysis) -> str:
+    """report.html."""
     names = " and ".join(model.name for model in analysis.models)
     parts = (_headline, _lengths_section, _attention_section, _important_section, _shown_section)
     sections = [part(analysis) for part in parts]
@@ -392,3 +398,54 @@ def write_analysis(analysis: Analysis, folder: Path) -> None:
         judging = Judging.of(analysis)
         write_json(folder / KEY, judging.key())
         write_text(folder / PAGE, judging_page(judging))
+
+
+TERMINAL_PHRASES, TERMINAL_LETTERS = 5, 60
+
+
+def terminal_tables(analysis: Analysis) -> str:
+    """The analysis as tables for the terminal."""
+    parts = [_terminal_runs(analysis), _terminal_attention(analysis)]
+    if analysis.agreement is not None and analysis.agreement_of_all is not None:
+        drawn, every = map(_terminal_agreed, (analysis.agreement, analysis.agreement_of_all))
+        parts.append(f"The most important word: {drawn} drawn, {every}")
+    for model in analysis.models:
+        for name, entries in model.lexicon:
+            rows = [
+                [
+                    f"  {shorten(visible(entry.phrase), TERMINAL_LETTERS)}",
+                    f"{entry.count:,}x",
+                    f"{100 * entry.effect:+.1f}",
+                ]
+                for entry in entries[:TERMINAL_PHRASES]
+            ]
+            if rows:
+                parts.append(f"{model.name}, phrases for {name} (points of probability)\n{aligned(rows)}")
+    return "\n\n".join(parts)
+
+
+def _terminal_runs(analysis: Analysis) -> str:
+    rows = [["", "model", "accuracy", "phrases", "mean words", "shortest", "longest"]]
+    for model in analysis.models:
+        found = model.phrases
+        lengths = ["-"] * 4
+        if found is not None:
+            lengths = [f"{found.phrases:,}", f"{found.mean:.2f}", str(found.shortest), str(found.longest)]
+        rows.append([model.name, model.model, "-" if model.accuracy is None else percent(model.accuracy), *lengths])
+    return f"{analysis.documents:,} documents of {analysis.data}\n{aligned(rows, {2, 3, 4, 5, 6})}"
+
+
+def _terminal_attention(analysis: Analysis) -> str:
+    rows = [["attention", *(head for model in analysis.models for head in (model.name, "x chance", "x sentence"))]]
+    for k, word in enumerate(analysis.models[0].attention):
+        rows.append([word.word, *(cell for model in analysis.models for cell in _terminal_cells(model.attention[k]))])
+    rows.append(["(all words)", *(cell for model in analysis.models for cell in _terminal_cells(model.average))])
+    return aligned(rows)
+
+
+def _terminal_cells(word: Attention) -> list[str]:
+    return ["-" if value is None else f"{value:.2f}" for value in (word.weight, word.lift, word.in_sentence)]
+
+
+def _terminal_agreed(agreement: WordAgreement) -> str:
+    return f"the same in {agreement.same_word:,} of {agreement.documents:,} documents"

@@ -138,6 +138,7 @@ class Table3:
 
 
 def short(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries whose phrases are short enough to be passed on."""
     return [entry for entry in entries if len(entry.phrase.split()) <= SHORT_PHRASE][:PHRASES]
 
 
@@ -159,6 +160,7 @@ def describe_training(folder: Path) -> dict[str, Any]:
 
 
 def render_table3(table: Table3) -> str:
+    """table3.md."""
     analysis = table.analysis
     parts = [
         "# Table 3 of the paper\n",
@@ -279,6 +281,7 @@ def reproduce_table3(
     progress: bool = True,
     say: Callable[[str], None] = print,
 ) -> Table3:
+    """Two runs, one analysis, table3.md and table3.json."""
     folders = pair.folders(work, processes=processes or cores(), progress=progress, say=say)
     check_models(folders)
     analysis = analyse(folders, data, question, command=command, names=NAMES, progress=progress)

@@ -46,6 +46,7 @@ class WordWeights:
 
 
 def word_weights(levels: Levels, batch: Batch) -> WordWeights:
+    """The weights of all words of a batch."""
     offsets = np.concatenate([[0], np.flatnonzero(levels.z) + 1])  # (phrases + 1,)
     lengths = np.diff(offsets)
     sentence_lengths = batch.sentence_lengths[batch.sentence_of_word]  # (words,)

@@ -7,62 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emhrnn.cli.options import Format, Json, LabelColumn, Quiet, Settings, Split, TextColumn
-from emhrnn.cli.output import aligned, percent
 
 if TYPE_CHECKING:
-    from emhrnn.paper.analysis.analysis import Analysis, WordAgreement
     from emhrnn.paper.analysis.table3 import Pair
-    from emhrnn.paper.analysis.words import Attention
-
-
-LISTED, LETTERS = 5, 60
-
-
-def _analysis_tables(analysis: "Analysis") -> str:
-    from emhrnn.explain.escape import visible
-    from emhrnn.explain.svg import shorten
-
-    parts = [_runs(analysis), _attention(analysis)]
-    if analysis.agreement is not None and analysis.agreement_of_all is not None:
-        parts.append(
-            f"The most important word: {_agreed(analysis.agreement)} drawn, {_agreed(analysis.agreement_of_all)}"
-        )
-    for model in analysis.models:
-        for name, entries in model.lexicon:
-            rows = [
-                [f"  {shorten(visible(entry.phrase), LETTERS)}", f"{entry.count:,}x", f"{100 * entry.effect:+.1f}"]
-                for entry in entries[:LISTED]
-            ]
-            if rows:
-                parts.append(f"{model.name}, phrases for {name} (points of probability)\n{aligned(rows)}")
-    return "\n\n".join(parts)
-
-
-def _runs(analysis: "Analysis") -> str:
-    rows = [["", "model", "accuracy", "phrases", "mean words", "shortest", "longest"]]
-    for model in analysis.models:
-        found = model.phrases
-        lengths = ["-"] * 4
-        if found is not None:
-            lengths = [f"{found.phrases:,}", f"{found.mean:.2f}", str(found.shortest), str(found.longest)]
-        rows.append([model.name, model.model, "-" if model.accuracy is None else percent(model.accuracy), *lengths])
-    return f"{analysis.documents:,} documents of {analysis.data}\n{aligned(rows, {2, 3, 4, 5, 6})}"
-
-
-def _attention(analysis: "Analysis") -> str:
-    rows = [["attention", *(head for model in analysis.models for head in (model.name, "x chance", "x sentence"))]]
-    for k, word in enumerate(analysis.models[0].attention):
-        rows.append([word.word, *(cell for model in analysis.models for cell in _cells(model.attention[k]))])
-    rows.append(["(all words)", *(cell for model in analysis.models for cell in _cells(model.average))])
-    return aligned(rows)
-
-
-def _cells(word: "Attention") -> list[str]:
-    return ["-" if value is None else f"{value:.2f}" for value in (word.weight, word.lift, word.in_sentence)]
-
-
-def _agreed(agreement: "WordAgreement") -> str:
-    return f"the same in {agreement.same_word:,} of {agreement.documents:,} documents"
 
 
 def analyse(
@@ -132,7 +79,7 @@ def analyse(
     from emhrnn.files import check_free
     from emhrnn.paper.analysis.analyse import Question
     from emhrnn.paper.analysis.analyse import analyse as run
-    from emhrnn.paper.analysis.report import write_analysis
+    from emhrnn.paper.analysis.report import terminal_tables, write_analysis
     from emhrnn.training.data import Named
 
     check_free(out, overwrite=True)
@@ -150,9 +97,8 @@ def analyse(
     if json:
         print_json(analysis.to_dict())
         return
-    from emhrnn.paper.cli.analyse import _analysis_tables
 
-    say(_analysis_tables(analysis))
+    say(terminal_tables(analysis))
     say(f"\nAs a page: {out / 'report.html'}; as data: {out / 'report.json'}; as Markdown: {out / 'report.md'}")
     if analysis.agreement is not None and analysis.disagreements:
         say(f"{len(analysis.disagreements)} disagreements to judge: {out / 'judge.html'}")
@@ -229,8 +175,8 @@ def table3(
     from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns
     from emhrnn.paper.analysis.analyse import Question
+    from emhrnn.paper.analysis.report import terminal_tables
     from emhrnn.paper.analysis.table3 import reproduce_table3
-    from emhrnn.paper.cli.analyse import _words_of
     from emhrnn.training.data import Named
 
     named = Named(path=data, columns=Columns(text=text_column, label=label_column))
@@ -255,9 +201,8 @@ def table3(
     if json:
         print_json(table.to_dict())
         return
-    from emhrnn.paper.cli.analyse import _analysis_tables
 
-    say(_analysis_tables(table.analysis))
+    say(terminal_tables(table.analysis))
     say(f"\nBeside the paper's numbers: {out / 'table3.md'}; as data: {out / 'table3.json'}")
     say(f"The whole analysis: {work / 'analysis' / 'report.html'}")
 

@@ -40,12 +40,16 @@ Mask = Bool[np.ndarray, " rows"]
 
 @dataclass(frozen=True, eq=False)
 class SplitPart:
+    """The rows of a file that belong to a part."""
+
     path: Path
     rows: Mask
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
+    """The three parts of a set."""
+
     train: SplitPart
     valid: SplitPart
     test: SplitPart

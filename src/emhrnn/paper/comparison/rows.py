@@ -154,6 +154,7 @@ def pack(right: Bool[np.ndarray, " documents"]) -> str:
 
 
 def unpack(text: str, documents: int) -> Bool[np.ndarray, " documents"]:
+    """The inverse of `pack`."""
     bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)
     return np.unpackbits(bits, count=documents).astype(bool)
 

@@ -117,6 +117,8 @@ class Missing:
 
 @dataclass(frozen=True)
 class ComparisonTable:
+    """All rows on all sets, the rows that are missing and why, and how it was made."""
+
     sets: dict[str, dict[str, Any]]  # by name: what `prepare_data` found
     rows: tuple[TableRow, ...]
     missing: tuple[Missing, ...]

@@ -113,6 +113,7 @@ class Attribution:
 
 
 def attention(subject: Subject) -> Attribution:
+    """Products of attention weights."""
     model, batch = _model(subject), subject.batch
     with torch.inference_mode():
         output = model.encode(batch, model.words(batch), subject.z)
@@ -125,6 +126,7 @@ def attention(subject: Subject) -> Attribution:
 
 
 def effect(subject: Subject) -> Attribution:
+    """Weight x effect."""
     model, run = _model(subject), subject.run
     with torch.no_grad():
         states = model.words(subject.batch)
@@ -135,6 +137,7 @@ def effect(subject: Subject) -> Attribution:
 
 
 def thorough(subject: Subject) -> Attribution:
+    """Weight x effect with a second pass through the word layer."""
     run = subject.run
     effects = thorough_effects(
         _model(subject), subject.batch, subject.z, multi_label=run.multi_label, temperature=run.temperature
@@ -148,6 +151,7 @@ def _by_level(effects: BatchEffects) -> Scores:
 
 
 def random(subject: Subject, generator: np.random.Generator) -> Attribution:
+    """Uniform numbers."""
     scores = {level: generator.random(int(units_of(subject.batch, subject.z, level).offsets[-1])) for level in LEVELS}
     return _priced(subject, scores)
 
@@ -166,6 +170,7 @@ def _left_out(one: Subject, level: str) -> Float64[np.ndarray, " units"]:
 
 
 def integrated_gradients(subject: Subject, steps: int = STEPS) -> Attribution:
+    """Integrated gradients by captum, in `steps` steps from zero."""
     try:
         from captum.attr import IntegratedGradients
     except ImportError:

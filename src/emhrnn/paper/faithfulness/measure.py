@@ -123,6 +123,8 @@ GROUP = 25  # documents of a job
 
 @dataclass(frozen=True)
 class FaithfulnessPlan:
+    """What to measure."""
+
     documents: int = 500
     seed: int = 0
     steps: int = STEPS

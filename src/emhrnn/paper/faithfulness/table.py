@@ -39,6 +39,8 @@ class Mean:
 
 @dataclass(frozen=True)
 class FaithfulnessRow:
+    """One explanation at one level."""
+
     level: str
     method: str
     comprehensiveness: Mean
@@ -62,6 +64,8 @@ class AreaDifference:
 
 @dataclass(frozen=True)
 class FaithfulnessTable:
+    """The rows, the differences, and a header: command, commit, machine, run, data."""
+
     header: Mapping[str, Any]
     rows: Sequence[FaithfulnessRow]
     differences: Sequence[AreaDifference]
@@ -146,6 +150,7 @@ that of a plain prediction of the same documents (word ids to probabilities).
 
 
 def to_markdown(table: FaithfulnessTable) -> str:
+    """faithfulness.md."""
     lines = ["# How faithful explanations are", ""]
     lines += [f"- {name}: {value}" for name, value in table.header.items()]
     lines += INTRODUCTION.splitlines()
@@ -189,6 +194,7 @@ TITLES = {
 
 
 def draw_curves(table: FaithfulnessTable, path: Path) -> None:
+    """How far p falls, by share, as SVG."""
     plt = pyplot()
     figure, axes = plt.subplots(2, len(LEVELS), figsize=(11, 6.4), sharex=True, sharey="row", squeeze=False)
     places = range(len(SHARES))

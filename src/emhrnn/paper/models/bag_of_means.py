@@ -23,6 +23,8 @@ from emhrnn.models.output import Output
 
 
 class BagOfMeans(nn.Module):
+    """The row `bag-of-means`; fitted at once."""
+
     nearest: Tensor
     weight: Tensor
     bias: Tensor

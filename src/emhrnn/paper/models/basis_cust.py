@@ -14,7 +14,7 @@ TACL 2019; docs/paper.md 5).
     bias        logits = W v + b + b(m): each basis is a vector of class biases
     attention   the attention's matrix:  u_t = tanh(W(m) h_t + b)
     word        the word vectors:        x_t <- tanh(W(m) x_t + b)
-    encoder     all matrices of the BiLSTM (models/customized_lstm.py); several times slower than the others
+    encoder     all matrices of the BiLSTM (`customized_lstm`); several times slower than the others
 """
 
 import numpy as np
@@ -37,6 +37,8 @@ PLACES = ("linear", "bias", "attention", "word", "encoder")
 
 
 class BasisCust(nn.Module):
+    """The row `basis-cust`."""
+
     def __init__(
         self,
         *,

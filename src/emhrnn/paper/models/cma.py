@@ -37,6 +37,8 @@ WAYS = 3  # user, product, both
 
 
 class CMA(nn.Module):
+    """The row `cma`."""
+
     def __init__(
         self,
         *,

@@ -40,6 +40,8 @@ POOL = 3
 
 
 class CNNWord(nn.Module):
+    """The row `cnn-word`."""
+
     def __init__(
         self,
         *,

@@ -34,6 +34,8 @@ from emhrnn.models.output import Output
 
 
 class GRNN(nn.Module):
+    """The rows `conv-grnn` and `lstm-grnn`."""
+
     def __init__(
         self,
         *,

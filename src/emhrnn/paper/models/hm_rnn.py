@@ -30,6 +30,8 @@ from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sig
 
 
 class HMRNN(nn.Module):
+    """The row `hm-rnn`."""
+
     slope: Tensor
 
     def __init__(

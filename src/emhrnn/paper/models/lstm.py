@@ -28,6 +28,8 @@ from emhrnn.models.output import Output
 
 
 class MeanLSTM(nn.Module):
+    """The row `lstm`."""
+
     def __init__(
         self,
         *,

@@ -45,6 +45,8 @@ HEARD = 4.0
 
 
 class MHSRNN(nn.Module):
+    """The rows `mhs-rnn` and `mhs-rnn-att`."""
+
     slope: Tensor
 
     def __init__(

@@ -17,12 +17,14 @@ from emhrnn.paper.models.mhs_rnn import MHSRNN
 
 
 def build_bag_of_means(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    """A new `bag-of-means`."""
     from emhrnn.paper.models.bag_of_means import BagOfMeans
 
     return BagOfMeans(table=table, classes=sizes.classes, means=sizes.means, **given(C=sizes.C))
 
 
 def build_sswe(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    """A new `sswe-svm`."""
     from emhrnn.paper.models.sswe import SSWE
 
     return SSWE(table=table, classes=sizes.classes, **given(C=sizes.C, epochs=sizes.fit_epochs))

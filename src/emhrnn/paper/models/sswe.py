@@ -32,6 +32,8 @@ STEP = 4096  # windows per step of AdaGrad
 
 
 class SSWE(nn.Module):
+    """The row `sswe-svm`; fitted at once."""
+
     vectors: Tensor
     weight: Tensor
     bias: Tensor

@@ -124,6 +124,7 @@ def block_costs(length: int, documents: int, repeats: int, words: int = 40) -> l
 
 
 def length_costs(words: int, documents: int, repeats: int) -> list[Cost]:
+    """All E-steps on documents of `words` words; exact ones where they can be enumerated."""
     batch = _documents(words, documents)
     free = words - words // LENGTH
     costs = [

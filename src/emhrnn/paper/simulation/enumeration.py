@@ -111,12 +111,14 @@ class Recovery:
 
 
 def recovered(batch: Batch, found: Bool[np.ndarray, " words"], z: Bool[np.ndarray, " words"]) -> Recovery:
+    """How often `found` is `z`."""
     right = (found == z) | batch.sentence_final
     return Recovery(free=float(right[~batch.sentence_final].mean()), all=float(right.mean()))
 
 
 @torch.no_grad()
 def without_label(model: EMHRNN, batch: Batch) -> Bool[np.ndarray, " words"]:
+    """z as the model says it at test time."""
     z: np.ndarray = (model.words(batch).a > 0).numpy() | batch.sentence_final
     return z
 

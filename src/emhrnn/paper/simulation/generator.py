@@ -52,6 +52,11 @@ class World:
 
 
 def make_world(reading: str, seed: int, *, train: int, test: int, setting: WorldSetting | None = None) -> World:
+    """Training and test documents of one reading; the same for the same seed.
+
+    Raises:
+        ConfigError: there is no such reading.
+    """
     if reading not in READINGS:
         raise ConfigError(f"unknown reading {reading!r}; use one of {', '.join(READINGS)}")
     setting = setting or WorldSetting()

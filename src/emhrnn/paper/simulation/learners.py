@@ -40,6 +40,8 @@ ChooseBlocks = Callable[[Batch, np.random.Generator], Blocks]
 
 @dataclass(frozen=True)
 class JointSchedule:
+    """Of `learn_all`."""
+
     epochs: int = 12
     uniform: int = 1  # epochs with pi = 1/2
     documents: int = 250  # of a batch
@@ -57,6 +59,7 @@ def learn_all(
     printed_q: bool = False,
     watch: Callable[[int, EMHRNN], None] = lambda *_: None,
 ) -> EMHRNN:
+    """A new EM-HRNN that has learned from the labels; `watch` sees it after every epoch."""
     learner = _Learner(world, choose_blocks, seed, schedule, printed_q)
     for epoch in range(schedule.epochs):
         learner.run_epoch(epoch)
@@ -193,6 +196,8 @@ DETECTORS: dict[str, Callable[..., HMRNN | MHSRNN]] = {"hm-rnn": HMRNN, "mhs-rnn
 
 @dataclass(frozen=True)
 class DetectorSchedule:
+    """Of `learn_detector`."""
+
     epochs: int = 8
     documents: int = 250  # of a batch
     learning_rate: float = 5e-3
@@ -206,6 +211,7 @@ def learn_detector(
     schedule: DetectorSchedule,
     watch: Callable[[int, HMRNN | MHSRNN], None] = lambda *_: None,
 ) -> HMRNN | MHSRNN:
+    """A new HM-RNN or MHS-RNN that has learned the labels; `watch` sees it after every epoch."""
     random = np.random.default_rng([seed, 3])
     model = DETECTORS[method](
         table=world.teacher.embedding.table, classes=CLASSES, generator=torch.Generator().manual_seed(seed)

@@ -34,6 +34,8 @@ from emhrnn.paper.simulation.learners import (
 
 @dataclass(frozen=True)
 class SimulationSizes:
+    """The paper's numbers of documents, and how long each kind of learning lasts."""
+
     train: int = 10_000
     test: int = 1_000
     rounds: int = 35  # of EM where theta is known

@@ -94,6 +94,8 @@ def make_row(reading: str, method: str, results: Sequence[Mapping[str, Any]]) ->
 
 
 def make_allowed(reading: str, results: Sequence[Mapping[str, Any]]) -> Allowed:
+    """From the results of the oracle, one per seed."""
+
     def mean(key: str, scale: float = 1.0) -> float:
         return round(scale * fmean(result[key] for result in results), 3)
 
@@ -102,6 +104,8 @@ def make_allowed(reading: str, results: Sequence[Mapping[str, Any]]) -> Allowed:
 
 @dataclass(frozen=True)
 class RecoveryTable:
+    """Table 1: its rows, what the readings allow, and the jobs that failed."""
+
     header: Mapping[str, Any]  # command, commit, seeds, machine, documents
     rows: Sequence[RecoveryRow]
     allowed: Sequence[Allowed]

@@ -35,6 +35,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table2:
+    """Our table, and the sets it is of."""
+
     table: ComparisonTable
     found: Sequence[Found]
     quick: bool = False
@@ -88,6 +90,7 @@ def _told(family: Family) -> str:
 
 
 def render_markdown(result: Table2) -> str:
+    """table2.md."""
     table = result.table
     parts = ["# Table 2 of the paper\n"]
     if result.quick:

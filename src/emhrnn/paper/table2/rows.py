@@ -19,6 +19,8 @@ Family = Literal["tang", "tang-ids", "zhang"]
 
 @dataclass(frozen=True)
 class PaperRow:
+    """A row of the paper: its numbers, those of the cited paper where they differ, and what we run."""
+
     name: str  # as the paper prints it
     row: str | None  # ours, as `emhrnn compare` takes it; None: only with weights that the user gives
     paper: dict[str, float]
