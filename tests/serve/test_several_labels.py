@@ -67,9 +67,9 @@ def test_what_if_names_all_labels(client: TestClient, run: Path) -> None:
     served = load_run(run)
     expected = view(served, RequestText(GOOD, None, None), None, frozenset({0}))
     assert expected.without is not None
-    assert expected.instead == labels_of(served, expected.without[None].astype("float32"))[0]
+    assert expected.without.predicted == labels_of(served, expected.without.probabilities[None].astype("float32"))[0]
     page = unescape(client.post("/part/read", data={"text": GOOD, "dropped": "0"}).text)
     headlines = [part.partition("<")[0].strip() for part in page.split('<h2 class="prediction">')[1:]]
-    named = [", ".join(labels) or "no label" for labels in (expected.explanation.predicted, expected.instead)]
+    named = [", ".join(labels) or "no label" for labels in (expected.explanation.predicted, expected.without.predicted)]
     assert headlines == named
     assert ("changed" in page) == (named[0] != named[1])

@@ -8,11 +8,11 @@ from functools import cached_property, partial
 import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Float32, Float64
 
 from emhrnn.api import labels_of
 from emhrnn.explain.explainer import batch_of, explain_read, read
-from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.explanation import Explanation, Phrase, Word
 from emhrnn.explain.headline import Shading
 from emhrnn.explain.html import Classwise
 from emhrnn.explain.removal import encode, without
@@ -26,6 +26,7 @@ from emhrnn.training.run import Run
 
 pages = APIRouter(include_in_schema=False)
 STEPS = 20  # of the slider
+UNSURE = 0.2  # a lead of less probability
 SAMPLES = (
     "The room was not what we had hoped for. It was small, and it looked over the car park. But the staff could not "
     "have been kinder, and breakfast alone was worth the trip.",
@@ -45,19 +46,46 @@ class PlainPrediction:
 
 
 @dataclass(frozen=True, eq=False)
+class Omission:
+    """What the model says without some phrases or words, whose `texts` are given."""
+
+    texts: tuple[str, ...]
+    probabilities: Float64[np.ndarray, " classes"]
+    predicted: str | tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class DocumentView:
-    """A document with its explanation. `dropped` are phrase numbers. `without` are the probabilities when they are left
-    out, `instead` is what is then predicted; None when none is."""
+    """A document with its explanation. `dropped` are the numbers of phrases that a person left out, `without` is the
+    prediction then; `reasons` is that without the two phrases, or words, that support the prediction most."""
 
     explanation: Explanation
     dropped: frozenset[int]
-    without: Float64[np.ndarray, " classes"] | None
-    instead: str | tuple[str, ...] | None
+    without: Omission | None
+    reasons: Omission | None
     threshold: float  # on pi
     own: float  # the model's threshold
     thresholds: tuple[float, ...]  # that make a difference in this document, from many phrases to few
     learned: bool  # whether the threshold has any effect
     strangers: tuple[str, ...]  # names that were given and that training has not seen
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """Classes, the likeliest first; ties in their own order."""
+        return tuple(np.argsort(-self.explanation.probabilities, kind="stable").tolist())
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the decision was close: for one label, by its lead; for several, by the closest of them."""
+        chances = np.sort(self.explanation.probabilities)
+        if isinstance(self.explanation.predicted, str):
+            return bool(chances[-1] - chances[-2] < UNSURE) if len(chances) > 1 else False
+        return bool(np.abs(2 * chances - 1).min() < UNSURE)
+
+    @property
+    def turned(self) -> int:
+        """The class whose probability the reasons are about."""
+        return int(self.explanation.probabilities.argmax())
 
     @property
     def step(self) -> int:
@@ -88,20 +116,25 @@ def view(run: Run, written: RequestText, threshold: float | None, dropped: froze
         run, [document], threshold=threshold if learned else None, users=users, products=products
     )[0]
     dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
-    probabilities = instead = None
-    if dropped:
-        z = np.zeros(len(document), dtype=bool)
-        z[explanation.phrase_offsets[1:] - 1] = True
-        whole = batch_of(run, [document], users=users, products=products)
-        batch, left = without(whole, z, _kept(explanation, dropped))
-        chances = run.probabilities(encode(run, batch, left).logits).numpy()
-        probabilities, instead = chances[0].astype(np.float64), labels_of(run, chances)[0]
+    z = np.zeros(len(document), dtype=bool)
+    z[explanation.phrase_offsets[1:] - 1] = True
+    batch = batch_of(run, [document], users=users, products=products)
+
+    def omit(nodes: Sequence[Phrase | Word]) -> Omission | None:
+        if not nodes:
+            return None
+        starts = explanation.starts
+        left_out = np.any([(starts >= node.start) & (starts < node.end) for node in nodes], axis=0)
+        smaller, left = without(batch, z, ~left_out)
+        chances = run.probabilities(encode(run, smaller, left).logits).numpy()
+        return Omission(tuple(node.text for node in nodes), chances[0].astype(np.float64), labels_of(run, chances)[0])
+
     own = _own_threshold(run)
     return DocumentView(
         explanation,
         dropped,
-        probabilities,
-        instead,
+        omit([explanation.phrases[k] for k in sorted(dropped)]),
+        omit(_reasons(explanation)),
         own if threshold is None else threshold,
         own,
         _thresholds(explanation, own),
@@ -116,11 +149,12 @@ def _strangers(run: Run, written: RequestText) -> Iterator[str]:
             yield name
 
 
-def _kept(explanation: Explanation, dropped: frozenset[int]) -> Bool[np.ndarray, " words"]:
-    keep = np.ones(len(explanation.beta), dtype=bool)
-    keep[list(dropped)] = False
-    kept: np.ndarray = np.repeat(keep, np.diff(explanation.phrase_offsets))
-    return kept
+def _reasons(explanation: Explanation) -> Sequence[Phrase | Word]:
+    """The two phrases that support the prediction most; words for a model without phrases."""
+    if len(explanation.beta) > len(explanation.gamma):
+        return explanation.supporting(2)
+    words = [word for word in explanation.words if (word.effect or 0.0) > 0 and any(map(str.isalnum, word.text))]
+    return sorted(words, key=lambda word: -(word.effect or 0.0))[:2]
 
 
 def _own_threshold(run: Run) -> float:

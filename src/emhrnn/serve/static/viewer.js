@@ -6,83 +6,124 @@ document.documentElement.classList.add("scripted");
 
 const reading = document.getElementById("reading");
 const written = document.querySelector("form.write");
-let shown = written && Object.fromEntries(new FormData(written)); // what the page explains; the form may have moved on
-let asked = 0; // the newest question; answers to older ones are late and thrown away
+const writing = document.querySelector(".writing");
+const live = document.querySelector(".live");
+const place = { text: "", dropped: "", threshold: "", label: "" }; // what the page explains; the form may have moved on
+let wanted = false; // something changed since the last question
+let busy = false; // one question at a time: the newest state is asked when the answer is there
 
-async function ask(changes) {
-  const card = reading.querySelector(".reading");
-  const form = new URLSearchParams({ ...shown, ...state(card), ...changes });
-  const kept = keep(card);
-  const mine = ++asked;
+async function ask(changes, fresh) {
+  Object.assign(place, changes);
+  if (fresh) history.pushState({ ...place }, "", "/"); // refresh and Back find it again
+  else history.replaceState({ ...place }, "");
+  wanted = fresh ? "all" : wanted || "parts";
+  if (busy) return;
+  busy = true;
   reading.setAttribute("aria-busy", "true");
+  while (wanted) {
+    const what = wanted;
+    wanted = false;
+    await put(new URLSearchParams(place), what);
+  }
+  busy = false;
+  reading.setAttribute("aria-busy", "false");
+}
+
+async function put(form, what) {
   try {
     const answer = await fetch("/part/read", { method: "POST", body: form });
+    if (answer.redirected) return location.assign(answer.url); // the session has ended
     const page = await answer.text();
-    if (mine !== asked) return;
-    reading.innerHTML = answer.headers.get("content-type").startsWith("text/html") ? page : "";
-    if (!reading.innerHTML) complain(JSON.parse(page).error);
-    prepare();
-    restore(kept);
+    if (!answer.headers.get("content-type").startsWith("text/html")) return complain(JSON.parse(page).error);
+    const part = document.createElement("template");
+    part.innerHTML = page;
+    const card = part.content.querySelector(".reading");
+    if (!card) return complain(part.content.querySelector(".trouble")?.textContent ?? "There is no answer.");
+    show(card, what);
   } catch {
-    if (mine === asked) complain("The server does not answer; is it still running?");
-  } finally {
-    if (mine === asked) reading.setAttribute("aria-busy", "false");
+    complain("The server does not answer; is it still running?");
   }
 }
 
-function state(card) {
-  if (!card) return {};
-  const slider = card.querySelector("#threshold");
-  const moved = slider && Number(card.dataset.threshold) !== Number(slider.dataset.own);
-  const { dropped, label } = card.dataset;
-  return { dropped, label, ...(moved ? { threshold: card.dataset.threshold } : {}) };
+// All of it for another text; else only what changed: a control that is held must not be replaced.
+function show(card, what) {
+  const old = reading.querySelector(".reading");
+  const kept = keep(old);
+  complain("");
+  if (what === "all" || !old?.querySelector(".tools")) {
+    reading.replaceChildren(card);
+    fold();
+  } else {
+    Object.assign(old.dataset, { dropped: card.dataset.dropped, threshold: card.dataset.threshold });
+    for (const part of [".verdict-card", "ol.sentences", ".slider output"])
+      old.querySelector(part)?.replaceWith(card.querySelector(part));
+    const reset = old.querySelector("[data-reset]");
+    if (reset) reset.hidden = !place.threshold;
+  }
+  prepare(what === "all" || !old);
+  restore(kept);
+  live.textContent = [...reading.querySelectorAll(".said")].map((said) => said.innerText.replace(/\s+/g, " ")).join("; ");
 }
 
 // What a person has set on the page and would miss.
 function keep(card) {
   if (!card) return {};
   return {
-    mode: card.querySelector("input[name=mode]:checked")?.value,
     numbers: card.querySelector(".numbers")?.checked,
     plain: card.querySelector(".plain")?.checked,
     open: [...card.querySelectorAll("ol.sentences > li > details")].map((details) => details.open),
-    focus: document.activeElement?.dataset?.phrase ?? document.activeElement?.id,
+    more: card.querySelector(".more")?.open,
+    chosen: card.querySelector(".phrase.chosen")?.dataset.phrase,
+    focus: document.activeElement?.dataset?.phrase,
+    button: document.activeElement?.closest("[data-toggle]") !== null,
   };
 }
 
 function restore(kept) {
   const card = reading.querySelector(".reading");
-  if (!card || !kept.mode) return;
-  card.querySelector(`input[name=mode][value=${kept.mode}]`).checked = true;
+  if (!card?.querySelector(".tools") || kept.open === undefined) return;
   card.querySelector(".numbers").checked = kept.numbers;
   card.querySelector(".plain").checked = kept.plain;
+  card.querySelector(".more").open = kept.more;
   card.querySelectorAll("ol.sentences > li > details").forEach((details, i) => (details.open = kept.open[i] ?? false));
+  if (kept.chosen !== undefined) choose(card.querySelector(`[data-phrase="${kept.chosen}"]`));
   const phrase = card.querySelector(`[data-phrase="${CSS.escape(kept.focus ?? "")}"]`);
   if (phrase) stop(phrase);
-  (phrase ?? document.getElementById(kept.focus))?.focus();
+  if (kept.button) card.querySelector("[data-toggle]").focus({ preventScroll: true });
+  else phrase?.focus({ preventScroll: true });
 }
 
 function complain(reason) {
+  reading.querySelector(":scope > .trouble")?.remove();
+  if (!reason) return;
   const line = document.createElement("p");
   line.className = "trouble";
   line.setAttribute("role", "alert");
   line.textContent = reason;
-  reading.replaceChildren(line);
+  reading.prepend(line); // what was there stays
+}
+
+function fold() {
+  document.querySelector(".samples")?.setAttribute("hidden", "");
+  document.getElementById("trouble")?.remove();
+  writing.querySelector(".excerpt").textContent = place.text.slice(0, 160);
+  writing.open = false;
+  reading.classList.remove("stale");
 }
 
 // Phrases as buttons: one stop for the Tab key, arrows from one to the next.
-function prepare() {
+function prepare(tools) {
   const phrases = [...reading.querySelectorAll(".phrase[data-phrase]")];
   phrases.forEach((phrase, i) => {
     phrase.setAttribute("role", "button");
     phrase.tabIndex = i === 0 ? 0 : -1;
     phrase.setAttribute("aria-pressed", phrase.classList.contains("dropped"));
-    phrase.addEventListener("click", () => act(phrase, mode()));
+    phrase.addEventListener("click", () => choose(phrase));
     phrase.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (step) move(phrases, i, step);
-      else if (event.key === "Enter" || event.key === " ") act(phrase, mode());
-      else if (event.key === "d" || event.key === "D" || event.key === "Delete") act(phrase, "drop");
+      else if (event.key === "Enter" || event.key === " ") choose(phrase);
+      else if (event.key === "d" || event.key === "D" || event.key === "Delete") drop(phrase.dataset.phrase);
       else return;
       event.preventDefault();
     });
@@ -91,13 +132,18 @@ function prepare() {
     const details = gauge.closest(".sentence").querySelector("details");
     gauge.addEventListener("click", () => (details.open = !details.open));
   });
+  reading.querySelector("[data-restore]")?.addEventListener("click", () => ask({ dropped: "" }));
+  if (!tools) return;
   const slider = document.getElementById("threshold");
-  slider?.addEventListener("input", () => ask({ threshold: slider.dataset.values.split(" ")[slider.value], dropped: "" }));
-  reading.querySelector("[data-reset]")?.addEventListener("click", () => ask({ threshold: "", dropped: "" }));
-}
-
-function mode() {
-  return reading.querySelector("input[name=mode]:checked").value;
+  slider?.addEventListener("input", () => {
+    const value = slider.dataset.values.split(" ")[slider.value];
+    ask({ threshold: Number(value) === Number(slider.dataset.own) ? "" : value, dropped: "" });
+  });
+  reading.querySelector("[data-reset]")?.addEventListener("click", () => {
+    const steps = slider.dataset.values.split(" ").map(Number);
+    slider.value = steps.indexOf(Number(slider.dataset.own));
+    ask({ threshold: "", dropped: "" });
+  });
 }
 
 function move(phrases, i, step) {
@@ -111,32 +157,70 @@ function stop(phrase) {
   phrase.tabIndex = 0;
 }
 
-function act(phrase, what) {
+// A phrase with its words and its own button, in the verdict, which is in sight.
+function choose(phrase) {
+  const panel = reading.querySelector(".chosen-phrase");
+  const before = reading.querySelector(".phrase.chosen");
+  before?.classList.remove("chosen");
+  panel.hidden = !phrase || phrase === before;
+  if (panel.hidden) return;
   const number = phrase.dataset.phrase;
-  if (what === "drop") {
-    const dropped = new Set(reading.querySelector(".reading").dataset.dropped.split(",").filter(Boolean));
-    if (!dropped.delete(number)) dropped.add(number);
-    ask({ dropped: [...dropped].join(",") });
+  phrase.classList.add("chosen");
+  stop(phrase);
+  panel.querySelector(".prose").textContent = phrase.textContent;
+  const words = document.getElementById(`phrase-${number}`).querySelector("table.words").cloneNode(true);
+  panel.querySelector(".chosen-words").replaceChildren(words);
+  const button = panel.querySelector("[data-toggle]");
+  button.textContent = phrase.classList.contains("dropped") ? "Put it back" : "Leave it out";
+  button.onclick = () => drop(number);
+}
+
+function drop(number) {
+  const dropped = new Set(place.dropped.split(",").filter(Boolean));
+  if (!dropped.delete(number)) dropped.add(number);
+  ask({ dropped: [...dropped].join(",") });
+}
+
+function read(form) {
+  const fields = Object.fromEntries(new FormData(form));
+  ask({ user: "", product: "", ...fields, dropped: "", threshold: "", label: "" }, true);
+}
+
+// Back and Forward, and a page that was loaded again.
+function goto(state) {
+  for (const name of ["text", "user", "product"]) if (written.elements[name]) written.elements[name].value = state[name] ?? "";
+  Object.assign(place, { text: "", dropped: "", threshold: "", label: "" }, state);
+  if (place.text) {
+    wanted = "all";
+    ask({});
     return;
   }
-  const row = document.getElementById(`phrase-${number}`);
-  const sentence = row.parentElement.closest("details");
-  const opened = sentence.open && row.querySelector("details").open;
-  sentence.open = true;
-  row.querySelector("details").open = !opened;
-  if (opened) sentence.open = false;
-  else row.scrollIntoView({ block: "nearest" });
+  reading.replaceChildren();
+  document.querySelector(".samples")?.removeAttribute("hidden");
+  writing.open = true;
 }
 
 if (reading) {
+  const card = reading.querySelector(".reading");
+  Object.assign(place, Object.fromEntries(new FormData(written)), { label: card?.dataset.label ?? "" });
   written.addEventListener("submit", (event) => {
     event.preventDefault();
-    shown = Object.fromEntries(new FormData(written));
-    document.querySelector(".samples")?.remove();
-    document.getElementById("trouble")?.remove();
-    ask({ dropped: "", threshold: "", label: "" });
+    read(written);
   });
-  prepare();
+  document.querySelectorAll(".samples form").forEach((form) =>
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      written.elements.text.value = event.submitter.value;
+      read(written);
+    }),
+  );
+  written.elements.text.addEventListener("input", () => {
+    const stale = Boolean(reading.querySelector(".reading")) && written.elements.text.value !== place.text;
+    reading.classList.toggle("stale", stale);
+  });
+  window.addEventListener("popstate", (event) => goto(event.state ?? {}));
+  prepare(true);
+  if (history.state?.text && (!card || history.state.dropped || history.state.threshold)) goto(history.state);
 }
 
 document.querySelectorAll("[data-drop]").forEach((form) => {
