@@ -18,7 +18,7 @@ from emhrnn.paper.simulation.learners import (
     learn_detector,
     learn_indicator,
 )
-from emhrnn.paper.simulation.methods import EM_METHODS
+from emhrnn.paper.simulation.run import EM_METHODS
 
 
 def exact(batch, _):

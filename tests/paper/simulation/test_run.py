@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.paper.simulation.methods import SimulationSizes
-from emhrnn.paper.simulation.run import SimulationPlan, simulate
+from emhrnn.paper.simulation.run import SimulationPlan, SimulationSizes, simulate
 from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
 
 TINY = SimulationSizes(train=40, test=10, rounds=2)

@@ -50,8 +50,7 @@ def simulate(
 
     Stopped by Ctrl-C, the same command goes on where it was. Writes table1.md, table1.json and figures.
     """
-    from emhrnn.paper.simulation.methods import SimulationSizes
-    from emhrnn.paper.simulation.run import SimulationPlan
+    from emhrnn.paper.simulation.run import SimulationPlan, SimulationSizes
 
     plan = SimulationPlan(
         readings=_names(reading),
@@ -124,8 +123,7 @@ def table1(
     Under 40 minutes on two cores; with --quick, a few minutes on one. Stopped by Ctrl-C, the same command goes on
     where it was. `emhrnn paper simulate` runs parts of it.
     """
-    from emhrnn.paper.simulation.methods import SimulationSizes
-    from emhrnn.paper.simulation.run import SimulationPlan
+    from emhrnn.paper.simulation.run import SimulationPlan, SimulationSizes
 
     plan = SimulationPlan(seeds=seeds, sizes=SimulationSizes.quick() if quick else SimulationSizes(), report=report)
     work = work or Path("runs/table1-quick" if quick else "runs/table1")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from emhrnn.paper.plot import pyplot, save_svg
-from emhrnn.paper.simulation.methods import METHODS
 
 PAPER: dict[str, tuple[float, float]] = {  # train and test, in percent
     "hm-rnn": (95.2, 90.1),
@@ -144,7 +143,9 @@ class RecoveryTable:
         if reading == "vocabulary":
             columns.append("paper: test")
         lines = ["| " + " | ".join(columns) + " |", "|---" + "|--:" * (len(columns) - 1) + "|"]
-        for row in sorted((row for row in self.rows if row.reading == reading), key=lambda r: METHODS.index(r.method)):
+        for row in sorted(
+            (row for row in self.rows if row.reading == reading), key=lambda r: list(NAMES).index(r.method)
+        ):
             cells = [NAMES[row.method], *map(_number, (row.train, row.test)), _number(row.test_sd, 2)]
             cells += map(_number, (row.test_free, row.test_with_label, row.test_free_with_label))
             cells += [str(row.seeds), f"{row.seconds:.0f}"]
