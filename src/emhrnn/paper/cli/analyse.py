@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emhrnn.cli.options import Format, Json, LabelColumn, Quiet, Settings, Split, TextColumn
+from emhrnn.paper.cli.compare import Preset, Processes, VectorsFile
 
 if TYPE_CHECKING:
     from emhrnn.paper.analysis.table3 import Pair
+
+
+PAPER_WORDS = "good,bad,great,sad,excellent"
+Words = Annotated[
+    str, typer.Option(help="Words to look at, with commas; or auto: those most tied to each class.", metavar="WORDS")
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(min=1, help="Only so many rows, drawn at random with the seed.", metavar="N", show_default="all"),
+]
 
 
 def analyse(
@@ -20,17 +31,11 @@ def analyse(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder to write to.", metavar="FOLDER", show_default=False)
     ] = None,
-    words: Annotated[
-        str,
-        typer.Option(help="Words to look at, with commas; or auto: those most tied to each class.", metavar="WORDS"),
-    ] = "good,bad,great,sad,excellent",
+    words: Words = PAPER_WORDS,
     documents: Annotated[
         int, typer.Option(min=1, help="Documents to draw for the comparison of two runs.", metavar="N")
     ] = 200,
-    sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="Only so many rows, drawn at random with the seed.", metavar="N", show_default="all"),
-    ] = None,
+    sample: Sample = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw, and of left and right in judge.html.")] = 0,
     votes: Annotated[
         Path | None,
@@ -122,14 +127,7 @@ Mhs = Annotated[
 Train = Annotated[
     Path | None, typer.Option("--train", help="Data to train both on.", metavar="DATA", show_default=False)
 ]
-VectorsFile = Annotated[
-    Path | None, typer.Option("--vectors", help="Pretrained vectors for both.", metavar="FILE", show_default=False)
-]
-Preset = Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")]
 Work = Annotated[Path, typer.Option("--work", help="Folder for the runs that are trained here.", metavar="FOLDER")]
-Processes = Annotated[
-    int | None, typer.Option(min=1, help="Runs to train at a time.", metavar="N", show_default="the cores")
-]
 
 
 def table3(
@@ -142,14 +140,9 @@ def table3(
         "results"
     ),
     work: Work = Path("runs/table3"),
-    words: Annotated[
-        str, typer.Option(help="Words to look at, with commas; or auto.", metavar="WORDS")
-    ] = "good,bad,great,sad,excellent",
+    words: Words = PAPER_WORDS,
     documents: Annotated[int, typer.Option(min=1, help="Documents to draw.", metavar="N")] = 200,
-    sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="Only so many rows, drawn at random with the seed.", metavar="N", show_default="all"),
-    ] = None,
+    sample: Sample = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw.")] = 0,
     votes: Annotated[
         Path | None, typer.Option(help="Votes that WORK/analysis/judge.html saved.", metavar="FILE", show_default=False)

@@ -7,6 +7,19 @@ import typer
 
 from emhrnn.cli.options import Format, Json, Keep, LabelColumn, Quiet, Report, Settings, TextColumn
 
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes", min=1, help="Runs at a time; they share the cores.", metavar="N", show_default="the cores"
+    ),
+]
+VectorsFile = Annotated[
+    Path | None,
+    typer.Option("--vectors", help="Pretrained word vectors for all rows.", metavar="FILE", show_default=False),
+]
+Preset = Annotated[str, typer.Option(help="default, or paper: the paper's exact settings.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Few documents and epochs: to see that it runs, not to quote.")]
+
 
 def compare(
     data: Annotated[
@@ -39,14 +52,9 @@ def compare(
         str | None,
         typer.Option(help="The row that the others are compared with.", metavar="NAME", show_default="the first"),
     ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Runs at a time; they share the cores.", metavar="N", show_default="the cores"),
-    ] = None,
-    vectors: Annotated[
-        Path | None, typer.Option(help="Pretrained word vectors for all rows.", metavar="FILE", show_default=False)
-    ] = None,
-    preset: Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")] = "default",
+    processes: Processes = None,
+    vectors: VectorsFile = None,
+    preset: Preset = "default",
     config: Annotated[Path | None, typer.Option(help="Settings as TOML.", metavar="FILE", show_default=False)] = None,
     set_: Settings = None,
     text_column: TextColumn = None,
@@ -134,10 +142,8 @@ def table2(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each row.", metavar="N")] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="A few documents, one epoch, one seed: does it work?")] = False,
-    vectors: Annotated[
-        Path | None, typer.Option(help="Pretrained word vectors for all rows.", metavar="FILE", show_default=False)
-    ] = None,
+    quick: Quick = False,
+    vectors: VectorsFile = None,
     pretrained: Annotated[
         Path | None,
         typer.Option(
@@ -155,11 +161,8 @@ def table2(
             "row's name ends in ', frozen', and it is no row of the paper.",
         ),
     ] = False,
-    processes: Annotated[
-        int | None,
-        typer.Option(min=1, help="Runs at a time; they share the cores.", metavar="N", show_default="the cores"),
-    ] = None,
-    preset: Annotated[str, typer.Option(help="default, or paper: the letter of the paper.")] = "default",
+    processes: Processes = None,
+    preset: Preset = "default",
     set_: Settings = None,
     report: Report = False,
     keep: Keep = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from emhrnn.cli.options import Data, Format, Json, Quiet, Report, RunFolder, Split, TextColumn
-from emhrnn.paper.cli.simulate import Processes
+from emhrnn.paper.cli.compare import Processes
 
 
 def faithfulness(

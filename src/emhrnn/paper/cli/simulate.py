@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from emhrnn.cli.options import Json, Quiet, Report
+from emhrnn.paper.cli.compare import Processes, Quick
 
 if TYPE_CHECKING:
     from emhrnn.paper.simulation.run import SimulationPlan
-
-
-Processes = Annotated[
-    int | None,
-    typer.Option("--processes", min=1, help="Jobs at a time.", metavar="N", show_default="one per core"),
-]
-Quick = Annotated[bool, typer.Option("--quick", help="Few documents and epochs: to see that it runs, not to quote.")]
 
 
 def simulate(

@@ -3,7 +3,7 @@ r"""The paper's simulation, section 4.1, in the readings that its text allows (d
 Documents of two sentences of five tokens; the fifth is one common token, and z = 1 there. Labels come from a teacher:
 an EM-HRNN with random parameters that reads the true z.
 
-    independent   every token a fresh random vector, z a coin toss: the letter of the paper
+    independent   every token a fresh random vector, z a coin toss: the paper, read literally
     state         every token a fresh random vector, z_t = 1[v . h1_t > its median], h1 the teacher's word states
     vocabulary    tokens drawn from a finite set of random vectors; each type has its own z
 """
