@@ -13,7 +13,10 @@ from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import setting_names
 from tests.behaviour.commands import GOOD, TINY, Cli, write_reviews
 
-COMMANDS = ["demo", "compare", "serve", "train", "evaluate", "predict", "explain", "info"]
+COMMANDS = [
+    "demo", "train", "tune", "evaluate", "calibrate", "predict",
+    "explain", "export", "serve", "info", "compare", "models",
+]  # fmt: skip
 
 
 def test_help_names_every_command_and_how_to_start(cli: Cli) -> None:
@@ -26,10 +29,10 @@ def test_help_names_every_command_and_how_to_start(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_a_command_fits_a_terminal(cli: Cli, command: str) -> None:
+def test_help_of_a_command_fits_a_terminal_and_has_two_examples(cli: Cli, command: str) -> None:
     help = cli.ok(command, "-h").out
     assert max(map(len, help.splitlines())) <= 100
-    assert f"emhrnn {command}" in help
+    assert help.count(f"  emhrnn {command}") >= 2
 
 
 def test_help_of_train_lists_every_setting(cli: Cli) -> None:

@@ -186,7 +186,7 @@ def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
     told = cli.ok("predict", run, tmp_path / "a.jsonl", "--out", tmp_path / "p.csv").out
     assert "2 rows to" in told
     errors = tmp_path / "p.csv.errors.jsonl"
-    assert f"1 row could not be scored; {errors} tells of each" in told
+    assert f"1 row could not be scored; {errors}" in told
     facts = cli.ok("predict", run, tmp_path / "a.jsonl", "--out", tmp_path / "p.csv", "--json").json
     assert (facts["rows"], facts["unscored"], facts["before"]) == (2, 1, 0)
 

@@ -1,15 +1,17 @@
-"""The command line. Each command lives in a file of its own and only parses: the work is done by plain functions.
+"""The command line: one file per command, mounted here, and what holds for all of them: errors, exit codes, signals.
 
-Nothing here imports torch at module level, so that `emhrnn --help` is instant.
+No file here imports torch at module level, so that `emhrnn --help` is instant.
 """
 
 import functools
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import typer
@@ -20,7 +22,6 @@ from emhrnn.cli.evaluate import evaluate
 from emhrnn.cli.explain import explain
 from emhrnn.cli.export import export
 from emhrnn.cli.info import info
-from emhrnn.cli.interrupting import interrupt_after_imports
 from emhrnn.cli.models import models
 from emhrnn.cli.output import complain
 from emhrnn.cli.predict import predict
@@ -33,6 +34,10 @@ from emhrnn.files import UNFINISHED
 from emhrnn.version import __version__
 
 WRONG_INPUT, INTERNAL, INTERRUPTED, TERMINATED = 2, 1, 130, 143
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "size calculation overflowed", "multiplication overflow")
+HUGE = 100  # times its default: a setting that may have used up the memory
+PAUSE = 0.05  # seconds until an interrupt that came during an import is tried again
+IMPORT = "<frozen importlib._bootstrap>"
 
 app = typer.Typer(
     name="emhrnn",
@@ -45,7 +50,7 @@ app = typer.Typer(
 
 
 def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
-    """Ctrl-C says what is left. Here, because typer ends the program before `main` could."""
+    """Report on Ctrl-C what was written. Here, because typer ends the program before `main` could."""
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
@@ -61,25 +66,25 @@ def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
 paper = import_module("emhrnn.paper.cli")  # by name: the product does not import the paper
 
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
-    (demo, "See everything once, on reviews of our own."),
+    (demo, "Run a full example on generated data."),
     (train, "Train a classifier on labelled documents."),
-    (tune, "Search for settings within a given time."),
+    (tune, "Search for good settings within a time limit."),
     (evaluate, "Score a run on labelled data."),
-    (calibrate, "Fit how sure a run is to other labelled data."),
-    (predict, "Classify every row of a file."),
+    (calibrate, "Recalibrate probabilities on new labelled data."),
+    (predict, "Classify files of any size."),
     (explain, "Show which sentence, phrase and word decided."),
     (export, "Write a run as ONNX, for programs without this package."),
-    (serve, "Open the viewer: paste a document, see why."),
-    (info, "Describe a run, a corpus or data."),
-    (paper.compare, "Compare systems, with error bars."),
-    (models, "List every system that can be trained."),
+    (serve, "Serve the viewer and its REST API."),
+    (info, "Describe a run, a prepared corpus or data."),
+    (paper.compare, "Compare models, with error bars and significance."),
+    (models, "List the models that can be trained."),
 )
 for command, summary in COMMANDS:
     kind = CommandWithSettings if command in (train, tune, paper.compare) else None
     app.command(short_help=summary, cls=kind)(_with_farewell(command))
 for command, summary in paper.COMMANDS:
     paper.app.command(short_help=summary)(_with_farewell(command))
-app.add_typer(paper.app, short_help="The paper's tables, simulation, figures and analyses.")
+app.add_typer(paper.app, short_help="Reproduce the paper: tables, simulation, figures, analyses.")
 
 
 def _print_version(wanted: bool) -> bool:
@@ -97,59 +102,80 @@ def _root(
 
     \b
     Start here:
-      emhrnn demo                                    everything once, on data of our own
-    With documents of your own:
+      emhrnn demo                                    a full example on generated data
+    With your own documents:
       emhrnn train reviews.csv --out run             columns are guessed
       emhrnn evaluate run test.csv
       emhrnn explain run 'The room was not what we had hoped for.'
       emhrnn predict run new.csv --out labels.csv
 
-    Exit codes: 0 done, 2 the input or a setting cannot be used, or a run of several failed (one line on stderr says
-    why and what to do), 130 interrupted, 1 a fault of ours.
+    Exit codes: 0 success; 2 wrong input or settings, or one of several runs failed (one line on stderr says why and
+    what to do); 130 interrupted by Ctrl-C; 1 a bug in emhrnn.
     """
 
 
 def main() -> None:
-    """Run a command. A user's mistake is one line on stderr and exit code 2; Ctrl-C is exit code 130."""
+    """Run a command. A wrong input or setting is one line on stderr and exit code 2; Ctrl-C is exit code 130."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a letter that the terminal cannot show is no reason to fail
+        if hasattr(stream, "reconfigure"):  # print characters that the terminal cannot show as escapes
             stream.reconfigure(errors="backslashreplace")
     interrupt_after_imports()
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that half-made files are removed
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that unfinished files are removed
     try:
         app()
     except PeerError:
         sys.exit(WRONG_INPUT)
     except EmhrnnError as error:
         _fail(str(error), WRONG_INPUT)
-    except BrokenPipeError:  # the reader of our output has left, as `| head` does
+    except BrokenPipeError:  # the reader of our output has ended, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
-        _fail(f"cannot {_told(error)}; put that right, or give another place", WRONG_INPUT)
+        _fail(f"cannot {_described(error)}; correct that, or give another path", WRONG_INPUT)
     except Exception as error:
         if os.environ.get("EMHRNN_DEBUG"):
             raise
-        if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-            advice = "give fewer or shorter documents, a smaller training.batch_words, or for many classes"
-            _fail(f"memory ran out; {advice} --set model.ngrams=false", WRONG_INPUT)
+        if isinstance(error, MemoryError) or any(sign in str(error) for sign in OUT_OF_MEMORY):
+            _fail(f"memory ran out; {_memory_advice()}", WRONG_INPUT)
         if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
             _fail(f"the name {_odd_name(error.object)!r} is not UTF-8; rename it, or give another", WRONG_INPUT)
-        told = f"{type(error).__name__}: {error}"
-        _fail(f"internal error, please report it: {told} (EMHRNN_DEBUG=1 shows where)", INTERNAL)
+        shown = f"{type(error).__name__}: {error}"
+        _fail(f"internal error, please report it: {shown} (EMHRNN_DEBUG=1 shows where)", INTERNAL)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _told(error: OSError) -> str:
-    """What could not be done, of the file that a user knows and not of the one that was to take its place."""
+def _memory_advice() -> str:
+    """Name the settings of the command line that are far larger than their defaults, if there are any."""
+    options = list(zip(sys.argv, sys.argv[1:], strict=False))
+    model = [f"model.name={value}" for option, value in options if option == "--model"]
+    huge = [value for option, value in options if option == "--set" and _is_huge(value, model)]
+    if huge:
+        return f"{', '.join(huge)} is far above the default: give a smaller value"
+    return "give fewer or shorter documents, or a smaller training.batch_words"
+
+
+def _is_huge(assignment: str, model: list[str]) -> bool:
+    from emhrnn.training.config import make_config
+
+    name, _, value = assignment.partition("=")
+    section, _, key = name.strip().partition(".")
+    default = getattr(getattr(make_config(assignments=model), section, None), key, None)
+    try:
+        return isinstance(default, int | float) and float(value) > HUGE * max(1, default)
+    except ValueError:
+        return False
+
+
+def _described(error: OSError) -> str:
+    """What could not be done. The temporary file that was to replace a file is named as that file."""
     name = error.filename or "the input or output"
     known = UNFINISHED.sub(r"\1", str(name))
     return f"{'write' if known != str(name) else 'use'} {known}: {error.strerror or error}"
 
 
 def _odd_name(written: str) -> str:
-    """The file name in what could not be written: texts are mended when they are read, so it must be of one."""
+    """The file name that cannot be encoded. Texts are repaired when they are read, so it must come from a name."""
     given = [argument for argument in sys.argv[1:] if not argument.isascii() and Path(argument).name in written]
     return given[-1] if given else written.splitlines()[0]
 
@@ -157,3 +183,28 @@ def _odd_name(written: str) -> str:
 def _fail(message: str, code: int) -> None:
     complain(message)
     sys.exit(code)
+
+
+def interrupt_after_imports() -> None:
+    """Defer Ctrl-C during an import until its end: libraries would swallow it, or stay half loaded and fail later.
+
+    A handler that is not Python's own stays, such as that of a background job, which ignores Ctrl-C.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if not _importing(frame):
+        signal.default_int_handler(number, frame)
+    again = threading.Timer(PAUSE, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == IMPORT:
+            return True
+        frame = frame.f_back
+    return False

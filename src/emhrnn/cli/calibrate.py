@@ -1,4 +1,4 @@
-"""`emhrnn calibrate`: how sure a run is, fitted to other labelled data."""
+"""`emhrnn calibrate`: recalibrate the probabilities of a run on new labelled data."""
 
 from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn
 
@@ -13,17 +13,18 @@ def calibrate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit how sure a run is to labelled data that it has not learned from. Training ends with this, on its validation
-    data; do it again where the documents have changed and labels of some hundred new ones are at hand.
+    """Recalibrate the probabilities of a run on labelled data that it was not trained on. Training ends with a
+    calibration on the validation data. Calibrate again if your documents have changed since, with a few hundred
+    labelled new ones.
 
     \b
     Examples:
       emhrnn calibrate run this-year.csv
       emhrnn calibrate run all.parquet --split valid
 
-    Fitted are the temperature of the probabilities and, for em-hrnn with n-grams, how much its recurrent layers, its
-    common and rare words and its pairs have to say. Weights stay as they were learned: doing this twice is doing it
-    once.
+    Fits the temperature of the probabilities and, for em-hrnn with n-grams, the weights of its recurrent layers, common
+    words, rare words and bigrams. Updates model.safetensors, metrics.json and card.md in RUN. The trained weights do
+    not change, so the command is idempotent.
     """
     from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.corpus import Columns

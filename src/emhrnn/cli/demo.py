@@ -1,4 +1,4 @@
-"""`emhrnn demo`: everything once, on data that comes with the package."""
+"""`emhrnn demo`: a full example on generated data."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,14 +12,20 @@ CONTENTS = {"data", "run", "report.html", "report.json"}
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path("demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Of the reviews and of the training.", metavar="N")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the training.", metavar="N")] = 0,
     set_: Settings = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train on the embedded review corpus, compare with TF-IDF, explain three documents. About two minutes.
+    """Run a full example on generated reviews: train, compare with TF-IDF, explain three documents. Two minutes.
 
-    A demo that was made before at the same place is made anew; any other folder is left alone.
+    \b
+    Examples:
+      emhrnn demo
+      emhrnn demo --out example --seed 1
+
+    Writes FOLDER with data/ (training and test reviews), run/ (the trained model), report.html and report.json. An
+    earlier demo at the same place is replaced; any other folder is refused.
     """
     import shutil
 
@@ -27,7 +33,7 @@ def demo(
     from emhrnn.demo import demo_config, run_demo
     from emhrnn.explain.terminal import print_explanation
 
-    demo_config(seed, set_ or ())  # a wrong setting must not cost the demo that is there
+    demo_config(seed, set_ or ())  # check settings before an earlier demo is removed
     existed = _clear(out)
     try:
         report = run_demo(
@@ -46,20 +52,20 @@ def demo(
     say(f"\n{report.documents['test']:,} test documents\n" + aligned(rows))
     chance = report.chance_boundaries
     say(
-        "\nPhrases are learned from stars and commas, with no phrase in sight. Their ends agree with the grammar's own "
-        f"at F1 {percent(report.boundaries.f1)}"
-        + (f"; random ends of the same rate: {percent(chance.f1)}" if chance is not None else "")
+        "\nPhrases are learned from ratings and punctuation, without phrase labels. Their ends agree with those of the "
+        f"grammar at F1 {percent(report.boundaries.f1)}"
+        + (f"; random ends at the same rate: {percent(chance.f1)}" if chance is not None else "")
     )
     for explanation in report.explanations:
         say("")
         print_explanation(explanation)
-    say(f"\nAll of this as a page: {out / 'report.html'}   ({report.seconds:.0f} s)\n\nNext")
+    say(f"\nThe same as a page: {out / 'report.html'}   ({report.seconds:.0f} s)\n\nNext")
     for step in report.next_steps:
         say(f"  {step.why + ':':<28} {step.command}")
 
 
 def _clear(out: Path) -> bool:
-    """Make room for a new demo; True if an empty folder stays. Only what is surely a demo of ours is removed."""
+    """Remove an earlier demo. True if an empty folder was there. Anything else than a finished demo is refused."""
     import shutil
 
     from emhrnn.errors import DataError

@@ -1,4 +1,4 @@
-"""`emhrnn explain`: which sentence, which phrase, which word."""
+"""`emhrnn explain`: which sentence, phrase and word decided."""
 
 import sys
 from pathlib import Path
@@ -23,21 +23,25 @@ def explain(
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option(help="Who wrote it, for models that read that.", metavar="NAME", show_default="the average user"),
+        typer.Option(
+            help="Author of the text, for models that use it.", metavar="NAME", show_default="the average user"
+        ),
     ] = None,
     product: Annotated[
         str | None,
-        typer.Option(help="What it is about, likewise.", metavar="NAME", show_default="the average product"),
+        typer.Option(
+            help="Product that the text is about, likewise.", metavar="NAME", show_default="the average product"
+        ),
     ] = None,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Look twice: truer effects, at five times the cost.")
+        bool, typer.Option("--thorough", help="Refine effects with a second pass (5x slower).")
     ] = False,
     counterfactual: Annotated[
-        bool, typer.Option("--counterfactual", help="Also find the fewest phrases without which the label is another.")
+        bool, typer.Option("--counterfactual", help="Also find the fewest phrases whose removal changes the label.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show why a text is classified as it is: in the terminal, as JSON, or as a page.
+    """Show why a text gets its label: in the terminal, as JSON, or as an HTML page.
 
     \b
     Examples:

@@ -35,7 +35,7 @@ def export(
     Examples:
       emhrnn export run --onnx exported
       emhrnn export run --onnx exported --int8 --check test.csv
-      python exported/example.py 'The soup was not bad at all.'     # needs only onnxruntime and tokenizers
+      python exported/example.py 'The soup was not bad.'   # needs only onnxruntime and tokenizers
 
     Writes FOLDER with model.onnx (from word ids to probabilities and weights), tokenizer.json, classes.json and
     example.py. The export is compared with the model on random documents before it is written. Needs the extra:

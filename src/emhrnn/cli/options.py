@@ -1,4 +1,4 @@
-"""Options that several commands share, so that they are spelt and explained the same everywhere."""
+"""Options that several commands share, with one name and one help text each."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +23,8 @@ WeightColumn = Annotated[
     str | None,
     typer.Option(
         "--weight-column",
-        help="Column of numbers: how often a row counts in training.",
-        show_default="every row once",
+        help="Column of numbers: weight of a row in training.",
+        show_default="1 for every row",
         metavar="NAME",
     ),
 ]
@@ -33,19 +33,21 @@ Format = Annotated[
     typer.Option(
         "--format",
         help="csv, tsv, jsonl, parquet, folder, datasets, tang or zhang.",
-        show_default="from name and content",
+        show_default="guessed",
         metavar="NAME",
     ),
 ]
 Split = Annotated[
     str | None,
-    typer.Option("--split", help="Only rows whose split column says this.", show_default="all rows", metavar="NAME"),
+    typer.Option(
+        "--split", help="Only rows with this value in the split column.", show_default="all rows", metavar="NAME"
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="One setting, for example training.epochs=3; may be repeated.",
+        help="Change a setting, for example training.epochs=3; may be repeated.",
         metavar="SECTION.KEY=VALUE",
         show_default=False,
     ),
@@ -56,11 +58,11 @@ Keep = Annotated[
     Path | None,
     typer.Option(
         "--keep",
-        help="An earlier table of the same data, as JSON: its rows stay, marked †, where there is no run of them.",
+        help="An earlier table of the same data, as JSON: its rows without a run are kept, marked †.",
         metavar="TABLE",
         show_default=False,
     ),
 ]
 Report = Annotated[
-    bool, typer.Option("--report", help="Only make the table of the runs that are done; others may be at work on them.")
+    bool, typer.Option("--report", help="Only make the table of the finished runs; other processes may still train.")
 ]

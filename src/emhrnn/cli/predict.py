@@ -30,19 +30,22 @@ def predict(
     ],
     explain: Annotated[bool, typer.Option("--explain", help="Add the sentence, phrase and word that decided.")] = False,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option("--engine", help="Processes here, or a Ray cluster (extra: ray).")
+        Literal["local", "ray"],
+        typer.Option("--engine", help="Processes on this machine, or a Ray cluster (extra: ray)."),
     ] = "local",
     workers: Annotated[
         int | None, typer.Option("--workers", help="Processes that score.", min=1, show_default="all cores")
     ] = None,
-    restart: Annotated[bool, typer.Option("--restart", help="Do not go on with what an earlier call left.")] = False,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Start again instead of resuming an unfinished call.")
+    ] = False,
     text_column: TextColumn = None,
     format: Format = None,
     split: Split = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Classify every row of files: one row out for each row in, in the same order, with its id.
+    """Classify every row of files: one output row per input row, in the same order, with its id.
 
     \b
     Examples:
@@ -50,11 +53,11 @@ def predict(
       emhrnn predict run 'parts/*.jsonl.gz' --out labels.parquet --text-column body
       emhrnn predict run new.jsonl --out labels.jsonl --explain
 
-    Columns out: id (the id column of DATA, else the row number from 0), label, and p_CLASS for every class. A row that
-    cannot be scored (broken, no text, no words) has an empty label, and FILE.errors.jsonl says why.
+    Writes FILE with the columns id (the id column of DATA, else the row number from 0), label, and p_CLASS for every
+    class. A row that cannot be scored (broken, no text, no words) has an empty label, and FILE.errors.jsonl says why.
 
-    FILE appears when all rows are scored. Until then FILE.unfinished holds what is done: after Ctrl-C, kill or a power
-    cut the same command goes on from there, and FILE is the same byte for byte.
+    FILE appears when all rows are scored. Until then FILE.unfinished holds the results so far: after Ctrl-C, kill or a
+    power failure the same command resumes, and FILE is the same byte for byte.
     """
     import time
 
@@ -74,8 +77,8 @@ def predict(
         )  # fmt: skip
     except KeyboardInterrupt:
         kept = out.with_name(out.name + ".unfinished").exists()
-        told = "is not complete; the same command goes on with it" if kept else "was not written"
-        raise KeyboardInterrupt(f"{out} {told}") from None
+        state = "is not complete; the same command resumes it" if kept else "was not written"
+        raise KeyboardInterrupt(f"{out} {state}") from None
     seconds = time.perf_counter() - began
     if json:
         print_json(
@@ -87,11 +90,11 @@ def predict(
         )  # fmt: skip
         return
     rate = f", {(scored.rows - scored.before) / seconds:,.0f} rows/s"
-    again = f" ({scored.before:,} of them before)" if scored.before else ""
+    again = f" ({scored.before:,} of them by an earlier call)" if scored.before else ""
     say(f"{counted(scored.rows, 'row')}{again} to {out} in {seconds:.1f} s{rate}")
     if scored.errors is not None:
         rows = [f"{counted(scored.unscored, 'row')} could not be scored"] if scored.unscored else []
         if scored.repaired:
             was = "was" if scored.repaired == 1 else "were"
             rows.append(f"{counted(scored.repaired, 'row')} {was} repaired (bytes that are not UTF-8, or NUL)")
-        say(f"{', '.join(rows)}; {scored.errors} tells of each")
+        say(f"{', '.join(rows)}; {scored.errors} lists each")

@@ -1,4 +1,4 @@
-"""`emhrnn serve`: paste a document, see why."""
+"""`emhrnn serve`: the viewer and its REST API."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,29 +12,29 @@ def serve(
         typer.Argument(metavar="RUN [RUN2]", help="One run, or two to compare side by side.", show_default=False),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen at; beyond this machine only with a token.")
+        str, typer.Option(help="Address to listen at. Other addresses than this machine need a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     token: Annotated[
         str | None,
-        typer.Option(envvar="EMHRNN_TOKEN", help="Ask for this token.", show_default=False, metavar="T"),
+        typer.Option(envvar="EMHRNN_TOKEN", help="Clients must send this token.", show_default=False, metavar="T"),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(help="Folder whose files the corpus page may open.", show_default=False, metavar="FOLDER"),
     ] = None,
 ) -> None:
-    """Serve the viewer and its API on this machine.
+    """Serve the viewer and its REST API: paste a document, see its label and why.
 
     \b
     Examples:
-      emhrnn serve run                         then open http://127.0.0.1:8000
-      emhrnn serve run other-run               two runs side by side
-      emhrnn serve run --data reviews/         files to look through
+      emhrnn serve run                         # then open http://127.0.0.1:8000
+      emhrnn serve run other-run               # two runs side by side
+      emhrnn serve run --data reviews/         # browse the files of a folder
       emhrnn serve run --host 0.0.0.0 --token "$(openssl rand -hex 16)"
 
-    Nothing is loaded from elsewhere, and no document leaves this machine. Ctrl-C answers what has arrived, then stops.
-    Needs the extra: pip install 'emhrnn[serve]'
+    Writes nothing, loads nothing from the network, and sends no document to it. Ctrl-C finishes the open requests,
+    then stops. Needs the extra: pip install 'emhrnn[serve]'
     """
     from emhrnn.cli.output import say
     from emhrnn.errors import ConfigError

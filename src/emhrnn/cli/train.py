@@ -1,4 +1,4 @@
-"""`emhrnn train`: a model from labelled documents."""
+"""`emhrnn train`: train a classifier on labelled documents."""
 
 import shlex
 from pathlib import Path
@@ -24,7 +24,7 @@ def train(
     data: OptionalData = None,
     model: Annotated[
         str | None,
-        typer.Option(help="The system to train; `emhrnn models` lists them.", show_default="em-hrnn", metavar="NAME"),
+        typer.Option(help="The model to train; `emhrnn models` lists them.", show_default="em-hrnn", metavar="NAME"),
     ] = None,
     estep: Annotated[
         str | None,
@@ -37,11 +37,11 @@ def train(
     levels: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Latent levels of em-hrnn: phrases, groups of them, ...", show_default="1", metavar="N"
+            min=1, help="Latent levels of em-hrnn: phrases, groups of phrases, ...", show_default="1", metavar="N"
         ),
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="default: ours; paper: the letter of the paper.", metavar="NAME")
+        str, typer.Option(help="default: ours; paper: the paper's exact settings.", metavar="NAME")
     ] = "default",
     vectors: Annotated[
         Path | None,
@@ -53,7 +53,8 @@ def train(
         Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA", metavar="DATA")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file of settings; --set wins.", show_default="none", metavar="FILE")
+        Path | None,
+        typer.Option(help="TOML file of settings; --set overrides it.", show_default="none", metavar="FILE"),
     ] = None,
     set_: Settings = None,
     small: Annotated[
@@ -72,21 +73,22 @@ def train(
     split: Split = None,
     valid_split: Annotated[
         str | None,
-        typer.Option(help="Validate on the rows of DATA whose split column says this.", metavar="NAME"),
+        typer.Option(help="Validate on the rows of DATA with this value in the split column.", metavar="NAME"),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a run that is at --out, once the new one has an epoch.")
+        bool, typer.Option("--overwrite", help="Replace a run at --out, after the first epoch of the new one.")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run at --out; all else may be left out, or be the same.")
+        bool,
+        typer.Option("--resume", help="Resume the run at --out; other options may be left out, or must be the same."),
     ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write RUN/tensorboard, too; needs pip install 'emhrnn[tensorboard]'.")
+        bool, typer.Option("--tensorboard", help="Also write RUN/tensorboard (pip install 'emhrnn[tensorboard]').")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a classifier and leave everything about it in a run folder.
+    """Train a classifier on labelled documents, and write it to a run folder.
 
     \b
     Examples:
@@ -97,10 +99,11 @@ def train(
       emhrnn train --out run --resume
 
     DATA needs a column of text and one of labels (docs/data.md). Rows without text or label are skipped and counted.
-    The run folder holds the model of the best epoch, its words and settings, the history and the scores. When training
-    fails before the first epoch or checkpoint is done, nothing stays at --out, but for a batch whose loss is no
-    number. After Ctrl-C or a crash, --resume goes on as if nothing had happened; it needs only --out. With --set
-    training.epochs=N it trains on to N epochs.
+
+    Writes RUN with the weights of the best epoch, its words, settings, history, scores and model card (docs/run.md). If
+    training fails before the first epoch or checkpoint, --out is removed; if the loss becomes NaN, the failing batch
+    is kept for debugging. After Ctrl-C or a crash, `--out RUN --resume` continues with the same result as without the
+    interruption. With --set training.epochs=N, it trains a finished run on to N epochs.
     """
     from emhrnn.api import train as train_run
     from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
@@ -156,7 +159,7 @@ def train(
         return
     system = MODELS[trained.model.run.config.model.name]
     if finished:
-        more = f"--set training.epochs=N with more than {len(trained.fitted.epochs)} trains on"
+        more = f"to train on, give --set training.epochs=N with N above {len(trained.fitted.epochs)}"
         say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
     say(
         f"Best epoch {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
@@ -171,7 +174,7 @@ def train(
 
 
 def _left(out: Path) -> str:
-    """What an interrupted training leaves, and how to go on."""
+    """What an interrupted training left at `out`, and how to resume."""
     from emhrnn.training.progress import read_history
     from emhrnn.training.run import HISTORY, WEIGHTS, is_begun
 
@@ -182,4 +185,4 @@ def _left(out: Path) -> str:
         epochs = read_history(out / HISTORY)
         best = max((epoch.epoch for epoch in epochs if epoch.best), default=0) + 1
         holds = f"the best model so far (epoch {best} of {len(epochs)} that were done)"
-    return f"{out} holds {holds}; go on with: emhrnn train --out {shlex.quote(str(out))} --resume"
+    return f"{out} holds {holds}; resume with: emhrnn train --out {shlex.quote(str(out))} --resume"

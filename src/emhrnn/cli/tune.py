@@ -1,4 +1,4 @@
-"""`emhrnn tune`: search for settings."""
+"""`emhrnn tune`: search for good settings."""
 
 import shlex
 import sys
@@ -25,31 +25,31 @@ def tune(
     out: Annotated[Path, typer.Option("--out", help="Folder for the study.", metavar="FOLDER")] = Path("tuning"),
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.01, help="Stop then, within a trial too.", show_default="10; with --paper none"),
+        typer.Option(min=0.01, help="Time limit; it also stops a trial.", show_default="10; with --paper none"),
     ] = None,
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Stop when the study has so many.", show_default="no limit", metavar="N")
+        int | None, typer.Option(min=1, help="Limit for the whole study.", show_default="no limit", metavar="N")
     ] = None,
     processes: Annotated[
-        int, typer.Option(min=1, help="Trials at the same time, each with its share of the cores.", metavar="N")
+        int, typer.Option(min=1, help="Trials to run in parallel; they share the cores.", metavar="N")
     ] = 1,
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            help="A range in place of the usual one: section.key=low:high, low:high:log or a,b,c; may be repeated.",
+            help="A range for a setting: section.key=low:high, low:high:log or a,b,c; may be repeated.",
             metavar="SECTION.KEY=RANGE",
             show_default=False,
         ),
     ] = None,
-    only: Annotated[bool, typer.Option("--only", help="Vary nothing but what --vary names.")] = False,
+    only: Annotated[bool, typer.Option("--only", help="Vary only the settings of --vary.")] = False,
     paper: Annotated[
-        bool, typer.Option("--paper", help="Preset paper; run its whole grid of learning rates, and nothing else.")
+        bool, typer.Option("--paper", help="Preset paper: run its grid of learning rates, and nothing else.")
     ] = False,
     model: Annotated[
-        str | None, typer.Option(help="The system to tune.", show_default="em-hrnn", metavar="NAME")
+        str | None, typer.Option(help="The model to tune.", show_default="em-hrnn", metavar="NAME")
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="default: ours; paper: the letter of the paper.", metavar="NAME")
+        str, typer.Option(help="default: ours; paper: the paper's exact settings.", metavar="NAME")
     ] = "default",
     vectors: Annotated[
         Path | None, typer.Option(help="Word vectors, as for train.", show_default="none", metavar="FILE")
@@ -58,11 +58,11 @@ def tune(
         Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA", metavar="DATA")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file of settings to begin with.", show_default="none", metavar="FILE")
+        Path | None, typer.Option(help="TOML file of settings to start from.", show_default="none", metavar="FILE")
     ] = None,
     set_: Settings = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Of training and of the search.", show_default="0", metavar="N")
+        int | None, typer.Option(min=0, help="Seed of training and search.", show_default="0", metavar="N")
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -72,19 +72,19 @@ def tune(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search for settings that do well on the validation data, and save them for `train --config`.
+    """Search for settings that score well on the validation data, and save them for `train --config`.
 
     \b
     Examples:
       emhrnn tune reviews.csv --minutes 10
       emhrnn tune reviews.csv --model hn-att --minutes 30 --processes 2
-      emhrnn tune reviews.csv --only --vary training.learning_rate=0.0005:0.01:log --vary model.dropout=0.2,0.4
+      emhrnn tune reviews.csv --only --vary training.learning_rate=0.0005:0.01:log
       emhrnn tune reviews.csv --paper --vectors glove.npz
       emhrnn train reviews.csv --config tuning/best.toml --out run
 
-    The first trial has the settings as they are; what --set gives is held. Trials that are worse than most after as
-    many epochs are pruned. The same command again goes on with the study, after Ctrl-C or a kill too; given in two
-    terminals at once, both work on it (docs/tuning.md).
+    Writes FOLDER with best.toml, trials.csv and the study. The first trial uses the settings as given; settings of
+    --set do not vary. Trials below the median after as many epochs are pruned. The same command resumes a study, also
+    after Ctrl-C or a kill; run in two terminals at once, both work on it (docs/tuning.md).
     """
     from dataclasses import replace
 
