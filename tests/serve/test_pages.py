@@ -197,6 +197,20 @@ def test_uploads_stay_only_while_they_are_read(app: Any, client: TestClient, mon
     assert list(uploads.iterdir()) == []
 
 
+def test_uploads_of_a_killed_server_go_at_the_next_start(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "emhrnn-uploads-old").mkdir()
+    (tmp_path / "emhrnn-uploads-old" / "upload.csv").write_text("text\nprivate\n")
+    (tmp_path / "emhrnn-uploads-old.lock").touch()
+    with TestClient(application([run])), TestClient(application([run])):  # each leaves the other's alone
+        assert len(list(tmp_path.glob("emhrnn-uploads-*.lock"))) == 2
+        assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 2
+        assert not (tmp_path / "emhrnn-uploads-old").exists()
+    assert list(tmp_path.glob("emhrnn-uploads-*")) == []
+
+
 def test_files_of_the_data_folder(run: Path, tmp_path: Path) -> None:
     """More than a page holds; and one whose name is not UTF-8, which broke the page for all."""
     for number in range(203):

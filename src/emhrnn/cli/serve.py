@@ -42,6 +42,7 @@ def serve(
     try:
         import fastapi  # noqa: F401
         import jinja2  # noqa: F401
+        import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; install it with: pip install 'emhrnn[serve]'") from None

@@ -1,14 +1,18 @@
 """The ASGI application: pages and API behind the guard; models start and stop with it."""
 
 import ipaddress
+import os
+import secrets
+import shutil
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from filelock import FileLock, Timeout
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
@@ -108,8 +112,7 @@ def _routes(state: ServerState) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state: ServerState = app.state.emhrnn
-    with tempfile.TemporaryDirectory(prefix="emhrnn-uploads-") as uploads:
-        app.state.uploads = Path(uploads)
+    with _uploads() as app.state.uploads:
         for run in state.runs:
             run.start()
         try:
@@ -118,6 +121,27 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             app.state.jobs.stop()
             for run in state.runs:
                 run.stop()
+
+
+@contextmanager
+def _uploads() -> Iterator[Path]:
+    """A folder for uploaded files, gone at the end. What servers left that were killed goes now: their lock is free."""
+    root = Path(tempfile.gettempdir())
+    for path in root.glob("emhrnn-uploads-*.lock"):
+        with suppress(OSError, Timeout):  # of somebody else, or in use
+            if not hasattr(os, "getuid") or path.lstat().st_uid == os.getuid():
+                with FileLock(path, timeout=0):
+                    shutil.rmtree(path.with_suffix(""), ignore_errors=True)
+                    path.unlink()
+    lock = FileLock(root / f"emhrnn-uploads-{secrets.token_hex(8)}.lock")
+    folder = Path(lock.lock_file).with_suffix("")
+    with lock:
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            Path(lock.lock_file).unlink(missing_ok=True)
 
 
 async def _metrics(request: Request) -> Response:
