@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.jobs import JobDisplay, JobSpec, job_name, run_jobs, time_left
 from tests.paper.job_functions import fragile, slow_count, square
 
@@ -147,7 +147,7 @@ def test_stopped_in_the_middle_and_gone_on_with(tmp_path: Path, number: signal.S
 
 def test_a_folder_has_one_user_at_a_time(tmp_path: Path) -> None:
     process = started(tmp_path)
-    with pytest.raises(ConfigError, match="is in use by another process"):
+    with pytest.raises(DataError, match="is in use by another process"):
         run_jobs(slow_count, [], tmp_path, processes=1)
     process.terminate()
     process.communicate(timeout=30)

@@ -18,20 +18,18 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from emhrnn.cores import environment_of
 from emhrnn.errors import ConfigError, EmhrnnError
-from emhrnn.files import write_json
+from emhrnn.files import locked, write_json
 
 NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=-,")
 
@@ -140,7 +138,7 @@ def _as_json(job: JobSpec) -> dict[str, Any]:
 
 
 GRACE = 30.0  # seconds to end in, once asked to
-LOG, PROGRESS, PLACES = "log.txt", "progress.json", "places.json"
+LOG, PROGRESS, PLACES, LOCK = "log.txt", "progress.json", "places.json", ".lock"
 TERMINATED = 143
 
 
@@ -153,7 +151,7 @@ def main(target: str, record: Path, folder: Path) -> None:
     """The process of one job: call the function `target` (module:name), and write its outcome to `record`."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with FileLock(folder / ".lock"):  # after kill -9 of the parent, the job's last process may still be saving
+    with locked(folder / LOCK):  # after kill -9 of the parent, the job's last process may still be saving: wait for it
         _run(target, record, folder)
 
 
@@ -266,14 +264,15 @@ def run_jobs(
         say: takes one line for each job that ends.
 
     Raises:
-        ConfigError: the names, the arguments or `processes` cannot be used, or `folder` is in use.
+        ConfigError: the names, the arguments or `processes` cannot be used.
+        DataError: `folder` is in use.
     """
     if processes < 1:
         raise ConfigError(f"processes = {processes}; at least one is needed")
     jobs = [replace(job, arguments=_as_json(job)) for job in jobs]
     _check_names(jobs)
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder / LOCK, f"{folder} is in use by another process; wait for it, or give another folder"):
         for job in jobs:
             _check_same(folder, job)
         todo = [job for job in jobs if _outcome_of(folder, job) is None]
@@ -395,20 +394,6 @@ def _stop(running: list[_Running]) -> None:
         one.process.wait()
         one.close()
     running.clear()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One user of the folder at a time."""
-    lock = FileLock(folder / ".lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise ConfigError(f"{folder} is in use by another process; wait for it, or give another folder") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 if __name__ == "__main__":

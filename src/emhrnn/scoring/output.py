@@ -31,7 +31,7 @@ import pyarrow.parquet
 
 from emhrnn.corpus.readers.arrow_formats import STATE
 from emhrnn.errors import DataError
-from emhrnn.files import atomic_file, atomic_folder, sha256, write_json
+from emhrnn.files import atomic_file, atomic_folder, locked, sha256, write_json
 from emhrnn.scoring.chunks import ResumePoint
 
 Row = dict[str, Any]
@@ -152,8 +152,9 @@ class Unfinished:
         ours = False
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with (self.folder / "lock").open("ab") as lock:
-                _take(lock, self.out)
+            with locked(
+                self.folder / "lock", f"another process is writing {self.out}; wait for it, or give another --out"
+            ):
                 self._recover(settings, restart=restart)
                 ours = True
                 with (
@@ -256,14 +257,3 @@ def _line(raw: bytes) -> dict[str, Any] | None:
 def _told(value: Any) -> str:
     text = str(value)
     return repr(text if len(text) <= 40 else text[:37] + "...")
-
-
-def _take(lock: IO[bytes], out: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # where there is no such lock, two commands with one OUT are up to the user
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DataError(f"another process is writing {out}; wait for it, or give another --out") from None

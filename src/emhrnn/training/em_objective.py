@@ -70,39 +70,36 @@ class EMObjective:
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Float[Tensor, ""], dict[str, float]]:
         dropout = self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step))
-        states = self.model.words(batch, dropout)
-        loss, notes = self._recurrent(batch, replace(states, d=None), epoch, step, dropout)
-        if states.d is None:
+        generator = self.job.numbers(numpy_generator(self.seed, Purpose.BLOCKS, step))
+        words = self.model.words(batch, dropout)
+        states, notes = replace(words, d=None), dict[str, float]()
+        if self.model.rule is not None:
+            loss = self._theta(batch, states, self.model.rule(batch), dropout)
+        else:
+            whole, a = self.job.whole(batch), self.job.gather(states.a.detach())  # the rate is that of the whole batch
+            self._follow_rate(whole, a, step)
+            if phase(self.config, epoch) == "warm-up":
+                loss = self._theta(batch, states, segmentation.random(batch, self.config.rate, generator), dropout)
+            else:
+                zhat = self._impute(batch, states)
+                e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
+                loss, notes = self._m_step(batch, states, zhat, e, a, dropout)
+            self._hold_rate(whole, a, step)
+        if words.d is None:
             return loss, notes
-        expert = label_part(self.label_loss, self.job, states.d, batch)
+        expert = label_part(self.label_loss, self.job, words.d, batch)
         return loss + expert - expert.detach(), notes  # what is told is the loss of the recurrent layers
 
-    def _recurrent(
-        self, batch: Batch, states: WordStates, epoch: int, step: int, dropout: torch.Generator
-    ) -> tuple[Float[Tensor, ""], dict[str, float]]:
-        generator = self.job.numbers(numpy_generator(self.seed, Purpose.BLOCKS, step))
-        if self.model.rule is not None:
-            return self._theta(batch, states, self.model.rule(batch), dropout), {}
-        whole, a = self.job.whole(batch), self.job.gather(states.a.detach())  # the rate is that of the whole batch
-        self._follow_rate(whole, a, step)
-        if phase(self.config, epoch) == "warm-up":
-            z = segmentation.random(batch, self.config.rate, generator)
-            loss, notes = self._theta(batch, states, z, dropout), dict[str, float]()
-        else:
-            loss, notes = self._em(batch, states, a, dropout, generator)
-        self._hold_rate(whole, a, step)
-        return loss, notes
-
-    def _em(
+    def _m_step(
         self,
         batch: Batch,
         states: WordStates,
+        zhat: Bool[np.ndarray, " words"],
+        e: EStep,
         a: Float[Tensor, " words_of_whole"],
         dropout: torch.Generator,
-        generator: np.random.Generator,
     ) -> tuple[Float[Tensor, ""], dict[str, float]]:
-        zhat = self._impute(batch, states)
-        e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
+        """Both terms of Q, given the posterior."""
         rate = self._remember(batch, zhat, e, a)
         pi_loss = self._pi(batch, states, e)
         documents = batch.n_documents, self.job.whole(batch).n_documents
