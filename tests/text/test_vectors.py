@@ -1,6 +1,8 @@
 import gzip
+import io
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -170,6 +172,43 @@ def test_bad_files(tmp_path: Path, content: bytes, message: str) -> None:
 def test_bad_npz(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
     np.savez(tmp_path / "v.npz", **arrays)
     with pytest.raises(DataError, match=message):
+        read_vectors(tmp_path / "v.npz")
+
+
+HUGE = 10**12
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"%d 100\nthe " % HUGE + b"\0" * 400,
+        b"3 %d\nthe " % HUGE + b"\0" * 400,
+        gzip.compress(b"3 %d\nthe " % HUGE + b"\0" * 400),
+        b"3 %d\nthe 0.1 0.2\n" % HUGE,
+        b"%d 2\nthe 0.1 0.2\n" % HUGE,
+        b'{"dimensions": %d, "vectors": {"the": [0.1, 0.2, 1, 0]}}' % HUGE,
+    ],
+    ids=["binary words", "binary numbers", "gzipped", "text numbers", "text words", "wink"],
+)
+def test_a_header_cannot_promise_more_than_the_file_holds(tmp_path: Path, content: bytes) -> None:
+    """Memory for 10^12 numbers would be taken before the end of the file is seen."""
+    (tmp_path / "v").write_bytes(content)
+    with pytest.raises(DataError, match=str(HUGE)):
+        read_vectors(tmp_path / "v")
+
+
+@pytest.mark.parametrize("name", ["words", "vectors"])
+def test_an_array_cannot_promise_more_than_the_file_holds(tmp_path: Path, name: str) -> None:
+    huge = io.BytesIO()
+    shape = (HUGE, 100) if name == "vectors" else (HUGE,)
+    np.lib.format.write_array_header_1_0(
+        huge, {"descr": "<f4" if name == "vectors" else "<U4", "fortran_order": False, "shape": shape}
+    )
+    np.savez(tmp_path / "good.npz", words=np.array("the"), vectors=np.ones((1, 2), np.float32))
+    with zipfile.ZipFile(tmp_path / "good.npz") as good, zipfile.ZipFile(tmp_path / "v.npz", "w") as bad:
+        for member in good.namelist():
+            bad.writestr(member, huge.getvalue() if member == f"{name}.npy" else good.read(member))
+    with pytest.raises(DataError, match=f"{name}.npy promises {HUGE}"):
         read_vectors(tmp_path / "v.npz")
 
 

@@ -69,12 +69,12 @@ def frequent_ngrams(
         documents += batch.n_documents
         held += len(distinct)
         if held > limit:
-            seen_keys, seen_counts = _merged(seen_keys, seen_counts)
+            seen_keys, seen_counts = ([together] for together in merged_counts(seen_keys, seen_counts))
             held = len(seen_keys[0])
             limit = max(MERGE, 2 * held)  # or each batch would be merged where more than MERGE differ
     if not seen_keys:
         raise DataError("no documents to fit; give at least one of each class")
-    (keys,), (counts,) = _merged(seen_keys, seen_counts)
+    keys, counts = merged_counts(seen_keys, seen_counts)
     frequent = np.flatnonzero(counts >= min_documents)
     if not len(frequent):
         raise DataError(
@@ -101,7 +101,9 @@ def ngram_counts(
     return counts
 
 
-def _merged(keys: list[np.ndarray], counts: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Equal keys added up, as lists of one array."""
+def merged_counts(
+    keys: list[np.ndarray], counts: list[np.ndarray]
+) -> tuple[Int64[np.ndarray, " distinct"], Int64[np.ndarray, " distinct"]]:
+    """The distinct keys of several arrays, sorted, and the sum of the counts of each."""
     distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    return [distinct], [np.bincount(inverse, np.concatenate(counts), len(distinct)).astype(np.int64)]
+    return distinct, np.bincount(inverse, np.concatenate(counts), len(distinct)).astype(np.int64)

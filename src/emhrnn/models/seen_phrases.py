@@ -12,6 +12,7 @@ from emhrnn.errors import DataError
 from emhrnn.layers.evidence import Counts, Own
 from emhrnn.layers.phrases import PhraseIndex, first_in_document, phrase_keys
 from emhrnn.models.fitting import labels_of
+from emhrnn.models.ngram_features import merged_counts
 
 HEADER = 20_000  # bytes of a model file that are names, sizes and a note
 HELD = 40_000_000  # different phrases to count at a time: 640 MB
@@ -149,8 +150,7 @@ def _merged(
 ) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
     """Sorted keys and their counts, with fresh ones that count 1 each."""
     new, times = np.unique(np.concatenate([np.zeros(0, np.int64), *fresh]), return_counts=True)
-    together, inverse = np.unique(np.concatenate([keys, new]), return_inverse=True)
-    return together, np.bincount(inverse, np.concatenate([counts, times]), len(together)).astype(np.int64)
+    return merged_counts([keys, new], [counts, times])
 
 
 def _least_documents(counts: Int64[np.ndarray, " n"], most: int) -> int:

@@ -12,6 +12,7 @@ wink JSON           {"dimensions": 100, ..., "vectors": {"the": [100 numbers, no
 
 import gzip
 import json
+import math
 import re
 import zipfile
 import zlib
@@ -22,6 +23,7 @@ from functools import cached_property
 from io import BufferedReader, BytesIO
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -33,6 +35,8 @@ from emhrnn.text.vocabulary import Vocabulary
 _BLOCK_ROWS = 5_000
 _BLOCK_BYTES = 1 << 22
 _BUFFER_BYTES = 1 << 16
+_MOST_PACKED = 1032  # bytes that one byte of gzip or zip can stand for
+_GZIP, _ZIP = b"\x1f\x8b", b"PK"
 _BOM = b"\xef\xbb\xbf"
 _HEADER = re.compile(rb"[ \t]*\d+[ \t]+\d+\s*\n")
 # What a short form stands for: vectors without `n't` still know `not`.
@@ -138,10 +142,20 @@ def read_vectors(path: Path) -> Vectors:
         raise DataError(f"{path}: {error}") from error
 
 
-def _open(path: Path) -> BufferedReader:
+def _packed(path: Path) -> bytes:
+    """The first bytes of gzip or zip, if the file has them."""
     with path.open("rb") as file:
-        gzipped = file.read(2) == b"\x1f\x8b"
-    if gzipped:
+        magic = file.read(2)
+    return magic if magic in (_GZIP, _ZIP) else b""
+
+
+def _most_bytes(path: Path) -> int:
+    """What the file can be when it is unpacked."""
+    return path.stat().st_size * (_MOST_PACKED if _packed(path) else 1)
+
+
+def _open(path: Path) -> BufferedReader:
+    if _packed(path) == _GZIP:
         return BufferedReader(gzip.open(path), _BUFFER_BYTES)
     return BufferedReader(path.open("rb", buffering=0), _BUFFER_BYTES)
 
@@ -233,6 +247,11 @@ def _parse_table(rows: list[bytes], size: int, delimiter: str) -> Float32[np.nda
     import pyarrow as pa  # here, since importing it takes longer than most uses of this package
     from pyarrow import csv
 
+    marks = delimiter.encode()
+    if any(
+        row.count(marks) != size - 1 for row in rows
+    ):  # before columns are made: a header may promise any number
+        return None
     text = b"\n".join(rows) + b"\n"
     columns = [str(i) for i in range(size)]
     try:
@@ -254,6 +273,8 @@ def _read_binary(file: BufferedReader, path: Path) -> Vectors:
     count, size = map(int, file.readline().split())
     if count < 1 or size < 1:
         raise DataError(f"the first line promises {count} words of {size} numbers; both must be 1 or more")
+    if size * 4 > _most_bytes(path):  # before memory is taken for them
+        raise DataError(f"the first line promises words of {size} numbers, too many for this file; fetch it again")
     words: list[str] = []
     blocks: list[bytes] = []
     for row in range(1, count + 1):
@@ -286,6 +307,11 @@ def _read_until_blank(file: BufferedReader) -> bytes | None:
 
 def _read_npz(file: BufferedReader, path: Path) -> Vectors:
     try:
+        with zipfile.ZipFile(file) as archive:
+            for name in ("words.npy", "vectors.npy"):
+                with archive.open(name) as array:
+                    _check_array(array, name, min(archive.getinfo(name).file_size, _most_bytes(path)))
+        file.seek(0)
         with np.load(file, allow_pickle=False) as arrays:
             words, matrix = arrays["words"], arrays["vectors"]
     except (KeyError, ValueError) as error:
@@ -297,6 +323,15 @@ def _read_npz(file: BufferedReader, path: Path) -> Vectors:
         )
     listed = str(words).split("\n") if words.ndim == 0 else words.tolist()
     return Vectors(listed, matrix.astype(np.float32))
+
+
+def _check_array(array: Any, name: str, most: int) -> None:
+    """Its header says how much memory is taken before the first number is read: `most` bytes are possible."""
+    version = np.lib.format.read_magic(array)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, kind = read_header(array)
+    if math.prod(shape) * kind.itemsize > most:
+        raise DataError(f"{name} promises {' x '.join(map(str, shape))} values, too many for this file; fetch it again")
 
 
 # --- wink JSON ---

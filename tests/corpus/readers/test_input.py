@@ -3,9 +3,12 @@
 import gzip
 import json
 import lzma
+import os
 import random
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zstandard
 
@@ -148,3 +151,29 @@ def test_folders_that_hold_no_documents(tmp_path: Path) -> None:
     (tmp_path / "corpus.json").write_text(json.dumps({}))
     with pytest.raises(DataError, match="is a prepared corpus already"):
         Source(tmp_path)
+
+
+def test_a_zstd_frame_is_compared_with_its_checksum(tmp_path: Path) -> None:
+    packed = bytearray(zstandard.ZstdCompressor(write_checksum=True).compress(GOOD * 1000))
+    packed[-1] ^= 1  # of the checksum
+    assert "damaged" in error_of(tmp_path / "a.jsonl.zst", bytes(packed))
+
+
+def test_a_parquet_page_is_compared_with_its_checksum(tmp_path: Path) -> None:
+    table = pa.table({"text": [f"word{i} is good" for i in range(1000)], "label": [i % 2 for i in range(1000)]})
+    plain = {"compression": "none", "use_dictionary": False}
+    pq.write_table(table, tmp_path / "good.parquet", write_page_checksum=True, **plain)
+    content = bytearray((tmp_path / "good.parquet").read_bytes())
+    assert len(read(tmp_path / "good.parquet", bytes(content))) == 1000
+    content[content.index(b"word500")] ^= 1
+    assert "damaged" in error_of(tmp_path / "bad.parquet", bytes(content))
+
+
+@pytest.mark.parametrize("name", ["pipe.csv", "classes/good/pipe.txt"])
+def test_a_pipe_is_refused_at_once(tmp_path: Path, name: str) -> None:
+    """Nobody writes to it, so that reading would wait for ever."""
+    pipe = tmp_path / name
+    pipe.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="is a pipe"):
+        list(Source(tmp_path / name.partition("/")[0]))

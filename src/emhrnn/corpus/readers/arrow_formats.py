@@ -27,7 +27,7 @@ TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, 
 
 
 def read_parquet(reading: InputFile) -> Iterator[Record]:
-    with explain_damage(reading.path), pq.ParquetFile(reading.path, memory_map=True, buffer_size=1 << 20) as file:
+    with explain_damage(reading.path), _opened(reading.path) as file:
         columns = reading.resolve(file.schema_arrow.names).to_dict()
         size, rows = reading.path.stat().st_size, max(1, file.metadata.num_rows)
         number = 0
@@ -41,16 +41,20 @@ def read_parquet(reading: InputFile) -> Iterator[Record]:
                     yield reading.record(number, {role: column[index] for role, column in values.items()})
 
 
+def _opened(path: Path, **options: Any) -> Any:
+    """A damaged page is an error where the file has checksums of its pages; where it has none, they are not missed."""
+    return pq.ParquetFile(path, memory_map=True, buffer_size=1 << 20, page_checksum_verification=True, **options)
+
+
 def unpacked_bytes(path: Path) -> Iterator[int]:
     """What the file is when nothing in it is compressed: first as its footer tells, before anything is unpacked; then
     the values so far, some rows at a time. A value that stands in every row may be in its page once, and is not
     repeated to be counted."""
-    with explain_damage(path), pq.ParquetFile(path, memory_map=True) as file:
+    with explain_damage(path), _opened(path) as file:
         groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
         yield sum(group.column(index).total_uncompressed_size for group in groups for index in range(group.num_columns))
         leaves = [file.schema.column(index).path for index in range(len(file.schema))]
-    shared: dict[str, Any] = {"memory_map": True, "buffer_size": 1 << 20, "read_dictionary": leaves}
-    with explain_damage(path), pq.ParquetFile(path, **shared) as file:
+    with explain_damage(path), _opened(path, read_dictionary=leaves) as file:
         batches = file.iter_batches(BATCH_ROWS, use_threads=False)
         yield from accumulate(sum(map(_value_bytes, batch.columns)) for batch in batches)
 

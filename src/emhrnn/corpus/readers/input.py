@@ -19,6 +19,7 @@ import pyarrow as pa
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text, clean_weight
 from emhrnn.errors import DataError
+from emhrnn.files import refuse_pipe
 
 GZIP, XZ, ZSTD, BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"BZh"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -63,7 +64,9 @@ def open_bytes(path: Path, meter: ByteMeter | None = None) -> Iterator[Stream]:
 
 @contextmanager
 def explain_damage(path: Path) -> Iterator[None]:
-    """Turns every way in which a file can be unreadable into one line for the user."""
+    """Turns every way in which a file can be unreadable into one line for the user. A pipe is refused before anybody
+    waits for its writer."""
+    refuse_pipe(path)
     try:
         yield
     except FileNotFoundError:
@@ -111,7 +114,7 @@ def _decompressed(raw: "io.BufferedReader[Any]") -> Stream:
         return lzma.LZMAFile(raw)
     if magic.startswith(BZIP2):
         return bz2.BZ2File(raw)
-    if magic.startswith(ZSTD):
+    if magic.startswith(ZSTD):  # frames with a checksum are compared with it, as in the others
         return io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd"), BUFFER_BYTES)
     return raw
 
