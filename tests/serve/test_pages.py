@@ -21,7 +21,7 @@ from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.serve.pages import templates
 from tests.behaviour.commands import BAD, GOOD
 from tests.explain.parsed import Page
-from tests.serve.test_safety import PEOPLE, finished
+from tests.serve.test_guard import PEOPLE, finished
 
 
 def test_reading(client: TestClient) -> None:

@@ -21,7 +21,7 @@ from emhrnn.serve.document import view
 from emhrnn.serve.engine import RequestText
 from emhrnn.training.run import load_run, save_weights
 from tests.behaviour.commands import BAD, GOOD, TINY
-from tests.serve.test_safety import finished
+from tests.serve.test_guard import finished
 
 TEXTS = [f"{GOOD if i % 2 else BAD} Visit {i}." for i in range(12)]
 
