@@ -21,7 +21,7 @@ from emhrnn.training.config import Config, make_config, validated
 from emhrnn.training.data import Named, learned_from, reads_ids
 from emhrnn.training.distributed import joined
 from emhrnn.training.em_objective import phrase_remarks
-from emhrnn.training.progress import Context, Epoch, FitResult, Step, TensorBoard
+from emhrnn.training.progress import Epoch, FitResult, Step, TensorBoard, TrainingContext
 from emhrnn.training.resume import followed_run, resumed_run
 from emhrnn.training.run import TENSORBOARD, Run, begun_by_this_job, is_run, load_run
 from emhrnn.training.train import Opened, fit, new_run_at
@@ -134,6 +134,7 @@ def load(folder: str | Path) -> Model:
 
 
 def labels_of(run: Run, probabilities: Float32[np.ndarray, "texts classes"]) -> list[str] | list[tuple[str, ...]]:
+    """The predicted class of each text, or all classes above THRESHOLD where there may be several."""
     if run.multi_label:
         return [tuple(run.classes[i] for i in np.flatnonzero(row > THRESHOLD)) for row in probabilities]
     return [run.classes[best] for best in probabilities.argmax(axis=1)]
@@ -240,7 +241,9 @@ def train(
         valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
     source = Path(vectors) if isinstance(vectors, str) else vectors
     with joined() as job:
-        context = Context(progress, on_epoch, on_step, say, job) if job.first else Context(False, say=_silent, job=job)
+        context = TrainingContext(progress=False, say=_silent, job=job)
+        if job.first:
+            context = TrainingContext(progress, on_epoch, on_step, say, job)
         opening: AbstractContextManager[Opened]
         if not job.first:
             opening = nullcontext(followed_run(out, job))

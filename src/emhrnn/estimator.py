@@ -31,7 +31,7 @@ from emhrnn.training.data import embedding_table, in_model_words, text_settings
 from emhrnn.training.em_objective import WITNESSES
 from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.progress import Context, write_history
+from emhrnn.training.progress import TrainingContext, write_history
 from emhrnn.training.run import HISTORY, Run, describe, load_run, new_run, run_folder, save_weights
 from emhrnn.training.schedule import Position, Purpose, numpy_generator
 from emhrnn.training.train import check_label_settings, check_needed_vectors, check_settings, fit
@@ -150,7 +150,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         training as if it were there twice. Part of the texts is held out to pick the best epoch."""
         targets, run, corpus = self._begin(X, _kept(y), sample_weight)
         split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
-        fitted = fit(run, *corpus.split(run.config.data.validation, split), Context(progress=self.verbose))
+        fitted = fit(run, *corpus.split(run.config.data.validation, split), TrainingContext(progress=self.verbose))
         self._fitted = fitted
         self._increments: Increments | None = None
         self._learned(targets, run)

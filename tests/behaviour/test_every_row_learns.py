@@ -15,7 +15,7 @@ from emhrnn.models.table import MODELS
 from emhrnn.training.calibration import validate, validate_epoch
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
-from emhrnn.training.progress import Context, Epoch
+from emhrnn.training.progress import Epoch, TrainingContext
 from emhrnn.training.run import Run, new_run
 from emhrnn.training.train import fit
 from tests.models.tiny_bert import make_bert
@@ -69,7 +69,7 @@ def test_learns_64_documents_by_heart(name: str, tmp_path: Path) -> None:
             raise LearnedError
 
     with pytest.raises(LearnedError):
-        fit(run, corpus, corpus, Context(progress=False, on_epoch=stop))
+        fit(run, corpus, corpus, TrainingContext(progress=False, on_epoch=stop))
     assert validate_epoch(run, corpus).accuracy == 1
 
 
@@ -87,6 +87,6 @@ def test_beats_the_majority(name: str, tmp_path: Path) -> None:
     corpus = reviews(800, seed=0)
     test = reviews(300, seed=7, like=corpus)
     run = new(name, corpus, DEEP if name == "cnn-word" else SOME, tmp_path)
-    fit(run, corpus, test, Context(progress=False))
+    fit(run, corpus, test, TrainingContext(progress=False))
     assert test.labels is not None
     assert validate(run, test).accuracy > np.bincount(test.labels).max() / len(test) + 0.03

@@ -16,7 +16,7 @@ from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.em_objective import EMObjective
 from emhrnn.training.loop import make_objective
-from emhrnn.training.progress import Context
+from emhrnn.training.progress import TrainingContext
 from emhrnn.training.run import Run, new_run
 from emhrnn.training.train import check_settings, fit
 
@@ -57,7 +57,7 @@ def test_every_variant_trains(corpus: Corpus, settings: dict[str, Any]) -> None:
     assignments = [f"{name}={value}" for name, value in settings.items()]
     run = make_run(corpus, "training.epochs=2", "em.warmup_epochs=0", *assignments)
     before = network(run)
-    result = fit(run, corpus, corpus, Context(progress=False))
+    result = fit(run, corpus, corpus, TrainingContext(progress=False))
     assert len(result.epochs) == 2
     assert all(np.isfinite(epoch.train_loss) for epoch in result.epochs)
     assert any(not torch.equal(before[name], p) for name, p in network(run).items())
@@ -78,7 +78,7 @@ def test_settings_that_would_do_nothing_are_refused() -> None:
 
 def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     run = make_run(corpus, "training.epochs=4", "em.warmup_epochs=1", "em.pace=50", "em.rate=0.3")
-    result = fit(run, corpus, corpus, Context(progress=False))
+    result = fit(run, corpus, corpus, TrainingContext(progress=False))
     last = result.epochs[-1].boundaries
     words, ends = float(corpus.lengths.sum()), corpus.batch(np.arange(len(corpus))).n_sentences
     wanted = (0.3 * words - ends) / (words - ends)  # of the free positions
@@ -170,7 +170,7 @@ def test_a_visit_begins_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch
 def test_the_warm_up_leaves_pi_flat_but_for_its_bias(corpus: Corpus) -> None:
     warm = make_run(corpus, "training.epochs=1", "em.warmup_epochs=1")
     weight = warm.model.get_parameter("indicator.weight").detach().clone()
-    assert fit(warm, corpus, corpus, Context(progress=False)).epochs[0].boundaries.keys() <= {
+    assert fit(warm, corpus, corpus, TrainingContext(progress=False)).epochs[0].boundaries.keys() <= {
         "valid_mean_phrase",
         "valid_longest_phrase",
     }
@@ -223,7 +223,7 @@ def test_documents_that_came_before_count_for_the_threshold(corpus: Corpus) -> N
 
 def test_a_fixed_segmentation_learns_no_boundaries(corpus: Corpus) -> None:
     run = make_run(corpus, "training.epochs=2", "model.segmentation=every-4")
-    result = fit(run, corpus, corpus, Context(progress=False))
+    result = fit(run, corpus, corpus, TrainingContext(progress=False))
     assert isinstance(run.model, EMHRNN)
     assert result.scores.phrases is not None
     assert result.scores.phrases.longest == 4

@@ -1,12 +1,15 @@
 """Learning rates and weight decay by parameter."""
 
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 
+from emhrnn.layers.native import native_kernels
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import PACE
 from emhrnn.training.config import TrainingConfig
-from emhrnn.training.optimizer import Optimizer
+from emhrnn.training.optimizer import TINY, Optimizer, RowAdagrad
 
 
 class Tower(nn.Module):
@@ -62,3 +65,35 @@ def test_weight_decay_spares_biases_and_the_indicator() -> None:
         "output.weight": (0.1, 1.0),
         "output.bias": (0.0, 1.0),
     }
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=8), min_size=1, max_size=4),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+)
+def test_equals_adagrad(steps: list[list[int]], seed: int, native: bool) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    start = torch.randn(6, 3, generator=generator)
+    ours, theirs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
+    sparse = RowAdagrad([{"params": [ours]}], lr=0.1)
+    dense = torch.optim.Adagrad([theirs], lr=0.1, eps=TINY)
+    for rows in steps:
+        values = torch.randn(len(rows), 3, generator=generator)
+        ours.grad = torch.sparse_coo_tensor(torch.tensor([rows]), values, ours.shape, check_invariants=True).coalesce()
+        theirs.grad = ours.grad.to_dense()
+        before = ours._version
+        with native_kernels(native):
+            sparse.step()
+        assert ours._version > before  # what is computed from the table and kept must notice
+        dense.step()
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_without_a_gradient_nothing_moves() -> None:
+    table = nn.Parameter(torch.ones(2, 2))
+    optimizer = RowAdagrad([{"params": [table]}], lr=0.1)
+    optimizer.step()
+    assert not optimizer.state
+    assert (table == 1).all()

@@ -74,6 +74,7 @@ class BoundaryAgreement:
 def boundary_agreement(
     batch: Batch, predicted: Bool[np.ndarray, " words"], true: Bool[np.ndarray, " words"]
 ) -> BoundaryAgreement:
+    """How well predicted phrase ends agree with the true ones, over the words of a batch."""
     free = ~batch.sentence_final
     hits = int((predicted & true & free).sum())
     precision = hits / max(int((predicted & free).sum()), 1)
@@ -89,6 +90,8 @@ _SMALLEST = 1e-12  # a probability of exactly 0 would make the loss infinite
 
 @dataclass(frozen=True)
 class ClassScore:
+    """Of one class; `documents` are those that have it."""
+
     name: str
     documents: int
     precision: float
@@ -142,6 +145,7 @@ def score(
     classes: Sequence[str],
     phrases: PhraseLengths | None = None,
 ) -> Scores:
+    """Scores of predictions; the prediction is the most probable class, or every one above 0.5 of several labels."""
     if labels.ndim == 2:
         return _score_multi_label(probabilities, labels > 0.5, classes, phrases)
     predicted = probabilities.argmax(axis=1)

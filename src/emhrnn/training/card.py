@@ -61,6 +61,8 @@ class ClassRow:
 
 @dataclass(frozen=True)
 class Card:
+    """What the model card says."""
+
     name: str
     model: str
     parameters: int
@@ -167,6 +169,7 @@ def _command(command: str) -> str:
 
 
 def markdown(card: Card) -> str:
+    """The card as a Markdown document."""
     parts = [
         f"# Model card: {escaped(card.name)}",
         f"A classifier of documents into {len(card.classes)} classes"

@@ -64,6 +64,7 @@ def learned_from(run: Path, data: Named) -> bool:
 
 
 def text_settings(config: DataConfig) -> TextSettings:
+    """How the settings ask text to be read."""
     limits = TextLimits(max_words_per_sentence=config.max_sentence_words, max_sentences=config.max_sentences)
     return TextSettings(lowercase=config.lowercase, limits=limits)
 

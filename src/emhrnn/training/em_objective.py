@@ -216,6 +216,7 @@ class EMObjective:
 
 
 def witnesses(corpus: Corpus) -> Batch:
+    """Some documents that count, from all over the corpus."""
     counted = corpus if corpus.weights is None else corpus.select(np.flatnonzero(corpus.weights))
     return counted.batch(counted.spread(WITNESSES))
 

@@ -82,7 +82,7 @@ class FitResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class TrainingContext:
     """Who takes part in a training, and who is told about it."""
 
     progress: bool = True  # a live view in a terminal, else a line per epoch, on stderr
@@ -242,6 +242,7 @@ def clock(seconds: float) -> str:
 
 
 def epoch_line(epoch: Epoch, epochs: int) -> str:
+    """An epoch of so many, in one line."""
     rate = epoch.boundaries.get("boundary_rate")
     return (
         f"epoch {epoch.epoch + 1:>3}/{epochs}  {epoch.phase:<9}  loss {epoch.train_loss:.4f}  "
@@ -377,6 +378,7 @@ class Meter:
 
 
 def make_view(config: Config, past: Sequence[Epoch], show: bool) -> View:
+    """Live in a terminal; lines elsewhere, or nothing."""
     epochs = config.training.epochs
     if not (show and sys.stderr.isatty()):
         return Lines(epochs, show=show)
@@ -407,7 +409,7 @@ class TensorBoard:
         if self._writer is not None:
             self._writer.close()
 
-    def watching(self, context: Context) -> Context:
+    def watching(self, context: TrainingContext) -> TrainingContext:
         """The same context, with the calls that come here, too."""
         return replace(context, on_epoch=_both(self.epoch, context.on_epoch), on_step=_both(self.step, context.on_step))
 

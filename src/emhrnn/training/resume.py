@@ -20,7 +20,7 @@ from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, checksum, embedding_table, with_frequent_names
 from emhrnn.training.distributed import Processes
 from emhrnn.training.fixed import FREE, unknown_setting
-from emhrnn.training.progress import Context, FitResult, read_history
+from emhrnn.training.progress import FitResult, TrainingContext, read_history
 from emhrnn.training.run import (
     CONFIG,
     HISTORY,
@@ -42,7 +42,7 @@ from emhrnn.training.train import DEFAULT, Opened, checkpoints_of
 @contextmanager
 def resumed_run(
     out: Path,
-    context: Context = DEFAULT,
+    context: TrainingContext = DEFAULT,
     *,
     data: Named | None = None,
     valid: Named | None = None,

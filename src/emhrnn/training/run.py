@@ -151,6 +151,7 @@ def new_run(
 
 
 def is_run(path: Path) -> bool:
+    """True for a folder with the description of a run."""
     return (path / CONFIG).is_file() and not is_corpus(path)
 
 

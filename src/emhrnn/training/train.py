@@ -45,7 +45,7 @@ from emhrnn.training.distributed import Processes, name_of_job
 from emhrnn.training.loop import deferred_signals, make_objective, steps
 from emhrnn.training.objective import LabelLoss, Objective, make_label_loss
 from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.progress import Context, Epoch, FitResult, Meter, Step, append_history, write_history
+from emhrnn.training.progress import Epoch, FitResult, Meter, Step, TrainingContext, append_history, write_history
 from emhrnn.training.run import (
     CORPUS,
     HISTORY,
@@ -61,7 +61,7 @@ from emhrnn.training.schedule import Best, Position, Purpose, numpy_generator
 
 TRAIN, VALID = Path(CORPUS, "train"), Path(CORPUS, "valid")  # in the run folder
 SHOWN = 8  # classes; of the others, how many there are
-DEFAULT = Context()
+DEFAULT = TrainingContext()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def new_run_at(
     out: Path,
     data: Named,
     config: Config,
-    context: Context = DEFAULT,
+    context: TrainingContext = DEFAULT,
     *,
     valid: Named | None = None,
     vectors: Path | Vectors | None = None,
@@ -243,7 +243,9 @@ class TrainingState:
             save_weights(folder, self.run, self.best.epoch)
 
 
-def fit(run: Run, train: Corpus, valid: Corpus, context: Context = DEFAULT, *, folder: Path | None = None) -> FitResult:
+def fit(
+    run: Run, train: Corpus, valid: Corpus, context: TrainingContext = DEFAULT, *, folder: Path | None = None
+) -> FitResult:
     """Train until the best epoch is `patience` epochs ago or `epochs` are done; the run then has the weights of the
     best epoch. With the folder of a described run, history, best weights and checkpoints are on disk as soon as they
     exist, training goes on from the newest checkpoint, if there is any, as if it had never stopped, and Ctrl-C and
@@ -307,7 +309,9 @@ def fit(run: Run, train: Corpus, valid: Corpus, context: Context = DEFAULT, *, f
     return fitted
 
 
-def checkpoints_of(folder: Path, run: Run, train: Corpus, valid: Corpus, context: Context = DEFAULT) -> Checkpoints:
+def checkpoints_of(
+    folder: Path, run: Run, train: Corpus, valid: Corpus, context: TrainingContext = DEFAULT
+) -> Checkpoints:
     """The checkpoints of a run on these data."""
     key = {
         "words or classes": identity(run),
@@ -331,7 +335,7 @@ def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes) ->
 
 
 def _fit_at_once(
-    run: Run, model: Fitted, train: Corpus, valid: Corpus, context: Context, folder: Path | None
+    run: Run, model: Fitted, train: Corpus, valid: Corpus, context: TrainingContext, folder: Path | None
 ) -> FitResult:
     """For models that scikit-learn or fastText fit: one epoch, whatever the settings say."""
     began = time.perf_counter()

@@ -26,7 +26,7 @@ from emhrnn.training.data import (
     text_settings,
     with_frequent_names,
 )
-from emhrnn.training.progress import Context, Epoch, Step
+from emhrnn.training.progress import Epoch, Step, TrainingContext
 from emhrnn.training.run import Run, new_run
 from emhrnn.training.schedule import Purpose, numpy_generator
 from emhrnn.training.train import fit
@@ -158,7 +158,7 @@ def run_trial(study: optuna.Study, watch: Watch, data: StudyData, *, whole: bool
     try:
         train, valid = data.corpora(watch.config)
         run = data.new_run(watch.config)
-        fit(run, train, valid, Context(progress=False, on_epoch=watch.on_epoch, on_step=watch.on_step))
+        fit(run, train, valid, TrainingContext(progress=False, on_epoch=watch.on_epoch, on_step=watch.on_step))
     except TimeIsUpError:
         trial.set_user_attr("note", "cut at the time limit")
         if watch.value is None or whole:
