@@ -3,9 +3,9 @@ PYTHON ?= python3.11
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
 EXTRAS := zstd,frames,serve,plots,analysis,tensorboard,tune,onnx,transformers,ray,datasets,bench,dev
-SOURCES := src tests benchmarks
+SOURCES := src tests benchmarks tools
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint bench architecture clean
 
 install: .venv/.extras
 
@@ -23,6 +23,10 @@ lint: install
 
 bench: install
 	for name in text lstm train_step estep evidence multiscale scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done
+
+# Writes docs/architecture.md from the source tree.
+architecture:
+	$(PYTHON) -m tools.architecture
 
 clean:
 	rm -rf .venv demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

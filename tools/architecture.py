@@ -1,0 +1,161 @@
+"""Write docs/architecture.md from the source tree: the way of the data with file names, and who imports whom.
+
+python -m tools.architecture            write the file
+python -m tools.architecture --check    exit with code 1 if the file in docs/ is another
+"""
+
+import ast
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "emhrnn"
+PAGE = ROOT / "docs" / "architecture.md"
+BASE = {"compiler", "cores", "errors", "files", "version"}  # modules that many folders import
+Imports = dict[str, set[str]]
+
+# What a text becomes, in order: a name, the folder that defines it, and what it is.
+WAY = (
+    ("Document", "text", "sentences, words and character offsets of one text"),
+    ("TextEncoder", "corpus", "the one way from texts to word ids: caps, empty texts, unknown words"),
+    ("Batch", "corpus", "word ids of many documents: flat arrays with offsets"),
+    ("EMHRNN", "models", "a model: one file each; this one is em-hrnn"),
+    ("Output", "models", "logits, phrase ends, weights of words, phrases and sentences"),
+    ("Explanation", "explain", "a tree of sentences, phrases and words with their effects"),
+    ("html_page", "explain", "a self-contained page; print_explanation writes to a terminal"),
+)
+# Where people enter, and the functions and classes that they pass on the way.
+DOORS = (
+    ("a file to train on", "cli:train", "api.py:train", "corpus:prepare", "training:fit", "em:e_step"),
+    ("a text in Python", "api.py:load", "api.py:Model", "explain:explain_texts"),
+    ("a table of texts in scikit-learn", "estimator.py:DocumentClassifier", "training:fit"),
+    ("files to classify", "cli:predict", "scoring:score", "scoring:Scorer"),
+    ("a request to the server", "cli:serve", "serve:serve", "serve:application", "serve:ServedRun"),
+)
+
+
+def definitions() -> dict[tuple[str, str], str]:
+    """(folder or top module, name) of every class and function -> its file, relative to the package."""
+    found = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        path = file.relative_to(PACKAGE)
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                found[path.parts[0], node.name] = path.as_posix()
+    return found
+
+
+def imports() -> Imports:
+    """The folders and top modules that each of them imports, at any level of its files."""
+    found: Imports = defaultdict(set)
+    for file in sorted(PACKAGE.rglob("*.py")):
+        part = file.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if part.startswith("__"):
+            continue
+        found[part] |= set()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "emhrnn":
+                names = [node.module.split(".")[1]] if "." in node.module else [alias.name for alias in node.names]
+                found[part] |= {name for name in names if is_part(name)}
+    return {part: uses - {part} for part, uses in found.items()}
+
+
+def is_part(name: str) -> bool:
+    """Whether it is a folder or a module at the top of the package."""
+    return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()
+
+
+def reduced(graph: Imports) -> Imports:
+    """Without the imports that follow from others: a -> c, where a -> b -> c."""
+
+    def reached(part: str) -> set[str]:
+        return graph[part] | {far for near in graph[part] for far in reached(near)}
+
+    return {part: uses - {far for near in uses for far in reached(near)} for part, uses in graph.items()}
+
+
+def way() -> str:
+    """The way of the data as text, with the file of each stage."""
+    where = definitions()
+    lines = ["text"]
+    for name, folder, what in WAY:
+        lines += ["  |", "  v", f"{name:<12} {where[folder, name]:<26} {what}"]
+    return "\n".join(lines)
+
+
+def doors() -> str:
+    """A row for each place where people enter."""
+    where = definitions()
+
+    def shown(step: str) -> str:
+        folder, _, name = step.partition(":")
+        return f"`{name}` ({where[folder, name]})"
+
+    rows = [f"| {what} | {' -> '.join(map(shown, steps))} |" for what, *steps in DOORS]
+    return "\n".join(["| you have | it passes |", "|---|---|", *rows])
+
+
+def picture(graph: Imports) -> str:
+    """The imports as a Mermaid flowchart, without those that follow from others."""
+    parts = {part: uses - BASE for part, uses in graph.items() if part not in BASE}
+    edges = [f"  {part} --> {use}" for part, uses in reduced(parts).items() for use in sorted(uses)]
+    return "\n".join(["flowchart TD", *edges])
+
+
+def table(graph: Imports) -> str:
+    """All direct imports, those that import most first."""
+    rows = [f"| {part} | {', '.join(sorted(graph[part])) or '-'} |" for part in order(graph)]
+    return "\n".join(["| part | imports |", "|---|---|", *rows])
+
+
+def order(graph: Imports) -> list[str]:
+    """Every part before those that it imports."""
+    done: list[str] = []
+
+    def add(part: str) -> None:
+        if part not in done:
+            for use in sorted(graph[part]):
+                add(use)
+            done.append(part)
+
+    for part in sorted(graph):
+        add(part)
+    return done[::-1]
+
+
+def page() -> str:
+    """The whole file."""
+    graph = imports()
+    return f"""# Architecture
+
+`make architecture` writes this file from the source tree; a test checks that it is up to date. What each folder holds:
+the tree in the [README](../README.md#where-things-are). Where new code goes: [CONTRIBUTING](../CONTRIBUTING.md).
+
+## The way of the data
+
+File names are relative to `src/emhrnn/`. Training, prediction, explanation, scoring and the server share this way.
+
+```
+{way()}
+```
+
+{doors()}
+
+## Who imports whom
+
+Imports go one way; import-linter checks the order (`pyproject.toml`). An arrow is an import; one that follows from two
+others is left out, and so are {", ".join(sorted(BASE))}. `cli` mounts the commands of `paper` by name.
+
+```mermaid
+{picture(graph)}
+```
+
+{table(graph)}
+"""
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else f"{PAGE} is out of date; run: make architecture")
+    PAGE.write_text(page(), encoding="utf-8")
