@@ -85,32 +85,62 @@ class Model:
 
     @overload
     def explain(
-        self, texts: str, *, users: Names = None, products: Names = None, thorough: bool = False
+        self,
+        texts: str,
+        *,
+        users: Names = None,
+        products: Names = None,
+        thorough: bool = False,
+        exact: bool | None = None,
     ) -> Explanation: ...
     @overload
     def explain(
-        self, texts: Texts, *, users: Names = None, products: Names = None, thorough: bool = False
+        self,
+        texts: Texts,
+        *,
+        users: Names = None,
+        products: Names = None,
+        thorough: bool = False,
+        exact: bool | None = None,
     ) -> list[Explanation]: ...
     def explain(
-        self, texts: str | Texts, *, users: Names = None, products: Names = None, thorough: bool = False
+        self,
+        texts: str | Texts,
+        *,
+        users: Names = None,
+        products: Names = None,
+        thorough: bool = False,
+        exact: bool | None = None,
     ) -> Explanation | list[Explanation]:
         """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several. `users` and
-        `products` as in `predict_proba`, but where they are left out, the average ones are meant. `thorough` effects
-        look twice: truer, for the cost of about five predictions (docs/explanations.md). The evidence model takes none:
-        its effects are exact."""
+        `products` as in `predict_proba`, but where they are left out, the average ones are meant. `exact` effects
+        really leave out each phrase and each sentence; by default they are exact for one text and estimated for
+        several, which is faster. `thorough` refines the effects of words with a second pass. The effects of the
+        evidence model are always exact (docs/explanations.md)."""
         many = [texts] if isinstance(texts, str) else checked_texts(texts)
         self._check_ids(users, products)
-        explanations = explain_texts(self.run, many, users=users, products=products, thorough=thorough)
+        one = isinstance(texts, str)
+        explanations = explain_texts(
+            self.run, many, users=users, products=products, thorough=thorough, exact=one if exact is None else exact
+        )
         return explanations[0] if isinstance(texts, str) else explanations
 
     def counterfactual(
-        self, text: str, *, user: str | None = None, product: str | None = None, limit: int = LIMIT
+        self,
+        text: str,
+        *,
+        user: str | None = None,
+        product: str | None = None,
+        limit: int = LIMIT,
+        thorough: bool = False,
     ) -> Counterfactual:
-        """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough.
-        `user` and `product` say who wrote it and about what; the average ones where they are left out."""
+        """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough; its
+        `explanation` is that of `explain`. `user` and `product` say who wrote the text and about what; the average ones
+        where they are left out."""
         self._check_ids([user], [product])
-        explanation = explain_texts(self.run, checked_texts([text]), users=[user], products=[product])[0]
-        return counterfactual(self.run, text, explanation, user=user, product=product, limit=limit)
+        return counterfactual(
+            self.run, checked_texts([text])[0], user=user, product=product, limit=limit, thorough=thorough
+        )
 
     def _check_ids(self, users: Names, products: Names) -> None:
         named = any(name is not None for names in (users, products) for name in names or ())

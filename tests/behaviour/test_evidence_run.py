@@ -50,7 +50,7 @@ def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert explanation.decided_by == "evidence"
     assert "counterfactual" in told
     cli.ok("explain", run, TEXT, "--html", tmp_path / "why.html")
-    assert "is evidence for the label" in (tmp_path / "why.html").read_text()
+    assert "add up to phrases" in (tmp_path / "why.html").read_text()
     assert "exact" in cli.error("explain", run, TEXT, "--thorough")
 
 
@@ -78,7 +78,9 @@ def test_scores_name_the_evidence(cli: Cli, run: Path, tmp_path: Path) -> None:
     data.write_text("".join(json.dumps({"text": text}) + "\n" for text in (TEXT, "Qwertz asdfg", "")))
     for suffix in ("jsonl", "csv"):
         cli.ok("predict", run, data, "--out", tmp_path / f"p.{suffix}", "--explain", "--workers", "1", "--quiet")
-    phrase = emhrnn.load(run).explain(TEXT).decisive_path().phrase
+    path = emhrnn.load(run).explain(TEXT).decisive_path()
+    assert path is not None
+    phrase = path.phrase
     lines = (tmp_path / "p.jsonl").read_text().splitlines()
     told = [json.loads(line)["decided"] for line in lines]
     assert told[0]["phrase"]["text"] == phrase.text
@@ -109,7 +111,7 @@ def test_the_viewer(client: TestClient) -> None:
     page = client.post("/", data={"text": TEXT, "threshold": "0.5", "dropped": "0"})
     assert page.status_code == 200
     assert "Decided most by <q" in page.text
-    assert "is evidence for the label" in page.text
+    assert "add up to phrases" in page.text
     assert "without 1 phrase" in page.text
     assert re.search(r'class="phrase [fa]\d', page.text)
     assert "weight of the sentence" not in page.text

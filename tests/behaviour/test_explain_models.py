@@ -58,5 +58,5 @@ def test_names_are_for_models_that_read_them(cli: Cli, run: Path) -> None:
 
 
 def test_a_name_for_each_text(run: Path) -> None:
-    with pytest.raises(DataError, match="2 names for 1 texts; give one for each"):
-        load(run).explain("The soup was good.", users=["a", "b"])
+    with pytest.raises(DataError, match="1 texts and 2 for users; give one for each"):
+        load(run).explain("The soup was good.", users=[None, None])

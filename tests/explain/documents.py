@@ -22,7 +22,7 @@ HOSTILE = (
     "<script>alert(1)</script> said \"it's\" & 'fine' <img src=x onerror=alert(2)> . "
     "</details></style><style>*{display:none}</style> \u202e gnp.exe \u2066 "
     "\x00 \x1b[31mred\x1b[0m \x07 \x9b1m \ud800 . "
-    '<!-- --> <a href=\'javascript:x\'>y</a> data-share="1" onclick="x" &lt;b&gt; ]]> .'
+    '<!-- --> <a href=\'javascript:x\'>y</a> data-effect="1" onclick="x" &lt;b&gt; ]]> .'
 )
 
 

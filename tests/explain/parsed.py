@@ -8,7 +8,7 @@ OUR_ELEMENTS = (
 )
 OUR_ATTRIBUTES = (
     "lang charset http-equiv content name class type aria-hidden aria-label scope "
-    "viewbox preserveaspectratio width height dir data-share title"
+    "viewbox preserveaspectratio width height dir data-effect title"
 )
 ELEMENTS, ATTRIBUTES = set(OUR_ELEMENTS.split()), set(OUR_ATTRIBUTES.split())
 VOID = {"meta", "input", "br", "link"}

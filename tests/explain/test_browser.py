@@ -58,11 +58,11 @@ def test_the_schemes_differ_and_follow_the_reader(browser: Any, address: str) ->
 def test_numbers_and_no_colour_on_demand_without_script(browser: Any, address: str) -> None:
     page = browser.new_page()
     page.goto(address)
-    after = "getComputedStyle(document.querySelector('.t5'), '::after').content"
-    ground = "getComputedStyle(document.querySelector('.t5')).backgroundColor"
+    after = "getComputedStyle(document.querySelector('.f5'), '::after').content"
+    ground = "getComputedStyle(document.querySelector('.f5')).backgroundColor"
     assert page.evaluate(after) == "none"
     page.get_by_label("show numbers").check()
-    assert "%" in page.evaluate(after)
+    assert "+" in page.evaluate(after)
     page.get_by_label("without colour").check()
     assert page.evaluate(ground) == "rgba(0, 0, 0, 0)"
     page.close()

@@ -42,7 +42,7 @@ def test_phrases_end_where_z_is_true() -> None:
         ["the plot", "could not have been better."],
         ["dear", "parking."],
     ]
-    assert explanation.decisive_path().phrase.share == pytest.approx(0.675)
+    assert explanation.attention_path().phrase.share == pytest.approx(0.675)
     assert explanation.words[0].boundary is None
     assert explanation.predicted == "good"
 

@@ -59,8 +59,8 @@ def smallest_by_trying(run: Run, explanation: Explanation, limit: int) -> int | 
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_found_changes_the_prediction_and_is_the_smallest(run: Run, seed: int) -> None:
     run = shaken(run, seed)
-    explanation = explain_texts(run, [TEXT])[0]
-    found = counterfactual(run, TEXT, explanation, limit=2)
+    found = counterfactual(run, TEXT, limit=2)
+    explanation = found.explanation
     expected = smallest_by_trying(run, explanation, 2)
     assert found.found == (expected is not None)
     if found.found:
@@ -75,15 +75,15 @@ def test_no_phrase_of_a_larger_set_can_be_put_back(run: Run, monkeypatch: pytest
     monkeypatch.setattr("emhrnn.explain.counterfactual.WIDTH", 1)
     for seed in range(4):
         run = shaken(run, seed)
-        explanation = explain_texts(run, [TEXT])[0]
-        found = counterfactual(run, TEXT, explanation)
+        found = counterfactual(run, TEXT)
+        explanation = found.explanation
         for phrase in found.phrases if len(found.phrases) > 1 else ():
             fewer = tuple(k for k in found.phrases if k != phrase)
             assert run.classes[label_without(run, explanation, fewer)] == found.predicted[0]
 
 
 def test_one_phrase_alone_cannot_be_left_out(run: Run) -> None:
-    found = counterfactual(run, "Good", explain_texts(run, ["Good"])[0])
+    found = counterfactual(run, "Good")
     assert not found.found
     assert "stays" in found.told([], str)
 
@@ -92,7 +92,7 @@ def test_several_labels_have_no_counterfactual(run: Run) -> None:
     run.multi_label = True
     try:
         with pytest.raises(DataError, match="several labels"):
-            counterfactual(run, TEXT, explain_texts(run, [TEXT])[0])
+            counterfactual(run, TEXT)
     finally:
         run.multi_label = False
 
@@ -100,8 +100,19 @@ def test_several_labels_have_no_counterfactual(run: Run) -> None:
 def test_the_page_tells_it_and_markup_is_inert(run: Run, tmp_path: Path) -> None:
     explanation = explain_texts(run, [TEXT])[0]
     flipped = explanation.probabilities[::-1].copy()
-    told = Counterfactual((0,), ("<script>x</script>",), run.classes, explanation.probabilities, flipped, True, 3, 5)
+    told = Counterfactual(
+        (0,), ("<script>x</script>",), run.classes, explanation.probabilities, flipped, True, 3, 5, explanation
+    )
     page = html_page(explanation, counterfactual=told)
     assert "<script" not in page
     assert "No smaller set does that" in page
     assert told.to_dict()["after"] == dict(zip(run.classes, flipped.tolist(), strict=True))
+
+
+def test_the_text_is_read_once_for_explanation_and_all(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[int] = []
+    locate = type(run.encoder).locate
+    monkeypatch.setattr(type(run.encoder), "locate", lambda self, texts: reads.append(1) or locate(self, texts))
+    found = counterfactual(run, TEXT)
+    assert reads == [1]
+    assert found.explanation.to_dict() == explain_texts(run, [TEXT], exact=True)[0].to_dict()

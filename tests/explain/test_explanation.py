@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from emhrnn.errors import DataError
-from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.explanation import Effects, Explanation, is_spelled
 from tests.oracles import explanation as oracle
 
 from .documents import HOSTILE, REVIEW, explained, ragged
@@ -75,15 +75,47 @@ def test_hostile_text_survives_json() -> None:
 @settings(max_examples=40, deadline=None)
 def test_the_questions_people_ask(case: tuple[str, int]) -> None:
     explanation = explained(*case)
-    path = explanation.decisive_path()
-    assert path.sentence == explanation.top_sentences(1)[0]
+    path = explanation.attention_path()
+    assert path.sentence.weight == max(sentence.weight for sentence in explanation.sentences)
     assert path.phrase.weight == max(phrase.weight for phrase in path.sentence.phrases)
     assert path.word.weight == max(word.weight for word in path.phrase.words)
     assert path.word in path.phrase.words
-    shares = [word.share for word in explanation.top_words(100)]
-    assert shares == sorted((word.share for word in explanation.words), reverse=True)
+    strengths = [abs(word.effect or 0) for word in explanation.top_words(100)]
+    assert strengths == sorted((abs(word.effect or 0) for word in explanation.words), reverse=True)
     assert len(explanation.top_phrases(2)) == min(2, len(explanation.phrases))
     assert explanation.top_words(0) == []
+
+
+@given(ragged())
+@settings(max_examples=40, deadline=None)
+def test_what_decided_has_the_largest_support(case: tuple[str, int]) -> None:
+    explanation = explained(*case)
+    path = explanation.decisive_path()
+    supporting = [phrase for phrase in explanation.phrases if (phrase.effect or 0) > 0]
+    if not supporting:
+        assert path is None
+        return
+    assert path is not None
+    assert path.phrase in path.sentence.phrases
+    assert path.word in path.phrase.words
+    spelled = [phrase for phrase in supporting if is_spelled(phrase)]
+    assert path.phrase.effect == max(phrase.effect or 0 for phrase in spelled or supporting)
+    words = [word for word in path.phrase.words if (word.effect or 0) > 0]
+    if words:
+        assert path.word.effect == max(word.effect or 0 for word in [w for w in words if is_spelled(w)] or words)
+
+
+def test_punctuation_decides_only_where_nothing_else_does() -> None:
+    explanation = explained("good ! bad")
+    one_word_each = np.arange(4)
+    for effects, decided in (([1.0, 5.0, -1.0], "good"), ([-1.0, 5.0, -1.0], "!")):
+        path = dataclasses.replace(
+            explanation, phrase_offsets=one_word_each, sentence_offsets=np.array([0, 3]),
+            alpha=np.ones(3), beta=np.ones(3) / 3, gamma=np.ones(1),
+            effects=Effects("good", np.array(effects), np.array(effects), np.ones(1)),
+        ).decisive_path()  # fmt: skip
+        assert path is not None
+        assert (path.phrase.text, path.word.text) == (decided, decided)
 
 
 def test_lift_is_the_weight_against_chance() -> None:
@@ -102,10 +134,13 @@ def test_the_earlier_of_equal_words_wins() -> None:
         sentence_offsets=np.array([0, 1]),
         alpha=np.full(3, 1 / 3),
         beta=np.ones(1),
-        effects=None,
+        effects=Effects("good", np.ones(3), np.ones(1), np.ones(1)),
     )
     assert [word.text for word in even.top_words(2)] == ["a", "b"]
-    assert even.decisive_path().word.text == "a"
+    assert even.attention_path().word.text == "a"
+    path = even.decisive_path()
+    assert path is not None
+    assert path.word.text == "a"
 
 
 def test_effects_say_which_way() -> None:
@@ -120,6 +155,7 @@ def test_effects_say_which_way() -> None:
     assert again.sentences == explanation.sentences
     without = dataclasses.replace(explanation, effects=None)
     assert without.supporting() == without.opposing() == []
+    assert without.decisive_path() is without.decided_by is None
     assert Explanation.from_dict(without.to_dict()).effects is None
 
 
@@ -130,7 +166,7 @@ def test_effects_on_one_of_several_labels_name_it(predicted: str | tuple[str, ..
     explanation = explained()
     assert explanation.effects is not None
     effects = dataclasses.replace(explanation.effects, label="good")
-    assert dataclasses.replace(explanation, predicted=predicted, effects=effects).spoken_of == told
+    assert dataclasses.replace(explanation, predicted=predicted, effects=effects).subject == told
 
 
 def test_effects_must_fit() -> None:

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 
 from emhrnn.explain.escape import BIDI_CONTROLS, visible
-from emhrnn.explain.headline import opening
+from emhrnn.explain.headline import open_sentences
 from emhrnn.explain.html import html_fragment, html_page
+from emhrnn.explain.page import percent, signed
 from emhrnn.text import read_document
 
 from .documents import CLASSES, HOSTILE, REVIEW, attention, explain_document, explained, ragged
@@ -51,12 +52,20 @@ def test_the_page_asks_for_nothing() -> None:
     assert not {"src", "href", "style", "srcset", "action"} & Page(html).attributes
 
 
-def test_every_level_carries_its_numbers_as_text() -> None:
+def test_every_level_carries_its_effect_as_text() -> None:
     explanation = explained()
-    page = Page(html_page(explanation))
-    assert page.text.count("of the document") >= len(explanation.phrases)
-    for sentence in explanation.sentences:
-        assert f"{sentence.weight:.0%}" in page.text or "<1%" in page.text
+    text = Page(html_page(explanation)).text
+    for node in (*explanation.sentences, *explanation.phrases, *explanation.words):
+        assert signed(node.effect or 0) in text
+
+
+def test_attention_is_shown_on_request_and_named() -> None:
+    explanation = explained()
+    plain, more = (Page(html_page(explanation, attention=asked)).text for asked in (False, True))
+    assert "attention" not in plain.lower()
+    assert more.count(f"attention {percent(explanation.sentences[0].weight)}") >= 1
+    assert "Attention, where the model looked, was highest on" in more
+    assert "attention in the phrase" in more
 
 
 def test_many_explanations_in_one_page() -> None:
@@ -95,7 +104,7 @@ def test_a_word_costs_few_bytes() -> None:
 
 
 def test_all_of_a_very_long_document_is_shown_and_some_of_it_opens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emhrnn.explain.html.opening", partial(opening, words=200))
+    monkeypatch.setattr("emhrnn.explain.html.open_sentences", partial(open_sentences, words=200))
     explanation = explained((REVIEW + " ") * 20)
     html = html_page(explanation)
     page = Page(html)

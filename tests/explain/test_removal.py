@@ -1,10 +1,16 @@
-"""Taking words out, against plain lists."""
+"""Taking words out, against plain lists; and effects by removal, against one removal after the other."""
 
 import numpy as np
+import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.explain.removal import UNKNOWN_WORD, without
+from emhrnn.explain import removal
+from emhrnn.explain.effects import log_odds
+from emhrnn.explain.explainer import batch_of, explain_texts, read
+from emhrnn.explain.removal import LEVELS, UNKNOWN_WORD, encode, removal_effects, units_of, without
+from tests.explain.runs import small_run
 from tests.models.examples import make_batch, seeds, sentences_of, shapes
 
 
@@ -40,3 +46,43 @@ def test_what_is_left_is_what_lists_say(lengths: list[list[int]], seed: int, sha
         lengths_left = [len(phrase) for phrases in expected for phrase in phrases]
         assert np.diff(np.flatnonzero(ends), prepend=-1).tolist() == lengths_left
     assert left[smaller.sentence_final].all()
+
+
+TEXTS = [
+    "The soup was not good. We never came back, not worth the money! Room.",
+    "Good.",
+    "Not good, not bad.",
+    "Zzz qqq.",
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), [("em-hrnn", ()), ("em-hrnn", ("model.ngrams=false",)), ("hn-att", ())])
+@pytest.mark.parametrize("text", TEXTS)
+def test_effects_by_removal_are_those_of_one_removal_after_the_other(
+    name: str, settings: tuple[str, ...], text: str
+) -> None:
+    run = small_run(name, *settings)
+    batch = batch_of(run, read(run, [text]))
+    z = (np.arange(batch.n_words) % 3 == 0) | batch.sentence_final
+    chosen = torch.tensor([1])
+    found = removal_effects(run, batch, z, LEVELS, chosen)
+    assert found is not None
+
+    def odds(logits: torch.Tensor) -> float:
+        return float(log_odds(logits, chosen, multi_label=run.multi_label, temperature=run.temperature))
+
+    for level, effects in zip(LEVELS, found, strict=True):
+        units = units_of(batch, z, level).of_word
+        assert len(effects) == units[-1] + 1
+        for unit, effect in enumerate(effects.tolist()):
+            left = encode(run, *without(batch, z, units != unit)).logits
+            assert effect == pytest.approx(odds(encode(run, batch, z).logits) - odds(left), abs=1e-5)
+
+
+def test_a_long_document_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = small_run("em-hrnn")
+    (exact,) = explain_texts(run, TEXTS[:1], exact=True)
+    assert exact.decided_by == "removal"
+    monkeypatch.setattr(removal, "MOST_WORDS", 8)
+    long, short = explain_texts(run, [TEXTS[0], TEXTS[1]], exact=True)
+    assert (long.decided_by, short.decided_by) == ("estimate", "removal")

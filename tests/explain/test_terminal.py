@@ -9,31 +9,46 @@ from rich.console import Console
 
 from emhrnn.explain.escape import BIDI_CONTROLS
 from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.page import percent, signed
 from emhrnn.explain.terminal import print_explanation
 
 from .documents import HOSTILE, explained, ragged
 
 
-def printed(explanation: Explanation, *, width: int = 80, colour: str | None = None, encoding: str = "utf-8") -> str:
+def printed(
+    explanation: Explanation,
+    *,
+    width: int = 80,
+    colour: str | None = None,
+    encoding: str = "utf-8",
+    attention: bool = False,
+) -> str:
     buffer = io.BytesIO()
     stream = io.TextIOWrapper(buffer, encoding=encoding, newline="\n")
     kind = {"force_terminal": True, "color_system": colour} if colour else {"color_system": None}
     console = Console(file=stream, width=width, highlight=False, legacy_windows=False, **kind)  # type: ignore[arg-type]
-    print_explanation(explanation, console)
+    print_explanation(explanation, console, attention=attention)
     stream.flush()
     return buffer.getvalue().decode(encoding)
 
 
 def test_without_colour_signs_say_what_colour_would() -> None:
     explanation = explained()
-    text = printed(explanation)
+    text = " ".join(printed(explanation, width=300).split())
     assert "\x1b" not in text
-    words = re.sub(r"\s+", " ", re.sub(r"^.*?% ", "", text, flags=re.MULTILINE))
-    phrase, word = explanation.top_phrases(1)[0], explanation.top_words(1)[0]
-    assert f"]{phrase.share:.0%}" in words
-    assert f"*{word.text}*" in words
-    assert " // " in words
-    assert f"{explanation.decisive_path().sentence.weight:.0%}" in text
+    best = explanation.top_phrases(1)[0]
+    assert f"]{signed(best.effect or 0)}" in text
+    assert " // " in text
+    assert all(signed(sentence.effect or 0) in text for sentence in explanation.sentences)
+
+
+def test_attention_is_shown_on_request_and_named() -> None:
+    explanation = explained()
+    assert "attention" not in printed(explanation).lower()
+    text = printed(explanation, width=200, attention=True)
+    for sentence in explanation.sentences:
+        assert f"attention {percent(sentence.weight)}" in text
+    assert "Attention, where the model looked, was highest on" in text
 
 
 def test_with_colour_the_text_itself_carries_no_signs() -> None:
@@ -46,7 +61,7 @@ def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     text = printed(explained(), colour="truecolor")
     assert "38;2" not in text
-    assert "*" in text
+    assert "]+" in text
 
 
 @pytest.mark.parametrize("colour", [None, "standard", "256", "truecolor"])

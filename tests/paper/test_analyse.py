@@ -51,7 +51,7 @@ def test_numbers_are_those_of_explain_and_evaluate(cli: Cli, made: Path, other: 
         assert model["phrases"]["mean"] == pytest.approx(sum(lengths) / len(lengths))
         scores = cli.ok("evaluate", folder, analysed / "data.jsonl", "--json", "--quiet").json
         assert model["accuracy"] == pytest.approx(scores["accuracy"])
-        choices.append([one.decisive_path().word for one in explanations])
+        choices.append([one.attention_path().word for one in explanations])
         assert [word["word"] for word in model["attention"]] == ["good", "bad", "nowhere"]
         assert [word["count"] for word in model["attention"]] == [5, 5, 0]
     same = sum(a.text.lower() == b.text.lower() for a, b in zip(*choices, strict=True))

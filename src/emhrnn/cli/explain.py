@@ -34,10 +34,13 @@ def explain(
         ),
     ] = None,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Refine effects with a second pass (5x slower).")
+        bool, typer.Option("--thorough", help="Refine the effects of words with a second pass (5x slower).")
     ] = False,
     counterfactual: Annotated[
         bool, typer.Option("--counterfactual", help="Also find the fewest phrases whose removal changes the label.")
+    ] = False,
+    attention: Annotated[
+        bool, typer.Option("--attention", help="Also show attention: where the model looked, not what decided.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -50,9 +53,9 @@ def explain(
       cat review.txt | emhrnn explain run - --json
       emhrnn explain run --file review.txt --thorough --counterfactual
 
-    Phrases are set apart by //. + and - say which way a sentence or a phrase pushed. A run of the evidence model shows
-    its exact evidence in log-odds: words add up to phrases, phrases to sentences, all to the shown sum. Other models
-    show attention (the darker, the more it weighed), and + and - are about how far the log-odds would fall without it.
+    Phrases are set apart by //. A + (blue) supports the label, a - (orange) opposes it, in log-odds. A run of the
+    evidence model shows its exact evidence: words add up to phrases, phrases to sentences, all to the shown sum. With
+    other models, each phrase and sentence is left out in turn to see what changes.
     """
     from emhrnn.cli.output import print_json
     from emhrnn.errors import ConfigError, DataError
@@ -76,15 +79,18 @@ def explain(
             f"the model {model.run.config.model.name!r} does not read who wrote a text or about what; leave out "
             "--user and --product, or give a run that was trained with ids"
         )
-    explanation = model.explain(content, users=[user], products=[product], thorough=thorough)
-    other = model.counterfactual(content, user=user, product=product) if counterfactual else None
+    if counterfactual:
+        other = model.counterfactual(content, user=user, product=product, thorough=thorough)
+        explanation = other.explanation
+    else:
+        other, explanation = None, model.explain(content, users=[user], products=[product], thorough=thorough)
     if html is not None:
-        write_text(html, html_page(explanation, counterfactual=other))
+        write_text(html, html_page(explanation, counterfactual=other, attention=attention))
     if json:
         told = {} if other is None else {"counterfactual": other.to_dict()}
         print_json({**explanation.to_dict(), **told})
     elif html is None:
-        print_explanation(explanation)
+        print_explanation(explanation, attention=attention)
         if other is not None:
             print_counterfactual(other)
     else:

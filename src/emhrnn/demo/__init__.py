@@ -160,7 +160,7 @@ def examples(run: Run, reviews: Sequence[Review]) -> list[Explanation]:
         chosen.setdefault(review.label, review)
     picked = [chosen[label] for label in sorted(chosen)]
     picked = picked[:: max(1, (len(picked) - 1) // (EXAMPLES - 1))][:EXAMPLES]
-    return explain_texts(run, [review.text for review in picked], [review.label for review in picked])
+    return explain_texts(run, [review.text for review in picked], [review.label for review in picked], exact=True)
 
 
 def next_steps(folder: Path) -> list[NextStep]:

@@ -6,9 +6,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
+from emhrnn.corpus.ragged import offsets_of
 from emhrnn.errors import DataError
 from emhrnn.explain.effects import BatchEffects, BatchEvidence
-from emhrnn.explain.explanation import DocumentArrays, Effects, Explanation, Labels, PhraseEvidence, check_classes
+from emhrnn.explain.explanation import (
+    DocumentArrays,
+    Effects,
+    EffectsBy,
+    Explanation,
+    Labels,
+    PhraseEvidence,
+    check_classes,
+)
 from emhrnn.text import Document, Located
 
 MULTI_LABEL_THRESHOLD = 0.5
@@ -67,7 +76,7 @@ def explain_documents(
     )
     names, shown = tuple(map(str, classes)), probabilities.astype(np.float64)
     check_classes(names, shown)
-    on = [None] * len(documents) if effects is None else [names[c] for c in effects.classes.tolist()]
+    on = [None] * len(documents) if effects is None else [(names[c], effects.by) for c in effects.classes.tolist()]
     return [
         _document(
             columns, d, on[d], evidence, classes=names, probabilities=shown[d].copy(), model=model,
@@ -89,7 +98,7 @@ def _sentence_ends(
 def _document(
     columns: DocumentArrays,
     d: int,
-    effects_on: str | None,
+    effects_on: tuple[str, EffectsBy] | None,
     evidence: BatchEvidence | None,
     *,
     classes: tuple[str, ...],
@@ -106,9 +115,10 @@ def _document(
     effects = None
     if effects_on is not None:
         of_words, of_phrases, of_sentences = columns.effects
+        label, by = effects_on
         effects = Effects(
-            effects_on, of_words[words].copy(), of_phrases[phrases].copy(), of_sentences[sentences].copy(),
-            None if evidence is None else float(evidence.priors[d]),
+            label, of_words[words].copy(), of_phrases[phrases].copy(), of_sentences[sentences].copy(),
+            None if evidence is None else float(evidence.priors[d]), by,
         )  # fmt: skip
     sentence_offsets = columns.sentence_offsets[first : last + 1] - phrases.start
     return Explanation(
@@ -158,7 +168,3 @@ def normalise(
 def expect(name: str, values: Float[np.ndarray, " n"], count: int, unit: str) -> None:
     if len(values) != count:
         raise DataError(f"{name} has {len(values)} values but the batch has {count} {unit}s; give one per {unit}")
-
-
-def offsets_of(lengths: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n_plus_1"]:
-    return np.concatenate([[0], np.cumsum(lengths)])

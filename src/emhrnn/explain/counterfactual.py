@@ -21,7 +21,7 @@ from jaxtyping import Float64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.explain.explainer import batch_of, read
+from emhrnn.explain.explainer import batch_of, explain_read, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import logits_without
 from emhrnn.training.run import Run
@@ -44,6 +44,7 @@ class Counterfactual:
     smallest: bool  # of all sets; else no phrase of it can be taken back
     tried: int  # sets that were run through the model
     limit: int
+    explanation: Explanation  # of the whole text
 
     @property
     def found(self) -> bool:
@@ -80,14 +81,14 @@ class Counterfactual:
 def counterfactual(
     run: Run,
     text: str,
-    explanation: Explanation,
     *,
     user: str | None = None,
     product: str | None = None,
     limit: int = LIMIT,
+    thorough: bool = False,
 ) -> Counterfactual:
-    """For a text and its explanation, with at most `limit` phrases left out. `user` and `product` are those that it was
-    explained with.
+    """Of a text, with at most `limit` phrases left out. The answer has the explanation, too; `user`, `product` and
+    `thorough` are those of `explain_texts`.
 
     Raises:
         DataError: the run gives several labels, so that there is no one prediction to change; or the limit is none.
@@ -96,7 +97,9 @@ def counterfactual(
         raise DataError("this run gives a document several labels; a counterfactual needs one prediction to change")
     if limit < 1:
         raise DataError(f"the limit is {limit} phrases; give 1 or more")
-    batch = batch_of(run, read(run, [text]), users=[user], products=[product])
+    documents, users, products = read(run, [text]), [user], [product]
+    (explanation,) = explain_read(run, documents, users=users, products=products, thorough=thorough, exact=True)
+    batch = batch_of(run, documents, users=users, products=products)
     return _Search(run, batch, explanation, limit).run_it()
 
 
@@ -181,4 +184,5 @@ class _Search:
             smallest=smallest and bool(phrases),
             tried=self.tried,
             limit=self.limit,
+            explanation=self.explanation,
         )

@@ -30,15 +30,17 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.attention import Levels, shares
+from emhrnn.explain.explanation import EffectsBy
 from emhrnn.layers.attention import attend
 from emhrnn.layers.linear import row_dots
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.slopes import LayerPass, Passes, layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.evidence import Reading
 from emhrnn.models.output import Output
 
@@ -47,12 +49,14 @@ LEAST = 1e-4  # of 1 - weight: what is left of a sum in float32 when nearly all 
 
 @dataclass(frozen=True, eq=False)
 class BatchEffects:
-    """Of all documents of a batch, on the log-odds of the class that each is taken for."""
+    """Of all documents of a batch, on the log-odds of the class that each is taken for. `by` says how they were found
+    (explanation.py)."""
 
     classes: Int64[Tensor, " documents"]
     words: Float[Tensor, " words"]
     phrases: Float[Tensor, " phrases"]
     sentences: Float[Tensor, " sentences"]
+    by: EffectsBy = "estimate"
 
     def columns(self) -> tuple[Float64[np.ndarray, "..."], ...]:
         """Of words, phrases and sentences."""
@@ -163,6 +167,40 @@ def with_context(
     return encode_with_effects(
         model, batch, states, z, multi_label=multi_label, temperature=temperature, chosen=chosen, context=passes
     )[1]
+
+
+def gradient_effects(
+    model: nn.Module,
+    batch: Batch,
+    *,
+    multi_label: bool = False,
+    temperature: float = 1.0,
+) -> tuple[Output, BatchEffects] | None:
+    """The output of any model, and first-order effects from one backward pass: gradient x vector of each word, summed
+    over the words of a phrase and of a sentence. None for a model whose word vectors have no gradient."""
+    vectors: list[Tensor] = []
+
+    def keep(module: nn.Module, arguments: object, x: Tensor) -> Tensor:
+        vectors.append(x.detach().requires_grad_())
+        return vectors[-1]
+
+    hooks = [part.register_forward_hook(keep) for part in model.modules() if isinstance(part, WordEmbedding)]
+    with torch.enable_grad():
+        try:
+            output: Output = model(batch)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if not vectors:
+            return None
+        chosen = output.logits.argmax(dim=1)
+        odds = log_odds(output.logits, chosen, multi_label=multi_label, temperature=temperature)
+        slopes = torch.autograd.grad(odds.sum(), vectors)
+    words = torch.stack([(g * x.detach()).sum(dim=1) for g, x in zip(slopes, vectors, strict=True)]).sum(dim=0)
+    words_of, _ = _offsets(batch, batch.sentence_final if output.z is None else output.z)
+    phrases = torch.segment_reduce(words, "sum", offsets=words_of)
+    sentences = torch.segment_reduce(words, "sum", offsets=torch.from_numpy(batch.sentence_offsets))
+    return output.detach(), BatchEffects(chosen, words, phrases, sentences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +362,9 @@ def exact_effects(
             beta=shares(np.abs(phrases), sentence_ends),
             gamma=shares(sizes, batch.document_offsets),
         ),
-        BatchEffects(reading.chosen, *map(torch.from_numpy, (words, phrases, sentences))),
+        BatchEffects(
+            reading.chosen, torch.from_numpy(words), torch.from_numpy(phrases), torch.from_numpy(sentences), "evidence"
+        ),
         BatchEvidence(
             _centred(reading.phrases, against) / temperature,
             _centred(reading.priors, against) / temperature,

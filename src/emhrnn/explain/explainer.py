@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -13,9 +15,16 @@ from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.attention import Levels, levels_of
 from emhrnn.explain.build import explain_documents
-from emhrnn.explain.effects import AddsEvidence, BatchEffects, BatchEvidence, encode_with_effects, exact_effects
+from emhrnn.explain.effects import (
+    AddsEvidence,
+    BatchEffects,
+    BatchEvidence,
+    encode_with_effects,
+    exact_effects,
+    gradient_effects,
+)
 from emhrnn.explain.explanation import Explanation, Labels
-from emhrnn.explain.removal import thorough_effects
+from emhrnn.explain.removal import LEVELS, removal_effects, thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.text import Document, Located, Text
@@ -31,19 +40,24 @@ def explain_texts(
     users: Names = None,
     products: Names = None,
     thorough: bool = False,
+    exact: bool = False,
 ) -> list[Explanation]:
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
     the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one). `users` and
-    `products` are for models that read them; a name that is not given is read as the average one. `thorough` effects
-    look twice (removal.py): truer, for the cost of about five predictions. The evidence model takes neither: its
-    effects are exact.
+    `products` are for models that read them; a name that is not given is read as the average one.
+
+    Effects are estimated; `exact` really leaves out each phrase and each sentence (each word too, for a model without
+    phrases), for the cost of about eight predictions. `thorough` refines the effects of words with a second pass, for
+    the cost of about five. The effects of the evidence model are exact anyway.
 
     Raises:
         DataError: a text has no words.
         ConfigError: the run's model has no weights to show, or takes no threshold, or has no effects to refine.
     """
     return list(
-        explanations_of(run, texts, labels, threshold=threshold, users=users, products=products, thorough=thorough)
+        explanations_of(
+            run, texts, labels, threshold=threshold, users=users, products=products, thorough=thorough, exact=exact
+        )
     )
 
 
@@ -56,16 +70,19 @@ def explanations_of(
     users: Names = None,
     products: Names = None,
     thorough: bool = False,
+    exact: bool = False,
 ) -> Iterator[Explanation]:
     """`explain_texts`, of which only one batch is in memory at a time."""
     check_names("users", users, len(texts))
     check_names("products", products, len(texts))
     documents = read(run, texts)
-    for start, stop in groups([len(document) for document in documents]):
+    # exact effects of a long text take too long, and it must not keep others from theirs
+    apart = ((d, d + 1) for d in range(len(documents)))
+    for start, stop in apart if exact else groups([len(document) for document in documents]):
         told = None if labels is None else labels[start:stop]
         written, about = (None if names is None else names[start:stop] for names in (users, products))
         yield from explain_read(
-            run, documents[start:stop], told, threshold, users=written, products=about, thorough=thorough
+            run, documents[start:stop], told, threshold, users=written, products=about, thorough=thorough, exact=exact
         )
 
 
@@ -90,10 +107,11 @@ def explain_read(
     users: Names = None,
     products: Names = None,
     thorough: bool = False,
+    exact: bool = False,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
     batch = batch_of(run, documents, users=users, products=products)
-    found = findings(run, batch, threshold=threshold, thorough=thorough)
+    found = findings(run, batch, threshold=threshold, thorough=thorough, exact=exact)
     levels = found.levels
     if levels is None:
         raise ConfigError(
@@ -131,15 +149,16 @@ class Findings:
 
 
 @torch.no_grad()
-def findings(run: Run, batch: Batch, *, threshold: float | None = None, thorough: bool = False) -> Findings:
+def findings(
+    run: Run, batch: Batch, *, threshold: float | None = None, thorough: bool = False, exact: bool = False
+) -> Findings:
     """The prediction of a batch and what explains it.
 
     Raises:
-        ConfigError: the model has no threshold for the ends of phrases, or no estimated effects to refine.
+        ConfigError: the model has no threshold for the ends of phrases, or no second pass that refines its effects.
     """
     model = run.model
-    if isinstance(model, EMHRNN):
-        return _with_estimated_effects(run, model, batch, threshold, thorough)
+    odds: dict[str, Any] = {"multi_label": run.multi_label, "temperature": run.temperature}
     if isinstance(model, AddsEvidence):
         if threshold is not None or thorough:
             raise ConfigError(
@@ -147,26 +166,65 @@ def findings(run: Run, batch: Batch, *, threshold: float | None = None, thorough
                 "and no threshold on the ends of phrases; leave thorough and threshold out"
             )
         reading = model.read(batch)
-        told = exact_effects(reading, batch, multi_label=run.multi_label, temperature=run.temperature)
+        told = exact_effects(reading, batch, **odds)
         return Findings(reading.logits, told.levels, effects=told.effects, evidence=told.evidence)
+    if isinstance(model, EMHRNN):
+        states = model.words(batch)
+        if threshold is None or model.rule is not None:
+            z = model.segment(batch, states)
+        else:
+            z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
+        output, effects = encode_with_effects(model, batch, states, z, **odds)
+        if thorough:
+            effects = thorough_effects(model, batch, z, **odds)
+        if exact:
+            effects = _exact_phrases(run, batch, output, effects, shared=not thorough)
+        return Findings(output.logits, levels_of(output, batch), output.pi, effects)
     if thorough:
-        raise ConfigError(f"{run.told_model} has no effects to look at twice; thorough needs em-hrnn with one level")
-    output: Output = model(batch)
-    return Findings(output.logits, levels_of(output, batch), output.pi)
+        raise ConfigError(f"{run.told_model} has no second pass that refines its effects; thorough needs em-hrnn")
+    return _by_gradient(run, batch, exact)
 
 
-def _with_estimated_effects(run: Run, model: EMHRNN, batch: Batch, threshold: float | None, thorough: bool) -> Findings:
-    states = model.words(batch)
-    if threshold is None or model.rule is not None:
-        z = model.segment(batch, states)
+def _exact_phrases(
+    run: Run,
+    batch: Batch,
+    output: Output,
+    effects: BatchEffects,
+    *,
+    shared: bool = True,
+    limited: bool = True,
+) -> BatchEffects:
+    """Effects of phrases and sentences by removal, unless that takes too long. With `shared`, words share what that
+    adds to their phrase by their attention, so that they still sum to it."""
+    assert output.z is not None
+    assert output.alpha is not None
+    found = removal_effects(run, batch, output.z, ("phrase", "sentence"), effects.classes, limited=limited)
+    if found is None:
+        return effects
+    phrases, sentences = found
+    phrase = torch.from_numpy(np.cumsum(output.z) - output.z)  # of each word
+    words = effects.words + output.alpha * (phrases - effects.phrases)[phrase] if shared else effects.words
+    return BatchEffects(effects.classes, words, phrases, sentences, "removal")
+
+
+def _by_gradient(run: Run, batch: Batch, exact: bool) -> Findings:
+    """A model with attention of which nothing else is known: effects by one backward pass, or by removal."""
+    estimated = gradient_effects(run.model, batch, multi_label=run.multi_label, temperature=run.temperature)
+    output: Output = run.model(batch) if estimated is None else estimated[0]
+    levels = levels_of(output, batch)
+    if levels is None:
+        return Findings(output.logits, None)
+    if estimated is None:  # em-hrnn with several levels
+        words, phrases, sentences = map(torch.zeros, (batch.n_words, len(levels.beta), batch.n_sentences))
+        nothing = BatchEffects(output.logits.argmax(dim=1), words, phrases, sentences)
+        effects = _exact_phrases(run, batch, output, nothing, limited=False)
+    elif exact and output.z is not None and not output.joint:
+        effects = _exact_phrases(run, batch, output, estimated[1])
     else:
-        z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
-    output, effects = encode_with_effects(
-        model, batch, states, z, multi_label=run.multi_label, temperature=run.temperature
-    )
-    if thorough:
-        effects = thorough_effects(model, batch, z, multi_label=run.multi_label, temperature=run.temperature)
-    return Findings(output.logits, levels_of(output, batch), output.pi, effects)
+        effects = estimated[1]
+        if exact and (found := removal_effects(run, batch, levels.z, LEVELS, effects.classes)) is not None:
+            effects = BatchEffects(effects.classes, found[0], found[1], found[2], "removal")
+    return Findings(output.logits, levels, output.pi, effects)
 
 
 def read(run: Run, texts: Sequence[Text]) -> list[Located]:

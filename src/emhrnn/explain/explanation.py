@@ -1,16 +1,22 @@
 """Why a document was classified as it was, as data: document > sentence > phrase > word.
 
+What decided is a matter of effects. A node's `effect` is signed: how far the log-odds of the predicted class would fall
+without it. `Effects.by` says where effects come from:
+
+    evidence   the model's own evidence for each phrase, exact: words, phrases and sentences add up to the prediction
+    removal    phrases and sentences (or words, for a model without phrases) were really left out (explain/removal.py)
+    estimate   to first order, from one backward pass (explain/effects.py)
+
+Attention says where a model looked, not what decided. It is kept as data. A node's `weight` is its attention among its
+siblings, and its `share` is the product of the weights down to it, so the shares of all words (or of all phrases, or of
+all sentences) sum to 1 over the document. `lift` is the weight divided by chance (1 / number of siblings).
+
     document   v = sum_i gamma_i h3_i      gamma  sums to 1 over the sentences of the document
     sentence   s = sum_k beta_k  h2_k      beta   sums to 1 over the phrases of a sentence
     phrase     q = sum_t alpha_t h1_t      alpha  sums to 1 over the words of a phrase
 
-A node's `weight` is its own attention among its siblings; its `share` is the product of the weights down to it, so the
-shares of all words (or of all phrases, or of all sentences) sum to 1 over the document. `lift` is the weight divided by
-chance (1 / number of siblings): weights of softmaxes over 4 and over 20 items can only be compared after that. Its
-`effect` is signed: about how far the log-odds of the predicted class would fall without it (explain/effects.py).
-
-A model of phrase evidence has no attention: there effects are exact and add up (explain/effects.py), weights are
-shares of absolute effects, and `evidence` has what every phrase says for every class.
+A model of phrase evidence has no attention: its weights are shares of absolute effects, and `evidence` has what every
+phrase adds for every class.
 
 `Explanation` keeps flat arrays plus offsets, which cost nothing to make; the tree of `Sentence`, `Phrase` and `Word` is
 built when somebody asks for it.
@@ -30,18 +36,20 @@ from emhrnn.errors import DataError
 PRINTED_WIDTH = 100
 TOLERANCE = 1e-4  # float32 softmaxes over thousands of words are off by about 1e-6
 
+EffectsBy = Literal["evidence", "removal", "estimate"]
 Labels = str | tuple[str, ...]  # one label, or the labels of a multi-label document
 
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """On the log-odds of one class: positive for what supports it, negative for what speaks against it."""
+    """On the log-odds of one class: positive for what supports it, negative for what opposes it."""
 
     label: str
     words: Float64[np.ndarray, " words"]
     phrases: Float64[np.ndarray, " phrases"]
     sentences: Float64[np.ndarray, " sentences"]
     prior: float | None = None  # of the class without any text; known where effects add up
+    by: EffectsBy = "estimate"
 
     @property
     def total(self) -> float:
@@ -128,9 +136,7 @@ class Sentence:
 
 
 class DecisivePath(NamedTuple):
-    """The paper's descent: the heaviest sentence, its heaviest phrase, that phrase's heaviest word. Where words and
-    phrases share one softmax (MHS-RNN), the heaviest sentence and at once its heaviest word. Where phrases add up
-    (evidence), the phrase of the document that speaks most for the prediction, its sentence, and its word that does."""
+    """A sentence, a phrase of it, and a word of that."""
 
     sentence: Sentence
     phrase: Phrase
@@ -139,7 +145,7 @@ class DecisivePath(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """One document, its prediction, and the attention at every level. Spans count characters of the original `text`."""
+    """One document, its prediction and why. Spans count characters of the original `text`."""
 
     text: str
     classes: tuple[str, ...]
@@ -259,14 +265,14 @@ class Explanation:
         return None if self.label is None else set(as_tuple(self.predicted)) == set(as_tuple(self.label))
 
     @property
-    def decided_by(self) -> Literal["evidence", "attention"]:
-        """What `decisive_path` and the renderings go by."""
-        return "attention" if self.evidence is None else "evidence"
+    def decided_by(self) -> EffectsBy | None:
+        """Where the effects come from that `decisive_path` and the renderings go by; None where there are none."""
+        return None if self.effects is None else self.effects.by
 
     @property
-    def supported(self) -> bool:
-        """False where effects are exact and no phrase speaks for the prediction: then the prior decided."""
-        return self.evidence is None or self.effects is None or bool((self.effects.phrases > 0).any())
+    def has_phrases(self) -> bool:
+        """False for a model that reads sentences of words: there each sentence counts as one phrase."""
+        return self.pi is not None or self.evidence is not None or len(self.beta) > len(self.gamma)
 
     def ranking(self) -> list[tuple[str, float]]:
         """Classes with their probabilities, the most probable first."""
@@ -274,40 +280,70 @@ class Explanation:
         return [(self.classes[c], float(self.probabilities[c])) for c in order]
 
     def top_words(self, n: int = 5) -> list[Word]:
-        """The n words with the largest shares of the document; the earlier word wins a tie."""
-        return [self.words[t] for t in largest(self.word_shares, n)]
+        """The n words with the largest effects, for or against; the earlier word wins a tie."""
+        return [self.words[t] for t in largest(self._strengths("words"), n)]
 
     def top_phrases(self, n: int = 5) -> list[Phrase]:
-        return [self.phrases[k] for k in largest(self.phrase_shares, n)]
+        """The n phrases with the largest effects, for or against."""
+        return [self.phrases[k] for k in largest(self._strengths("phrases"), n)]
 
     def top_sentences(self, n: int = 5) -> list[Sentence]:
-        return [self.sentences[i] for i in largest(self.gamma, n)]
+        """The n sentences with the largest effects, for or against."""
+        return [self.sentences[i] for i in largest(self._strengths("sentences"), n)]
+
+    def _strengths(self, level: str) -> Float64[np.ndarray, " n"]:
+        """Absolute effects; zero where they are not known."""
+        if self.effects is None:
+            return np.zeros(len({"words": self.alpha, "phrases": self.beta, "sentences": self.gamma}[level]))
+        strengths: np.ndarray = np.abs(getattr(self.effects, level))
+        return strengths
 
     @property
-    def spoken_of(self) -> str:
-        """What phrases speak for and against: the prediction; of several labels, or none, the likeliest."""
+    def subject(self) -> str:
+        """What phrases support or oppose: the prediction; of several labels, or none, the likeliest."""
         return "it" if len(as_tuple(self.predicted)) == 1 or self.effects is None else self.effects.label
 
     def supporting(self, n: int = 3) -> list[Phrase]:
-        """The n phrases that speak most for the predicted class; fewer where fewer do, none where that is not known."""
-        return self._speaking(n, 1)
+        """The n phrases that support the predicted class most, the strongest first; fewer where fewer do. Punctuation
+        alone counts only where no other phrase does."""
+        return self._pushing(n, 1)
 
     def opposing(self, n: int = 3) -> list[Phrase]:
-        """The n phrases that speak most against the predicted class."""
-        return self._speaking(n, -1)
+        """The n phrases that oppose the predicted class most, likewise."""
+        return self._pushing(n, -1)
 
-    def _speaking(self, n: int, sign: int) -> list[Phrase]:
+    def _pushing(self, n: int, sign: int) -> list[Phrase]:
         if self.effects is None:
             return []
-        return [self.phrases[k] for k in largest(sign * self.effects.phrases, n) if sign * self.effects.phrases[k] > 0]
+        effects, found = sign * self.effects.phrases, list[Phrase]()
+        order = largest(effects, int((effects > 0).sum()))
+        for k in order:
+            if len(found) < n and is_spelled(self.phrases[k]):
+                found.append(self.phrases[k])
+        return found or [self.phrases[k] for k in order[:n]]
 
-    def decisive_path(self) -> DecisivePath:
-        """What decided most. Where nothing is `supported`, the phrase that speaks least against the prediction."""
-        if self.evidence is not None and self.effects is not None:
-            k = int(np.argmax(self.effects.phrases))
-            i = int(np.searchsorted(self.sentence_offsets, k, side="right")) - 1
-            phrase = self.phrases[k]
-            return DecisivePath(self.sentences[i], phrase, max(phrase.words, key=lambda node: node.effect or 0.0))
+    def decisive_path(self) -> DecisivePath | None:
+        """What decided most: the phrase that supports the prediction most, its sentence, and its word that does. For a
+        model without phrases, the word that supports the prediction most. None where nothing supports it."""
+        if self.effects is None:
+            return None
+        if not self.has_phrases:
+            order = largest(self.effects.words, int((self.effects.words > 0).sum()))
+            if not order:
+                return None
+            word = self.words[next((t for t in order if is_spelled(self.words[t])), order[0])]
+            k = int(np.searchsorted(self.starts[self.phrase_offsets[:-1]], word.start, side="right")) - 1
+            return DecisivePath(self.sentences[k], self.phrases[k], word)
+        for phrase in self.supporting(1):
+            starts = self.starts[self.phrase_offsets[self.sentence_offsets[:-1]]]
+            i = int(np.searchsorted(starts, phrase.start, side="right")) - 1
+            return DecisivePath(self.sentences[i], phrase, max(phrase.words, key=_support))
+        return None
+
+    def attention_path(self) -> DecisivePath:
+        """Where the model looked most, the paper's descent: the heaviest sentence, its heaviest phrase, that phrase's
+        heaviest word. Where words and phrases share one softmax (MHS-RNN), the heaviest sentence and at once its
+        heaviest word."""
         i = int(np.argmax(self.gamma))
         sentence = self.sentences[i]
         if self.direct is not None:
@@ -353,6 +389,17 @@ class Explanation:
 
 def as_tuple(labels: Labels) -> tuple[str, ...]:
     return (labels,) if isinstance(labels, str) else labels
+
+
+def is_spelled(node: Phrase | Word) -> bool:
+    """Whether it has a letter or a digit; else it is punctuation."""
+    return any(map(str.isalnum, node.text))
+
+
+def _support(word: Word) -> tuple[bool, bool, float]:
+    """The order of words that may decide: those with support first, and of these those that are no punctuation."""
+    effect = word.effect or 0.0
+    return effect > 0 and is_spelled(word), effect > 0, effect
 
 
 def largest(values: Float64[np.ndarray, " n"], n: int) -> list[int]:

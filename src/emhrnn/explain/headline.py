@@ -1,156 +1,195 @@
-"""What decided, in one or two sentences, for a document that is explained by evidence. Renderings choose the type."""
+"""What every rendering says and marks, by the signed effects of an explanation: the sentence about what decided, the
+strength of each mark, and the sentences of a long page that open. Attention has no say here, but for the one line that
+a reader asks for.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from emhrnn.explain.explanation import Effects, Explanation, Phrase, Sentence, Word, largest
+from emhrnn.explain.explanation import Effects, Explanation, Phrase, Sentence, Word, is_spelled
 from emhrnn.explain.page import percent, signed
 
-STRANGE = "No word of this text is known to the model"
+UNKNOWN_WORDS = "No word of this text is known to the model"
+NOTES = {
+    "evidence": "+ supports the label, \u2212 opposes it, in log-odds. Words add up to phrases, phrases to sentences, "
+    "and sentences with the prior to the log-odds of the probabilities.",
+    "removal": "+ supports the label, \u2212 opposes it: by how much its log-odds fall or rise when the model reads "
+    "the text without this part.",
+    "estimate": "+ supports the label, \u2212 opposes it: about how much its log-odds would fall or rise without this "
+    "part (estimated).",
+}
+NUMBERED = 0.05  # of the largest effect: less is not worth a number
+OPEN_WORDS = 20_000  # of the sentences of a page that open
 
 
 class Fragment(NamedTuple):
+    """A part of a sentence for people. A rendering sets quotes and numbers in its own type."""
+
     text: str
     kind: Literal["plain", "quote", "number"] = "plain"
 
 
 def headline(explanation: Explanation) -> list[Fragment]:
-    """The phrase with the largest evidence for the prediction; or that there is none."""
+    """What supports the prediction most; or that nothing does."""
     effects = explanation.effects
-    assert effects is not None  # evidence comes with effects
-    if not explanation.supported:
+    if effects is None:
+        return [Fragment("What decided is not known: this explanation has no effects. Explain the text again.")]
+    path = explanation.decisive_path()
+    if path is None:
         return _unsupported(explanation, effects)
-    sentence, phrase, word = explanation.decisive_path()
-    it = explanation.spoken_of
-    pieces = [Fragment(f"{STRANGE}; do not trust the label. ")] if _strange(explanation) else []
-    pieces += [Fragment("Decided most by " if it == "it" else f"Most for {it}: "), *_quoted(phrase.text, phrase.effect)]
+    sentence, phrase, word = path
+    it = explanation.subject
+    parts = [Fragment(f"{UNKNOWN_WORDS}; do not trust the label. ")] if _is_strange(explanation) else []
+    parts.append(Fragment("Decided most by " if it == "it" else f"Most for {it}: "))
+    parts += _quoted(phrase if explanation.has_phrases else word)
     if len(explanation.sentences) > 1:
-        pieces.append(Fragment(f" in sentence {sentence.index + 1}"))
-    if sum(map(_spelled, phrase.words)) > 1 and _spelled(word) and (word.effect or 0) > 0:
-        pieces += [Fragment(", in it "), *_quoted(word.text, word.effect)]
-    return [*pieces, Fragment(".")]
+        parts.append(Fragment(f" in sentence {sentence.index + 1}"))
+    several = explanation.has_phrases and sum(map(is_spelled, phrase.words)) > 1
+    if several and is_spelled(word) and (word.effect or 0.0) > 0:
+        parts += [Fragment(", in it "), *_quoted(word)]
+    return [*parts, Fragment(".")]
+
+
+def headline_text(explanation: Explanation) -> str:
+    """`headline` as plain text."""
+    return "".join(f'"{part.text}"' if part.kind == "quote" else part.text for part in headline(explanation))
 
 
 def _unsupported(explanation: Explanation, effects: Effects) -> list[Fragment]:
-    label = Fragment(effects.label)
-    prior = [Fragment(" ("), Fragment(signed(effects.prior or 0), "number"), Fragment(").")]
-    if _strange(explanation):
-        first = STRANGE
+    it, unit = explanation.subject, "phrase" if explanation.has_phrases else "word"
+    if _is_strange(explanation):
+        first = UNKNOWN_WORDS
     elif not effects.phrases.any():
-        first = "No phrase of this text is evidence for or against it"
+        first = f"No {unit} of this text supports or opposes {it}"
     else:
-        first = f"No phrase speaks for {explanation.spoken_of}"
-    return [Fragment(f"{first}; the label is by the prior of "), label, *prior]
+        first = f"No {unit} of this text supports {it}"
+    if effects.prior is None:
+        return [Fragment(f"{first}; do not trust the label.")]
+    prior = [Fragment(effects.label, "quote"), Fragment(" ("), Fragment(signed(effects.prior), "number"), Fragment(")")]
+    return [Fragment(f"{first}; the label follows from the prior of "), *prior, Fragment(".")]
 
 
-def _strange(explanation: Explanation) -> bool:
-    return not any(word.known and _spelled(word) for word in explanation.words)
+def _is_strange(explanation: Explanation) -> bool:
+    return not any(word.known and is_spelled(word) for word in explanation.words)
 
 
-def _spelled(word: Word) -> bool:
-    """Marks are no words here."""
-    return any(map(str.isalnum, word.text))
+def _quoted(node: Phrase | Word) -> list[Fragment]:
+    return [Fragment(node.text, "quote"), Fragment(" ("), Fragment(signed(node.effect or 0.0), "number"), Fragment(")")]
 
 
-def _quoted(text: str, effect: float | None) -> list[Fragment]:
-    return [Fragment(text, "quote"), Fragment(" ("), Fragment(signed(effect or 0), "number"), Fragment(")")]
-
-
-def ways(explanation: Explanation) -> Iterator[tuple[str, list[Phrase]]]:
-    """The phrases that speak most, each way; those that the headline names are not said again."""
-    supporting = explanation.supporting(3 if explanation.evidence is None else 4)
-    if explanation.evidence is None:
-        yield "For", supporting
-    else:
-        yield "Also for", supporting[1:]
-    yield "Against", explanation.opposing()
+def sides(explanation: Explanation) -> Iterator[list[Fragment]]:
+    """The phrases, or words, that support and oppose the prediction most, a line each; without what the headline
+    names, and without those that hardly count."""
+    shading = Shading(explanation)
+    lines: dict[str, Sequence[Phrase | Word]] = {
+        "Also for": explanation.supporting(4)[1:],
+        "Against": explanation.opposing(),
+    }
+    if not explanation.has_phrases:
+        spelled = [word for word in explanation.words if is_spelled(word)]
+        order = sorted(spelled, key=lambda word: -(word.effect or 0.0))
+        lines = {
+            "Also for": [word for word in order[1:4] if (word.effect or 0.0) > 0],
+            "Against": [word for word in order[:-4:-1] if (word.effect or 0.0) < 0],
+        }
+    for side, some in lines.items():
+        nodes = [node for node in some if abs(shading.bar(node)) >= NUMBERED]
+        if nodes:
+            listed = [part for node in nodes for part in (Fragment(", "), *_quoted(node))]
+            yield [Fragment(f"{side} {explanation.subject}: "), *listed[1:], Fragment(".")]
 
 
 def balance(explanation: Explanation) -> list[Fragment]:
-    """That the effects add up to the prediction."""
+    """That exact evidence adds up to the prediction; empty for other effects."""
     effects, predicted = explanation.effects, explanation.predicted
-    assert effects is not None
+    if effects is None or effects.prior is None:
+        return []
     several = isinstance(predicted, str) and len(explanation.classes) > 2
     against = " against the mean of the other labels" if several else ""
     return [
-        Fragment("Prior "), Fragment(signed(effects.prior or 0), "number"),
-        Fragment(", all phrases "), Fragment(signed(float(effects.sentences.sum())), "number"),
-        Fragment(": together "), Fragment(signed(effects.total), "number"),
-        Fragment(f" log-odds{against}, those of the probabilities."),
+        Fragment("The prior "), Fragment(signed(effects.prior), "number"),
+        Fragment(" and all phrases "), Fragment(signed(float(effects.sentences.sum())), "number"),
+        Fragment(" add up to "), Fragment(signed(effects.total), "number"),
+        Fragment(f", the log-odds of the label{against}."),
     ]  # fmt: skip
 
 
-NUMBERED = 0.02  # phrases with less than 2 % of the document carry no number: it would say nothing
+def note(explanation: Explanation) -> str:
+    """What the numbers mean."""
+    text = "" if explanation.decided_by is None else NOTES[explanation.decided_by]
+    words = explanation.decided_by == "removal" and explanation.has_phrases
+    return f"{text} Effects of single words are estimated." if words else text
+
+
+def attention_line(explanation: Explanation) -> list[Fragment]:
+    """Where the model looked, for those who ask."""
+    if explanation.evidence is not None:
+        return [Fragment("This model has no attention.")]
+    sentence, phrase, word = explanation.attention_path()
+    parts = [Fragment(f"Attention, where the model looked, was highest on sentence {sentence.index + 1} (")]
+    parts += [Fragment(percent(sentence.weight), "number"), Fragment("), in it on ")]
+    for node in (phrase, word) if len(sentence.phrases) > 1 else (word,):
+        parts += [Fragment(node.text, "quote"), Fragment(" ("), Fragment(percent(node.weight), "number"), Fragment(")")]
+        parts.append(Fragment(", in that on " if node is phrase else ". It does not say what decided."))
+    return parts
 
 
 class Shading:
-    """Marks of one document."""
+    """How strongly each node of a document is marked: positive for what supports the prediction, negative for what
+    opposes it, 1 for the largest effect of its level in the document."""
 
     def __init__(self, explanation: Explanation) -> None:
-        self.signed = explanation.evidence is not None
-        effects = explanation.effects if self.signed else None
-        if effects is None:
-            sizes = (np.ones(1), explanation.phrase_shares, explanation.word_shares)
-        else:
-            sizes = (effects.sentences, effects.phrases, effects.words)
-        self._sentence, self._phrase, self._word = map(_largest, sizes)
+        self.has_phrases = explanation.has_phrases
+        effects = explanation.effects
+        levels = (np.zeros(1),) * 3 if effects is None else (effects.sentences, effects.phrases, effects.words)
+        self._sentence, self._phrase, self._word = map(_largest, levels)
 
     def phrase(self, phrase: Phrase) -> float:
-        return ((phrase.effect or 0.0) if self.signed else phrase.share) / self._phrase
+        """Its tint. Without phrases, words are tinted."""
+        return (phrase.effect or 0.0) / self._phrase if self.has_phrases else 0.0
 
     def word(self, word: Word, phrase: Phrase) -> float:
-        """By evidence, as far as it speaks the same way as its phrase, and no more than that: words that cancel each
-        other are not marked."""
-        if not self.signed:
-            return word.share / self._word
+        """Its underline. In a phrase, as far as it pushes the same way as its phrase, and no more than that: words that
+        cancel each other are not marked."""
         own, whole = word.effect or 0.0, phrase.effect or 0.0
+        if not self.has_phrases:
+            return own / self._word
         return float(np.copysign(min(abs(own), abs(whole)), own)) / self._word if own * whole > 0 else 0.0
 
-    def part(self, word: Word) -> float:
-        """The length of its bar: by attention its weight in the phrase, by evidence its absolute effect."""
-        return abs(word.effect or 0.0) / self._word if self.signed else word.weight
-
-    def bar(self, node: Sentence | Phrase) -> float:
-        """By attention, the weight among its siblings."""
-        if not self.signed:
-            return node.weight
-        return (node.effect or 0.0) / (self._sentence if isinstance(node, Sentence) else self._phrase)
-
-    def number(self, node: Sentence | Phrase) -> str:
-        """What stands beside its bar."""
-        return signed(node.effect or 0.0) if self.signed else percent(node.weight)
+    def bar(self, node: Sentence | Phrase | Word) -> float:
+        """The length of its bar."""
+        whole = {Sentence: self._sentence, Phrase: self._phrase, Word: self._word}[type(node)]
+        return (node.effect or 0.0) / whole
 
     def mark(self, phrase: Phrase) -> str:
-        """What stands at a phrase in the text; empty where that would say nothing."""
-        if phrase.share < NUMBERED:
-            return ""
-        return signed(phrase.effect or 0.0) if self.signed else percent(phrase.share)
+        """The number at a phrase in the text; empty where it would say nothing."""
+        return signed(phrase.effect or 0.0) if abs(self.phrase(phrase)) >= NUMBERED else ""
 
 
 def _largest(values: Float64[np.ndarray, " n"]) -> float:
     return float(np.abs(values).max()) or 1.0
 
 
-WORDS = 20_000
-
-
-def opening(explanation: Explanation, words: int = WORDS) -> Bool[np.ndarray, " sentences"]:
-    """All, or those that the summary quotes and then the heaviest, as long as they have no more words together."""
+def open_sentences(explanation: Explanation, words: int = OPEN_WORDS) -> Bool[np.ndarray, " sentences"]:
+    """Which sentences of a page open: all, or of a document with more words those that the summary quotes and then
+    those with the largest effects, as long as they have no more words together. If all opened, a browser would build
+    millions of elements for a document of 200,000 words before it shows the first."""
     lengths = np.diff(explanation.phrase_offsets[explanation.sentence_offsets])
     opens = np.ones(len(lengths), dtype=bool)
     if lengths.sum() <= words:
         return opens
-    order = np.array(list(dict.fromkeys([*_quoted_sentences(explanation), *largest(explanation.gamma, len(lengths))])))
+    strongest = [sentence.index for sentence in explanation.top_sentences(len(lengths))]
+    order = np.array(list(dict.fromkeys([*_quoted_sentences(explanation), *strongest])))
     opens[order] = np.cumsum(lengths[order]) <= words
     return opens
 
 
 def _quoted_sentences(explanation: Explanation) -> list[int]:
-    spoken = [phrase for _, phrases in ways(explanation) for phrase in phrases]
+    path = explanation.decisive_path()
     starts = explanation.starts[explanation.phrase_offsets[explanation.sentence_offsets[:-1]]]
-    held = np.searchsorted(starts, [phrase.start for phrase in spoken], side="right") - 1
-    decisive = [explanation.decisive_path().sentence.index] if explanation.supported else []
-    return [*decisive, *held.tolist()]
+    quoted = [*explanation.supporting(4), *explanation.opposing()]
+    held = np.searchsorted(starts, [phrase.start for phrase in quoted], side="right") - 1
+    return [*([] if path is None else [path.sentence.index]), *held.tolist()]

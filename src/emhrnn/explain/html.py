@@ -1,12 +1,11 @@
 """Explanations as HTML without script: a page of its own, or the fragment that a notebook shows.
 
 Closed, a document reads like text: a bar per sentence, a tint per phrase, an underline per word, `//` where a phrase
-ends. A sentence opens into its phrases, a phrase into its words, each with its numbers.
+ends. A sentence opens into its phrases, a phrase into its words, each with its effect: blue supports the prediction,
+orange opposes it. For a model without phrases, words carry the tint. Attention is there only on request.
 
 A long document has hundreds of thousands of words, so what stands once for each word or phrase is written short: bars
 are drawn by the stylesheet, and end tags that HTML implies are left out.
-
-Where phrases add up (evidence), tints and bars are signed: blue speaks for the prediction, orange against it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,9 +16,26 @@ import numpy as np
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
-from emhrnn.explain.headline import Fragment, Shading, balance, headline, opening, ways
+from emhrnn.explain.headline import (
+    Fragment,
+    Shading,
+    attention_line,
+    balance,
+    headline,
+    note,
+    open_sentences,
+    sides,
+)
 from emhrnn.explain.page import page, percent, signed, stylesheet
 from emhrnn.explain.svg import bar, drawn, level
+
+TINTS, UNDERLINES = 5, 4
+CLASSES_SHOWN = 6  # more classes than this fold away
+MARKS = """Blue supports the label, orange opposes it; the deeper, the more. Underline: the words with the largest
+effects. <span class="break">//</span> ends a phrase. Italic: a word that the model does not know. Open a sentence for
+its phrases, a phrase for its words."""
+OPTIONS = """<p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
+<label><input type="checkbox" class="plain"> without colour</label></p>"""
 
 
 def html_page(
@@ -27,11 +43,13 @@ def html_page(
     *,
     title: str = "Why this label?",
     counterfactual: Counterfactual | None = None,
+    attention: bool = False,
 ) -> str:
-    """One self-contained file for one or many explanations; a counterfactual is that of the first."""
+    """One self-contained file for one or many explanations; a counterfactual is that of the first. `attention` adds
+    where the model looked."""
     many = [explanations] if isinstance(explanations, Explanation) else list(explanations)
     others = [counterfactual, *[None] * (len(many) - 1)]
-    sections = "\n".join(html_section(*pair) for pair in zip(many, others, strict=True))
+    sections = "\n".join(html_section(one, other, attention=attention) for one, other in zip(many, others, strict=True))
     return page(title, f"<h1>{escape(title)}</h1>\n{legend(many)}\n{sections}")
 
 
@@ -43,43 +61,28 @@ def html_fragment(explanation: Explanation) -> str:
 
 
 def legend(explanations: Sequence[Explanation]) -> str:
-    """What the signs mean, for the kinds of explanations that are there."""
-    kinds = dict.fromkeys(explanation.decided_by for explanation in explanations)
-    return "\n".join([*(LEGENDS[kind] for kind in kinds), OPTIONS])
+    """What the marks and the numbers mean, for the kinds of explanations that are there."""
+    notes = dict.fromkeys(map(note, explanations))
+    return "\n".join(f'<p class="muted">{text}</p>' for text in (MARKS, *map(escape, notes))) + f"\n{OPTIONS}"
 
 
-LEGENDS = {
-    "attention": """<p class="muted">Bar: weight of the sentence, or of the phrase in it. Tint: share of the phrase.
-Underline: share of the word. <span class="break">//</span> ends a phrase. Italic: a word that the model does not know.
-Open a sentence for its phrases, a phrase for its words.
-+ speaks for the prediction, \u2212 against it: about how far its log-odds would fall without this part.</p>""",
-    "evidence": """<p class="muted">+ (blue) is evidence for the label, \u2212 (orange) against it, in log-odds; with
-more than two labels, against the mean of the others. Words add up to phrases, phrases to sentences, and sentences with
-the prior to the log-odds of the probabilities.
-Underline: the strongest words. <span class="break">//</span> ends a phrase. Italic: a word unknown to the model.
-Open a sentence for its phrases, a phrase for its words.</p>""",
-}
-OPTIONS = """<p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
-<label><input type="checkbox" class="plain"> without colour</label></p>"""
-
-
-def html_section(explanation: Explanation, counterfactual: Counterfactual | None = None) -> str:
+def html_section(
+    explanation: Explanation, counterfactual: Counterfactual | None = None, *, attention: bool = False
+) -> str:
     """One explanation, for a page that carries the stylesheet."""
-    heaviest = explanation.decisive_path().sentence.index if explanation.supported else None
-    kind = "card evidence" if explanation.evidence is not None else "card"
-    painter, opens = _DocumentHtml(explanation), opening(explanation)
+    path, opens = explanation.decisive_path(), open_sentences(explanation)
+    document = _DocumentHtml(explanation, attention=attention)
     rows = "\n".join(
-        painter.sentence(sentence, sentence.index == heaviest, opened)
+        document.sentence(sentence, path is not None and sentence.index == path.sentence.index, opened)
         for sentence, opened in zip(explanation.sentences, opens.tolist(), strict=True)
     )
-    return f"""<article class="{kind}">
+    return f"""<article class="card">
 <header>
 <p class="model">{escape(explanation.model)}</p>
 {prediction(explanation)}
 {class_tables(explanation)}
-{decisive_path(explanation)}
-{speaking(explanation)}
-{"" if explanation.evidence is None else paragraph(balance(explanation))}
+{summary(explanation)}
+{paragraph(attention_line(explanation)) if attention else ""}
 {"" if counterfactual is None else otherwise(counterfactual)}
 {"" if opens.all() else some_open(int(opens.sum()), len(opens), len(explanation.words))}
 </header>
@@ -119,113 +122,96 @@ def class_table(rows: Iterable[tuple[str, float]], chosen: tuple[str, ...]) -> s
     return f'<table class="classes" aria-label="Probability of each class"><tbody>{cells}</tbody></table>'
 
 
-def decisive_path(explanation: Explanation) -> str:
-    if explanation.evidence is not None:
-        return paragraph(headline(explanation))
-    sentence, phrase, word = explanation.decisive_path()
-    through, whole = "", "the sentence"
-    if len(sentence.phrases) > 1:  # else the phrase is the sentence, and models without phrases have no other
-        through, whole = f"{quoted(phrase.text)} ({share_of(phrase.weight, whole)}), in that ", "the phrase"
-    return (
-        f'<p class="path">Decided most by sentence {sentence.index + 1} ({share_of(sentence.weight, "the document")}), '
-        f"in it {through}{quoted(word.text)} ({share_of(word.weight, whole)}).</p>"
-    )
+def summary(explanation: Explanation) -> str:
+    """What decided, what else supports and opposes the prediction, and the sum of exact evidence."""
+    lines = [headline(explanation), *sides(explanation), balance(explanation)]
+    return "\n".join(paragraph(line) for line in lines if line)
 
 
-def paragraph(pieces: Iterable[Fragment]) -> str:
+def paragraph(parts: Iterable[Fragment]) -> str:
+    """A line of the summary."""
     shown = {"plain": escape, "quote": quoted, "number": number}
-    return f'<p class="path">{"".join(shown[piece.kind](piece.text) for piece in pieces)}</p>'
+    return f'<p class="path">{"".join(shown[part.kind](part.text) for part in parts)}</p>'
 
 
 def number(text: str) -> str:
+    """A number that does not break."""
     return f'<span class="number">{escape(text)}</span>'
 
 
 def quoted(text: str) -> str:
+    """Text of the document in quotes."""
     return f'<q dir="auto">{escape(without_breaks(text))}</q>'
 
 
-def speaking(explanation: Explanation) -> str:
-    """The phrases that pushed most, each way."""
-    lines = []
-    it = escape(explanation.spoken_of)
-    for way, phrases in ways(explanation):
-        quoted = ", ".join(
-            f'<q dir="auto">{escape(without_breaks(phrase.text))}</q> '
-            f'(<span class="number">{escape(signed(phrase.effect or 0))}</span>)'
-            for phrase in phrases
-        )
-        lines += [f'<p class="path">{way} {it}: {quoted}.</p>'] if phrases else []
-    return "\n".join(lines)
-
-
 def otherwise(counterfactual: Counterfactual) -> str:
-    quoted = [f'<q dir="auto">{escape(without_breaks(text))}</q>' for text in counterfactual.texts]
-    return f'<p class="path">{counterfactual.told(quoted, escape)}</p>'
+    """What would have had to be left out."""
+    return f'<p class="path">{counterfactual.told(list(map(quoted, counterfactual.texts)), escape)}</p>'
 
 
 def some_open(opened: int, sentences: int, words: int) -> str:
+    """That not all sentences of a long document open."""
     return (
         f'<p class="muted">This document has {words:,} words. {opened:,} of its {sentences:,} sentences, those quoted '
-        "above and the heaviest, open for their phrases and words; <code>emhrnn explain --json</code> lists all.</p>"
+        "above and those with the largest effects, open for their phrases and words; "
+        "<code>emhrnn explain --json</code> lists all.</p>"
     )
 
 
-def share_of(weight: float, whole: str) -> str:
-    return f'<span class="number">{escape(percent(weight))}</span> of {whole}'
-
-
 def joined(labels: Labels) -> str:
+    """Labels for people."""
     return ", ".join(as_tuple(labels)) or "no label"
 
 
-TINTS, UNDERLINES = 5, 4
-CLASSES_SHOWN = 6  # more classes than this fold away
-
-
 class _DocumentHtml:
-    """Tints and underlines of one document, relative to its strongest phrase and word."""
+    """Tints and underlines of one document, relative to its largest effects."""
 
-    def __init__(self, explanation: Explanation) -> None:
+    def __init__(self, explanation: Explanation, *, attention: bool) -> None:
         self.explanation, self.text, self.shading = explanation, explanation.text, Shading(explanation)
         self.classwise = Classwise(explanation)
+        self.attention = attention and explanation.evidence is None
+        looked = ("attention in the phrase", "in the document", "against chance") if self.attention else ()
+        ends = ("ends a phrase",) if explanation.pi is not None else ()
+        self.head = "<thead><tr>" + "".join(f"<th>{name}" for name in ("word", "effect", *looked, *ends))
 
-    def sentence(self, sentence: Sentence, heaviest: bool, opens: bool) -> str:
-        kind, prose = attribute("heaviest" if heaviest else ""), self.prose(sentence.phrases)
+    def sentence(self, sentence: Sentence, decided: bool, opens: bool) -> str:
+        kind, prose = attribute("decided" if decided else ""), self.prose(sentence.phrases)
         if not opens:
             return f'<li{kind}><div class="row">{self.row(sentence, prose)}</div>'
         last = sentence.phrases[-1].words[-1]
-        phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
-        return (
-            f'<li{kind}><details><summary class="row">{self.row(sentence, prose)}</summary>'
-            f'<ol class="phrases inside">{phrases}</ol></details>'
-        )
+        if self.shading.has_phrases:
+            phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
+            inside = f'<ol class="phrases inside">{phrases}</ol>'
+        else:
+            inside = f'<div class="inside">{self.words_table(sentence.phrases[0], last)}</div>'
+        return f'<li{kind}><details><summary class="row">{self.row(sentence, prose)}</summary>{inside}</details>'
 
     def row(self, node: Sentence | Phrase, prose: str) -> str:
         long = self.shading.bar(node)
-        gauge = f"gauge {drawn(abs(long))}{self.side(long)}"
-        number = f'<span class="{gauge}">{escape(self.shading.number(node))}</span>'
-        return f"{number}{prose}{'' if self.shading.signed else effect(node)}"
-
-    def side(self, strength: float) -> str:
-        return "" if not self.shading.signed else " for" if strength > 0 else " against"
+        effect = f'<span class="gauge {drawn(abs(long))}{side(long)}">{escape(signed(node.effect or 0.0))}</span>'
+        looked = f'<span class="attention">attention {escape(percent(node.weight))}</span>' if self.attention else ""
+        return f"{effect}{prose}{looked}"
 
     def opened_phrase(self, phrase: Phrase, sentence_end: Word) -> str:
-        if self.shading.signed:
-            head, words = EVIDENCE_HEAD, "".join(map(self.evidence_row, phrase.words))
-        else:
-            largest = max(word.weight for word in phrase.words)
-            head = WORDS_HEAD
-            words = "".join(word_row(word, word.weight == largest, word is sentence_end) for word in phrase.words)
         return (
             f'<li><details><summary class="row">{self.row(phrase, self.prose([phrase]))}</summary>'
-            f'<table class="words">{head}<tbody>{words}</table>{self.classwise(phrase)}</details>'
+            f"{self.words_table(phrase, sentence_end)}{self.classwise(phrase)}</details>"
         )
 
-    def evidence_row(self, word: Word) -> str:
-        own = word.effect or 0.0
-        kind = f"{drawn(self.shading.part(word))}{self.side(own)}"
-        return f'<tr><th>{escape(word.text)}{unknown(word)}<td class="{kind}">{escape(signed(own))}'
+    def words_table(self, phrase: Phrase, sentence_end: Word) -> str:
+        rows = "".join(self.word_row(word, word is sentence_end) for word in phrase.words)
+        return f'<table class="words">{self.head}<tbody>{rows}</table>'
+
+    def word_row(self, word: Word, sentence_end: bool) -> str:
+        long = self.shading.bar(word)
+        unknown = "" if word.known else ' <span class="tag">unknown</span>'
+        cells = [f'<td class="{drawn(abs(long))}{side(long)}">{escape(signed(word.effect or 0.0))}']
+        if self.attention:
+            cells += [f"<td>{escape(percent(part))}" for part in (word.weight, word.share)]
+            cells.append(f"<td>\u00d7{word.lift:.1f}")
+        if word.boundary is not None:  # phrases end where sentences end, whatever the model says
+            cells.append(f"<td>{'always' if sentence_end else escape(percent(word.boundary))}")
+        return f"<tr><th>{escape(word.text)}{unknown}{''.join(cells)}"
 
     def prose(self, phrases: Sequence[Phrase]) -> str:
         """The original characters, from the first phrase to the last, with `//` between phrases."""
@@ -237,8 +223,8 @@ class _DocumentHtml:
 
     def phrase(self, phrase: Phrase) -> str:
         mark, strength = self.shading.mark(phrase), self.shading.phrase(phrase)
-        number = f' data-share="{escape(mark)}"' if mark else ""
-        return f'<span class="phrase {tint(strength, self.shading.signed)}"{number}>{self.phrase_words(phrase)}</span>'
+        number = f' data-effect="{escape(mark)}"' if mark else ""
+        return f'<span class="phrase {tint(strength)}"{number}>{self.phrase_words(phrase)}</span>'
 
     def phrase_words(self, phrase: Phrase) -> str:
         pieces, place = [], phrase.start
@@ -250,8 +236,8 @@ class _DocumentHtml:
 
     def word(self, word: Word, phrase: Phrase) -> str:
         shown = escape(word.text) if word.known else f"<i>{escape(word.text)}</i>"
-        line = level(abs(self.shading.word(word, phrase)), UNDERLINES)
-        return f"<u{attribute(f'u{line}' if line > 1 else '')}>{shown}</u>" if line else shown
+        kind = word_mark(self.shading, word, phrase)
+        return shown if kind is None else f"<u{attribute(kind)}>{shown}</u>"
 
 
 class Classwise:
@@ -277,40 +263,27 @@ class Classwise:
         return f'<p class="classwise muted">By label: {listed}</p>'
 
 
-def tint(strength: float, is_signed: bool) -> str:
+def word_mark(shading: Shading, word: Word, phrase: Phrase) -> str | None:
+    """The classes of the stylesheet for an underlined word; None for one without a mark. Without phrases, it is tinted,
+    too."""
+    strength = shading.word(word, phrase)
+    line = level(abs(strength), UNDERLINES)
+    if not line:
+        return None
+    kinds = [f"u{line}"] if line > 1 else []
+    return " ".join(kinds if shading.has_phrases else [*kinds, tint(strength)])
+
+
+def tint(strength: float) -> str:
     """The class of the stylesheet for a phrase."""
-    kind = "t" if not is_signed else "f" if strength > 0 else "a"
-    return f"{kind}{level(abs(strength), TINTS)}"
+    return f"{'f' if strength > 0 else 'a'}{level(abs(strength), TINTS)}"
 
 
-def effect(node: Sentence | Phrase) -> str:
-    return "" if node.effect is None else f'<span class="effect">{escape(signed(node.effect))}</span>'
-
-
-WORDS_HEAD = (
-    "<thead><tr><th>word<th>of the phrase<th>of the document<th>against chance<th>for or against<th>ends a phrase"
-)
-
-
-EVIDENCE_HEAD = "<thead><tr><th>word<th>evidence"
-
-
-def unknown(word: Word) -> str:
-    return "" if word.known else ' <span class="tag">unknown</span>'
-
-
-def word_row(word: Word, heaviest: bool, sentence_end: bool) -> str:
-    pushed = "\u2013" if word.effect is None else signed(word.effect)
-    if sentence_end:
-        ends = "given"  # phrases end where sentences end, whatever the model says
-    else:
-        ends = "\u2013" if word.boundary is None else percent(word.boundary)
-    return (
-        f"<tr{attribute('heaviest' if heaviest else '')}><th>{escape(word.text)}{unknown(word)}"
-        f'<td class="{drawn(word.weight)}">{escape(percent(word.weight))}<td>{escape(percent(word.share))}'
-        f"<td>\u00d7{word.lift:.1f}<td>{escape(pushed)}<td>{escape(ends)}"
-    )
+def side(strength: float) -> str:
+    """The class of the stylesheet for a bar, with the blank before it."""
+    return " for" if strength > 0 else " against"
 
 
 def attribute(kind: str) -> str:
+    """A class attribute, if there is a class."""
     return f' class="{kind}"' if kind else ""

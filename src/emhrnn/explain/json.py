@@ -1,21 +1,35 @@
 """An `Explanation` as plain JSON values and back: one nested object per node, every number in full precision."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Int64
 
 from emhrnn.errors import DataError
-from emhrnn.explain.explanation import Effects, Explanation, Labels, Phrase, PhraseEvidence, Sentence, Word, as_tuple
+from emhrnn.explain.explanation import (
+    DecisivePath,
+    Effects,
+    EffectsBy,
+    Explanation,
+    Labels,
+    Phrase,
+    PhraseEvidence,
+    Sentence,
+    Word,
+    as_tuple,
+)
+from emhrnn.explain.headline import headline_text
 
 FORMAT = "emhrnn.explanation/1"
 MOST_CLASSES, LIKELIEST = 20, 5  # with more classes than the first, evidence for so many of them is kept
 
 
 def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
-    """With `direct`, a number for each word, only where the model has such weights; with `evidence`, a number for each
-    class, only where phrases add up."""
+    """`decided` is what decided most, null where nothing supports the prediction; `decided_by` is `Effects.by`.
+    Weights, shares and lifts are attention. `direct`, a number for each word, is there only where the model has such
+    weights; `evidence`, a number for each class, only where phrases add up."""
     direct = {} if explanation.direct is None else {"direct": explanation.direct.tolist()}
+    path = explanation.decisive_path()
     return {
         "format": FORMAT,
         "model": explanation.model,
@@ -24,11 +38,18 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "probabilities": dict(zip(explanation.classes, explanation.probabilities.tolist(), strict=True)),
         "decided_by": explanation.decided_by,
         "effects_on": None if explanation.effects is None else explanation.effects.label,
+        "headline": headline_text(explanation),
+        "decided": None if path is None else path_to_dict(path),
         "text": explanation.text,
         **evidence_to_dict(explanation),
         "sentences": sentences_to_dict(explanation),
         **direct,
     }
+
+
+def path_to_dict(path: DecisivePath) -> dict[str, Any]:
+    """What decided, level by level, with its place in the text."""
+    return {level: span_to_dict(node) for level, node in path._asdict().items()}
 
 
 def evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
@@ -135,7 +156,8 @@ def read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effects
     if label is None:
         return None
     words, phrases, sentences = (np.array([node["effect"] for node in level], dtype=np.float64) for level in levels)
-    return Effects(label, words, phrases, sentences, data.get("prior"))
+    by: EffectsBy = data["decided_by"] if data.get("decided_by") in get_args(EffectsBy) else "estimate"
+    return Effects(label, words, phrases, sentences, data.get("prior"), by)
 
 
 def read_evidence(

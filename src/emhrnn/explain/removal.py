@@ -8,8 +8,10 @@ Phrases that stay keep their boundaries, so that the only thing that changes is 
 A sentence of which nothing is left is gone. A document of which nothing is left is one unknown word, as everywhere.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -17,13 +19,17 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.effects import AddsEvidence, BatchEffects, with_context
+from emhrnn.corpus.ragged import offsets_of
+from emhrnn.explain.effects import AddsEvidence, BatchEffects, log_odds, with_context
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.han import HAN
 from emhrnn.models.output import Output
 from emhrnn.training.run import Run
 
 UNKNOWN_WORD = 0
 CHUNK_WORDS = 40_000  # of copies that go through the model at once
+MOST_WORDS = 100_000  # that are read again for the effects of one document by removal
+MOST_SENTENCES = 100_000  # sentence vectors that are read again for them
 
 
 def without(
@@ -64,6 +70,109 @@ def logits_without(
         smaller, left = without(batch.repeated(len(kept)), np.tile(z, len(kept)), kept.ravel())
         logits.append(encode(run, smaller, left).logits)
     return torch.cat(logits)
+
+
+def removal_effects(
+    run: Run,
+    batch: Batch,
+    z: Bool[np.ndarray, " words"],
+    levels: Sequence[str],
+    chosen: Int64[Tensor, " documents"],
+    *,
+    limited: bool = True,
+) -> list[Float[Tensor, " units"]] | None:
+    """By how much the log-odds of the chosen classes fall without each unit of each level (`LEVELS`), with every one
+    really left out. None where that would take too long (`MOST_WORDS`, `MOST_SENTENCES`), if it is `limited`.
+
+    A sentence vector of EM-HRNN and HAN does not depend on the other sentences. So leaving out a part of a sentence
+    reads that sentence again and no other one.
+    """
+    documents = []
+    for d, (begin, end) in enumerate(pairwise(batch.word_offsets)):
+        one = batch.part(d, d + 1)
+        units, counts, sentences = list[np.ndarray](), list[int](), list[np.ndarray]()
+        for level in levels:
+            of_word = units_of(one, z[begin:end], level).of_word
+            units.append(of_word + sum(counts))
+            counts.append(int(of_word[-1]) + 1)
+            sentences.append(one.sentence_of_word[np.flatnonzero(np.diff(of_word, prepend=-1))])
+        left_out = _LeftOut(
+            one, z[begin:end], np.stack(units), np.repeat(np.arange(len(levels)), counts), np.concatenate(sentences)
+        )
+        if limited and left_out.is_long(run):
+            return None
+        classes = chosen[d].expand(sum(counts) + 1)
+        odds = log_odds(left_out.logits(run), classes, multi_label=run.multi_label, temperature=run.temperature)
+        documents.append(torch.split(odds[0] - odds[1:], counts))
+    return [torch.cat(parts) for parts in zip(*documents, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _LeftOut:
+    """One document, and what to leave out of it, one unit after the other."""
+
+    batch: Batch
+    z: Bool[np.ndarray, " words"]
+    unit_of_word: Int64[np.ndarray, "levels words"]
+    levels: Int64[np.ndarray, " units"]  # of each unit
+    sentences: Int64[np.ndarray, " units"]  # that each unit is in
+
+    def is_long(self, run: Run) -> bool:
+        """Whether too much would have to be read again."""
+        if not isinstance(run.model, EMHRNN | HAN):
+            return len(self.sentences) * self.batch.n_words > MOST_WORDS
+        words = self.batch.sentence_lengths[self.sentences].sum()
+        return bool(words > MOST_WORDS) or len(self.sentences) * self.batch.n_sentences > MOST_SENTENCES
+
+    @torch.inference_mode()
+    def logits(self, run: Run) -> Float[Tensor, "units_plus_1 classes"]:
+        """Of the document, and of it without each unit."""
+        if isinstance(run.model, EMHRNN | HAN):
+            without_each = self._by_sentence(run.model)
+        else:
+            keep = self.unit_of_word[self.levels] != np.arange(len(self.levels))[:, None]
+            without_each = logits_without(run, self.batch, self.z, keep)
+        return torch.cat([encode(run, self.batch, self.z).logits, without_each])
+
+    def _by_sentence(self, model: EMHRNN | HAN) -> Float[Tensor, "units classes"]:
+        batch, sentences = self.batch, self.sentences
+        n, units = batch.n_sentences, len(sentences)
+        # all sentences, then the sentence of each unit without it; each as a document of one sentence
+        rows, nothing = np.concatenate([np.arange(n), sentences]), np.zeros(n, dtype=np.int64)
+        lengths = batch.sentence_lengths[rows]
+        offsets = offsets_of(lengths)
+        place = np.arange(offsets[-1]) + np.repeat(batch.sentence_offsets[rows] - offsets[:-1], lengths)
+        taken = np.repeat(np.concatenate([nothing - 1, np.arange(units)]), lengths)
+        keep = self.unit_of_word[np.repeat(np.concatenate([nothing, self.levels]), lengths), place] != taken
+        left = np.add.reduceat(keep, offsets[:-1], dtype=np.int64)  # words of each
+        each = np.arange(len(rows) + 1)
+        apart = Batch(batch.words[place], sentence_offsets=offsets, document_offsets=each, rows=each[:-1])
+        s, d = _sentence_vectors(model, *without(apart, self.z[place], keep))
+        # the document without each unit: a row of sentence numbers. An empty sentence is gone, if another is left.
+        numbers = np.tile(np.arange(n), (units, 1))
+        numbers[np.arange(units), sentences] = n + np.arange(units)
+        there = np.ones(numbers.shape, dtype=bool)
+        there[np.arange(units), sentences] = (left[n:] > 0) | (n == 1)
+        listed = torch.from_numpy(numbers[there])
+        documents = offsets_of(there.sum(axis=1))
+        if isinstance(model, HAN):
+            return model.classify(documents, s[listed])[0]
+        if d is not None:  # n-grams: sums over the words of a document, by the root of their number
+            sizes = torch.from_numpy(np.maximum(left, 1))[listed].to(d.dtype)
+            ends = torch.from_numpy(documents)
+            sums = torch.segment_reduce(d[listed] * sizes.sqrt().unsqueeze(1), "sum", offsets=ends)
+            d = sums / torch.segment_reduce(sizes, "sum", offsets=ends).sqrt().unsqueeze(1)
+        return model.classify(documents, s[listed], d)[0]
+
+
+def _sentence_vectors(
+    model: EMHRNN | HAN, batch: Batch, z: Bool[np.ndarray, " words"]
+) -> tuple[Float[Tensor, "sentences features"], Float[Tensor, "sentences classes"] | None]:
+    """Of documents of one sentence; and what their n-grams add to the logits."""
+    if isinstance(model, HAN):
+        return model.sentence_vectors(batch)[0], None
+    states = model.words(batch)
+    return model.sentence_vectors(batch, states, z)[0], states.d
 
 
 @torch.inference_mode()

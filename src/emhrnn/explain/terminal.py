@@ -1,10 +1,8 @@
-"""Explanations in the terminal, after the paper's Figures 4-5: `//` between phrases, colour by attention.
+"""Explanations in the terminal: `//` between phrases, colour by effect.
 
-With colour, a phrase is tinted by its share of the document and a heavy word is underlined. Without colour (a pipe, a
-file, NO_COLOR) the same is said in signs: `[the phrase]44%` and `*word*`.
-
-Where phrases add up (evidence), the colour says for (blue) or against (orange) the prediction, and numbers are signed:
-`[the phrase]+2.31`.
+With colour, a phrase is tinted blue where it supports the prediction and orange where it opposes it, and a word with a
+large effect is underlined. Without colour (a pipe, a file, NO_COLOR) the same is said in signs: `[the phrase]+2.31` and
+`*word*`. For a model without phrases, words carry the tint and the number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,48 +17,41 @@ from rich.text import Text
 
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import visible, without_breaks
-from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, as_tuple
-from emhrnn.explain.headline import Fragment, Shading, balance, headline, ways
+from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
+from emhrnn.explain.headline import Fragment, Shading, attention_line, balance, headline, note, sides
 from emhrnn.explain.page import percent, signed
 from emhrnn.explain.svg import level
 
 # We cannot know whether the terminal is dark or light, and a ramp of backgrounds would run backwards on one of them. So
-# light phrases get amber letters that read on both, heavy ones an amber ground: more ink for more weight, one hue.
-AMBER = "#c47f00"
-STYLES = (
-    Style(),
-    Style(),
-    Style(color=AMBER),
-    Style(color=AMBER, bold=True),
-    Style(color="#1a1a1a", bgcolor="#ffc861"),
-    Style(color="#1a1a1a", bgcolor="#ff9f1c"),
-)
+# small effects get coloured letters that read on both, large ones a coloured ground: more ink for more effect, one hue.
 BLUE, ORANGE = "#3584d6", "#cc6a14"
 FOR = (
-    *STYLES[:2],
+    Style(),
+    Style(),
     Style(color=BLUE),
     Style(color=BLUE, bold=True),
     Style(color="#1a1a1a", bgcolor="#a9d1fb"),
     Style(color="#1a1a1a", bgcolor="#6fb3f7"),
 )
 AGAINST = (
-    *STYLES[:2],
+    *FOR[:2],
     Style(color=ORANGE),
     Style(color=ORANGE, bold=True),
     Style(color="#1a1a1a", bgcolor="#ffc694"),
     Style(color="#1a1a1a", bgcolor="#ff9d4d"),
 )
-HEAVY_PHRASE, HEAVY_WORD = 0.4, 0.5  # of the document's heaviest phrase and word
+LARGE_PHRASE, LARGE_WORD = 0.4, 0.5  # of the document's largest effect of a phrase and of a word
 CLASSES_SHOWN = 6
 NARROW = 60  # columns; below it the bars give way to the text
-SIGNS = "+ is for the label, - against it; words add up to phrases, phrases to sentences, all to the sum."
 
 
-def print_explanation(explanation: Explanation, console: Console | None = None) -> None:
-    (console or Console(highlight=False)).print(TerminalView(explanation))
+def print_explanation(explanation: Explanation, console: Console | None = None, *, attention: bool = False) -> None:
+    """Print an explanation; `attention` adds where the model looked."""
+    (console or Console(highlight=False)).print(TerminalView(explanation, attention))
 
 
 def print_counterfactual(counterfactual: Counterfactual, console: Console | None = None) -> None:
+    """Print what would have had to be left out."""
     console = console or Console(highlight=False)
     ink = Ink(colour=False, ascii_only=console.options.ascii_only, wide=True)
     quoted = [f'"{ink.safe(without_breaks(text))}"' for text in counterfactual.texts]
@@ -72,24 +63,28 @@ class TerminalView:
     """A rich renderable: it adapts to the console's width, colours and encoding when it is printed."""
 
     explanation: Explanation
+    attention: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
+        explanation = self.explanation
         ink = Ink(
             colour=console.color_system is not None and not console.no_color,
             ascii_only=options.ascii_only,
             wide=options.max_width >= NARROW,
         )
-        yield prediction(self.explanation, ink)
-        yield class_bars(self.explanation, ink)
+        yield prediction(explanation, ink)
+        yield class_bars(explanation, ink)
         yield Text()
-        yield sentences(self.explanation, ink)
+        yield sentences(explanation, ink, attention=self.attention)
         yield Text()
-        yield decisive_path(self.explanation, ink)
-        if (told := speaking(self.explanation, ink)) is not None:
-            yield told
-        if self.explanation.evidence is not None:
-            yield written(balance(self.explanation), ink)
-            yield Text(SIGNS, "dim")
+        yield written(headline(explanation), ink)
+        for side in sides(explanation):
+            yield written(side, ink)
+        if total := balance(explanation):
+            yield written(total, ink)
+        if self.attention:
+            yield written(attention_line(explanation), ink)
+        yield Text(ink.sign(note(explanation)), "dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(min(20, options.max_width), options.max_width)
@@ -152,39 +147,24 @@ def class_bars(explanation: Explanation, ink: Ink) -> Table:
     return table
 
 
-def sentences(explanation: Explanation, ink: Ink) -> Table:
-    """The document, one sentence a row, its weight in the margin."""
-    painter = _DocumentText(explanation, ink)
-    shading = painter.shading
+def sentences(explanation: Explanation, ink: Ink, *, attention: bool) -> Table:
+    """The document, one sentence a row, its effect in the margin; its attention behind it, if asked for."""
+    text, path = _DocumentText(explanation, ink), explanation.decisive_path()
     table = Table.grid(padding=(0, 1), expand=True)
     if ink.wide:
         table.add_column(width=8, no_wrap=True)
-    table.add_column(width=6 if shading.signed else 4, justify="right", no_wrap=True)
+    table.add_column(width=6, justify="right", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
-    if pushed := ink.wide and explanation.effects is not None and not shading.signed:
-        table.add_column(width=6, justify="right", no_wrap=True)
-    heaviest = explanation.decisive_path().sentence.index if explanation.supported else None
+    if attention := attention and explanation.evidence is None:
+        table.add_column(width=14, justify="right", no_wrap=True)
     for sentence in explanation.sentences:
-        long = shading.bar(sentence)
-        colour = AMBER if not shading.signed else BLUE if long > 0 else ORANGE
-        bar = [Text(ink.bar(abs(long), 8), colour)] if ink.wide else []
-        number = Text(ink.sign(shading.number(sentence)), "bold" if sentence.index == heaviest else "")
-        effect = [Text(ink.signed(sentence.effect or 0), "dim")] if pushed else []
-        table.add_row(*bar, number, painter.sentence(sentence), *effect)
+        long = text.shading.bar(sentence)
+        bar = [Text(ink.bar(abs(long), 8), BLUE if long > 0 else ORANGE)] if ink.wide else []
+        decided = path is not None and sentence.index == path.sentence.index
+        number = Text(ink.signed(sentence.effect or 0.0), "bold" if decided else "")
+        looked = [Text(f"attention {percent(sentence.weight)}", "dim")] if attention else []
+        table.add_row(*bar, number, text.sentence(sentence), *looked)
     return table
-
-
-def decisive_path(explanation: Explanation, ink: Ink) -> Text:
-    if explanation.evidence is not None:
-        return written(headline(explanation), ink)
-    sentence, phrase, word = explanation.decisive_path()
-    line = Text("Decided most by ")
-    line.append(f"sentence {sentence.index + 1} ({percent(sentence.weight)}), in it ")
-    if len(sentence.phrases) > 1:  # else the phrase is the sentence, and models without phrases have no other
-        line.append(f'"{ink.safe(without_breaks(phrase.text))}"', "bold")
-        line.append(f" ({percent(phrase.weight)}), in that ")
-    line.append(f'"{ink.safe(word.text)}"', "bold")
-    return line.append(f" ({percent(word.weight)}).")
 
 
 def written(pieces: Sequence[Fragment], ink: Ink) -> Text:
@@ -197,21 +177,8 @@ def written(pieces: Sequence[Fragment], ink: Ink) -> Text:
     return line
 
 
-def speaking(explanation: Explanation, ink: Ink) -> Text | None:
-    """The phrases that pushed most, each way."""
-    line, it = Text(), ink.safe(explanation.spoken_of)
-    for way, phrases in ways(explanation):
-        if phrases:
-            line.append("\n" if line else "").append(f"{way} {it}: ")
-        for number, phrase in enumerate(phrases):
-            line.append(", " if number else "")
-            line.append(f'"{ink.safe(without_breaks(phrase.text))}"', "bold")
-            line.append(f" {ink.signed(phrase.effect or 0)}")
-    return line or None
-
-
 class _DocumentText:
-    """Words and phrases of one document, marked relative to its heaviest ones."""
+    """Words and phrases of one document, marked relative to its largest effects."""
 
     def __init__(self, explanation: Explanation, ink: Ink) -> None:
         self.text, self.ink, self.shading = explanation.text, ink, Shading(explanation)
@@ -224,26 +191,32 @@ class _DocumentText:
         return line
 
     def phrase(self, phrase: Phrase) -> Text:
-        relative = self.shading.phrase(phrase)
-        if self.ink.colour:
-            styles = STYLES if not self.shading.signed else FOR if relative > 0 else AGAINST
-            return self.words(phrase, styles[level(abs(relative), len(styles) - 1)])
-        line = self.words(phrase, Style())
-        if abs(relative) < HEAVY_PHRASE:
+        strength = self.shading.phrase(phrase)
+        line = self.words(phrase, _style(strength) if self.ink.colour else Style())
+        if self.ink.colour or abs(strength) < LARGE_PHRASE:
             return line
-        number = self.ink.signed(phrase.effect or 0.0) if self.shading.signed else percent(phrase.share)
-        return Text.assemble("[", line, f"]{number}")
+        return Text.assemble("[", line, f"]{self.ink.signed(phrase.effect or 0.0)}")
 
     def words(self, phrase: Phrase, style: Style) -> Text:
         line, place = Text(), phrase.start
-        heavy = style + Style(bold=True, underline=True)
         for word in phrase.words:
             line.append(self.ink.safe(without_breaks(self.text[place : word.start])), style)
-            marked = abs(self.shading.word(word, phrase)) >= HEAVY_WORD
-            shown = self.ink.safe(word.text)
-            line.append(f"*{shown}*" if marked and not self.ink.colour else shown, heavy if marked else style)
+            line.append_text(self.word(word, self.shading.word(word, phrase), style))
             place = word.end
         return line
+
+    def word(self, word: Word, strength: float, style: Style) -> Text:
+        shown, large = self.ink.safe(word.text), abs(strength) >= LARGE_WORD
+        if self.ink.colour:
+            own = style if self.shading.has_phrases else _style(strength)
+            return Text(shown, own + Style(bold=True, underline=True) if large else own)
+        number = "" if self.shading.has_phrases else self.ink.signed(word.effect or 0.0)
+        return Text(f"*{shown}*{number}" if large else shown)
+
+
+def _style(strength: float) -> Style:
+    styles = FOR if strength > 0 else AGAINST
+    return styles[level(abs(strength), len(styles) - 1)]
 
 
 def joined(labels: Labels) -> str:

@@ -243,6 +243,14 @@ class EMHRNN(nn.Module):
         """p(y | z, w) and the weights of words, phrases and sentences. z must be true at every sentence end. `passes`
         runs the layers instead, without gradients, and keeps what each made: the phrase layer, then the sentence layer
         forward and backward; phrase attention, then sentence attention."""
+        s, alpha, beta = self.sentence_vectors(batch, states, z, passes)
+        logits, v, gamma = self.classify(batch.document_offsets, s, states.d, generator, passes)
+        return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
+
+    def sentence_vectors(
+        self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"], passes: Passes | None = None
+    ) -> tuple[Float[Tensor, "sentences phrase_features"], Float[Tensor, " words"], Float[Tensor, " phrases"]]:
+        """s of each sentence, which does not depend on the other sentences, and the weights alpha and beta."""
         recur, pool = (_recur, _pool) if passes is None else (passes.layer, passes.pool)
         phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])  # (phrases + 1,)
         phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
@@ -250,13 +258,24 @@ class EMHRNN(nn.Module):
         h2 = recur(self.phrase_layer, q, pack(phrases_before))  # (phrases, phrase_size)
         p = torch.cat([h2, q], dim=1) if self.skip else h2  # (phrases, phrase_features)
         s, beta = pool(self.phrase_attention, p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
-        forward = recur(self.sentence_forward, s, pack(batch.document_offsets))
-        backward = recur(self.sentence_backward, s, pack(batch.document_offsets, reverse=True))
+        return s, alpha, beta
+
+    def classify(
+        self,
+        documents: Int64[np.ndarray, " documents_plus_1"],
+        s: Float[Tensor, "sentences phrase_features"],
+        d: Float[Tensor, "documents classes"] | None = None,
+        generator: torch.Generator | None = None,
+        passes: Passes | None = None,
+    ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
+        """From the sentence vectors of documents, by their offsets, to logits, v and the weights gamma."""
+        recur, pool = (_recur, _pool) if passes is None else (passes.layer, passes.pool)
+        forward = recur(self.sentence_forward, s, pack(documents))
+        backward = recur(self.sentence_backward, s, pack(documents, reverse=True))
         h3 = torch.cat([forward, backward], dim=1)  # (sentences, 2 sentence_size)
-        v, gamma = pool(self.sentence_attention, h3, torch.from_numpy(batch.document_offsets))
+        v, gamma = pool(self.sentence_attention, h3, torch.from_numpy(documents))
         v = dropout(v, self.dropout, generator)
-        logits = self.output(v) if states.d is None else self.output(v) + states.d
-        return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
+        return self.output(v) if d is None else self.output(v) + d, v, gamma
 
     def forward(self, batch: Batch) -> Output:
         """Predict: segment, then encode."""

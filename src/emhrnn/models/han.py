@@ -17,6 +17,7 @@ HN-AVE puts the mean and HN-MAX the maximum of each feature in place of both sum
 
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -57,13 +58,32 @@ class HAN(nn.Module):
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on."""
+        s, alpha = self.sentence_vectors(batch, generator)
+        logits, v, gamma = self.classify(batch.document_offsets, s, generator)
+        return Output(logits, v, alpha=alpha, gamma=gamma)
+
+    def sentence_vectors(
+        self, batch: Batch, generator: torch.Generator | None = None
+    ) -> tuple[Float[Tensor, "sentences features"], Float[Tensor, " words"] | None]:
+        """s of each sentence, which does not depend on the other sentences, and the weights of its words."""
         x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
         h1 = dropout(self.word_layer(x, batch.sentence_offsets), self.dropout, generator)  # (words, 2 word_size)
         s, alpha = self.word_pool(h1, torch.from_numpy(batch.sentence_offsets))  # (sentences, 2 word_size)
-        h3 = self.sentence_layer(s, batch.document_offsets)  # (sentences, 2 sentence_size)
-        v, gamma = self.sentence_pool(h3, torch.from_numpy(batch.document_offsets))  # (documents, 2 sentence_size)
+        return s, alpha
+
+    def classify(
+        self,
+        documents: Int64[np.ndarray, " documents_plus_1"],
+        s: Float[Tensor, "sentences features"],
+        generator: torch.Generator | None = None,
+    ) -> tuple[
+        Float[Tensor, "documents classes"], Float[Tensor, "documents v_features"], Float[Tensor, " sentences"] | None
+    ]:
+        """From the sentence vectors of documents, by their offsets, to logits, v and the weights gamma."""
+        h3 = self.sentence_layer(s, documents)  # (sentences, 2 sentence_size)
+        v, gamma = self.sentence_pool(h3, torch.from_numpy(documents))  # (documents, 2 sentence_size)
         v = dropout(v, self.dropout, generator)
-        return Output(self.output(v), v, alpha=alpha, gamma=gamma)
+        return self.output(v), v, gamma
 
 
 class MeanPool(nn.Module):

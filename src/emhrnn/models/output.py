@@ -1,6 +1,7 @@
 """What every model gives back for a batch, and the likelihood of labels under it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,6 +26,12 @@ class Output:
     gamma: Float[Tensor, " sentences"] | None = None  # weight of each sentence in its document
     pi: Float[Tensor, " words"] | None = None  # probability that a word ends a phrase
     joint: bool = False  # alpha and beta are of one softmax over the words and phrases of a sentence (MHS-RNN)
+
+    def detach(self) -> "Output":
+        """Without gradients."""
+        values = vars(self).items()
+        parts: dict[str, Any] = {name: value.detach() for name, value in values if isinstance(value, Tensor)}
+        return replace(self, **parts)
 
 
 Labels = Int64[Tensor, " documents"] | Float[Tensor, "documents classes"]

@@ -106,18 +106,15 @@ class Scorer:
     def _explained(
         self, rows: list[dict[str, Any]]
     ) -> list[tuple[Float64[np.ndarray, " classes"], DecisivePath | None]]:
-        """Probabilities and what decided, None for the prior. The rest of an explanation is large where there are many
-        classes, and goes."""
+        """Probabilities and what decided, None where nothing supports the label. The rest of an explanation is large
+        where there are many classes, and goes."""
         explanations = explanations_of(
             self.run,
             [_text(row) for row in rows],
             users=[row.get("user") for row in rows],
             products=[row.get("product") for row in rows],
         )
-        return [
-            (explanation.probabilities, explanation.decisive_path() if explanation.supported else None)
-            for explanation in explanations
-        ]
+        return [(explanation.probabilities, explanation.decisive_path()) for explanation in explanations]
 
 
 def _text(row: dict[str, Any]) -> Text:

@@ -97,10 +97,10 @@ class DocumentView:
         return Shading(self.explanation)
 
     @property
-    def heaviest(self) -> int | None:
-        """The sentence that decided."""
-        explanation = self.explanation
-        return explanation.decisive_path().sentence.index if explanation.supported else None
+    def decided(self) -> int | None:
+        """The sentence with what decided."""
+        path = self.explanation.decisive_path()
+        return None if path is None else path.sentence.index
 
     @cached_property
     def classwise(self) -> Classwise:
@@ -113,7 +113,7 @@ def view(run: Run, written: RequestText, threshold: float | None, dropped: froze
     document = read(run, texts)[0]
     learned = isinstance(run.model, EMHRNN) and run.model.rule is None
     explanation = explain_read(
-        run, [document], threshold=threshold if learned else None, users=users, products=products
+        run, [document], threshold=threshold if learned else None, users=users, products=products, exact=True
     )[0]
     dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
     z = np.zeros(len(document), dtype=bool)

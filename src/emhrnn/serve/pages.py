@@ -18,8 +18,8 @@ from markupsafe import Markup
 from emhrnn.errors import EmhrnnError
 from emhrnn.explain import svg
 from emhrnn.explain.escape import escape, without_breaks
-from emhrnn.explain.headline import balance
-from emhrnn.explain.html import decisive_path, paragraph, speaking, tint
+from emhrnn.explain.headline import note
+from emhrnn.explain.html import side, summary, tint, word_mark
 from emhrnn.explain.page import percent, signed, stylesheet
 from emhrnn.explain.svg import Line, line_chart
 from emhrnn.serve.engine import ServedRun, state_of
@@ -44,9 +44,10 @@ def templates() -> Environment:
         percent=percent,
         signed=signed,
         drawn=svg.drawn,
-        decisive_path=lambda explanation: Markup(decisive_path(explanation)),
-        speaking=lambda explanation: Markup(speaking(explanation)),
-        balance=lambda explanation: Markup(paragraph(balance(explanation))),
+        summary=lambda explanation: Markup(summary(explanation)),
+        note=note,
+        side=side,
+        word_mark=word_mark,
         markup=Markup,
         tint=tint,
         bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),

@@ -79,11 +79,11 @@ class Example:
 
     @property
     def choices(self) -> tuple[Word, ...]:
-        return tuple(explanation.decisive_path().word for explanation in self.explanations)
+        return tuple(explanation.attention_path().word for explanation in self.explanations)
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        return tuple(explanation.decisive_path().sentence for explanation in self.explanations)
+        return tuple(explanation.attention_path().sentence for explanation in self.explanations)
 
     @property
     def same_place(self) -> bool:

@@ -189,7 +189,7 @@ def write_figures(figures: Figures, out: Path) -> None:
 
 def _page(figures: Figures, told: str) -> str:
     title = "Figures 4 and 5: one document under two models"
-    sections = "\n".join(html_section(explanation) for explanation in (figures.mhs, figures.em))
+    sections = "\n".join(html_section(explanation, attention=True) for explanation in (figures.mhs, figures.em))
     return page(
         title, f"<h1>{title}</h1>\n{legend([figures.mhs, figures.em])}\n{sections}\n<footer>{escape(told)}</footer>"
     )

@@ -349,7 +349,7 @@ def _disagreement(example: Example) -> str:
 
 def _shown_section(analysis: Analysis) -> str:
     """The paper's Figures 4 and 5: one document under each model."""
-    articles = "\n".join(html_section(explanation) for explanation in analysis.shown.explanations)
+    articles = "\n".join(html_section(explanation, attention=True) for explanation in analysis.shown.explanations)
     return f"<section><h2>One document, read by each</h2>\n{legend(analysis.shown.explanations)}\n{articles}</section>"
 
 
