@@ -114,7 +114,6 @@ def test_the_viewer(client: TestClient) -> None:
     assert "add up to phrases" in page.text
     assert "without 1 phrase" in page.text
     assert re.search(r'class="phrase [fa]\d', page.text)
-    assert "weight of the sentence" not in page.text
     assert 'id="threshold"' not in page.text
 
 

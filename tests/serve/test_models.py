@@ -46,9 +46,10 @@ def test_what_it_can(client: TestClient) -> None:
     (explanation,) = answer.json()["explanations"]
     assert sum(sentence["weight"] for sentence in explanation["sentences"]) == pytest.approx(1)
     assert page.status_code == 200
-    assert "Decided most by sentence" in page.text
+    assert explanation["decided_by"] == "estimate"
+    assert "Decided most by <q" in page.text or "of this text supports it" in page.text
     if fact["model"] == "hn-att":  # without phrases, a sentence is not one of its own
-        assert ", in that <q" not in page.text
+        assert ", in it <q" not in page.text
     refused = client.post("/v1/explain", json={"text": TEXT, "threshold": 0.5})
     assert refused.status_code == 422
     assert "has no threshold for the ends of phrases; leave it out" in refused.json()["error"]
