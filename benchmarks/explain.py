@@ -8,7 +8,8 @@ or a run and texts of your own. Ratios, each within one run:
     batch              explain(texts) / predict_proba(texts), 32 texts
     batch_read         the same, and every sentence, phrase and word of every explanation is looked at: the tree of them
                        is built when it is asked for
-    single             explain(text) / predict_proba([text])
+    single             explain([text]) / predict_proba([text]): effects are estimated
+    exact              explain(text) / predict_proba([text]): each phrase and each sentence is left out
     thorough           explain(texts, thorough=True) / predict_proba(texts)
     model_batch        the model alone, from word ids: with effects / without
 """
@@ -73,6 +74,7 @@ def measure(model: Model, texts: list[str], rounds: int) -> Times:
             "explain thoroughly, 32 texts": lambda: model.explain(texts, thorough=True),
             "predict, 1 text": lambda: model.predict_proba(one),
             "explain, 1 text": lambda: model.explain(one),
+            "explain exactly, 1 text": lambda: model.explain(one[0]),
             "model, 32 documents": without_effects,
             "model with effects, 32 documents": with_effects,
         },
@@ -95,6 +97,7 @@ def main() -> None:
         "batch": times.ratio("explain, 32 texts", "predict, 32 texts"),
         "batch_read": times.ratio("explain and read, 32 texts", "predict, 32 texts"),
         "single": times.ratio("explain, 1 text", "predict, 1 text"),
+        "exact": times.ratio("explain exactly, 1 text", "predict, 1 text"),
         "thorough": times.ratio("explain thoroughly, 32 texts", "predict, 32 texts"),
         "model_batch": times.ratio("model with effects, 32 documents", "model, 32 documents"),
     }

@@ -174,7 +174,7 @@ def test_many_classes_fold_away() -> None:
 
 def test_the_end_of_a_sentence_is_given(client: TestClient) -> None:
     page = client.post("/part/read", data={"text": GOOD}).text
-    assert page.count("<td>given</td>") == page.count('<li class="sentence')
+    assert page.count("<td>always</td>") == page.count('<li class="sentence')
 
 
 def test_uploads_stay_only_while_they_are_read(app: Any, client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from emhrnn.explain.page import page, percent, signed, stylesheet
 from emhrnn.explain.svg import bar, drawn, level
 
 TINTS, UNDERLINES = 5, 4
+UNDERLINED = 0.2  # of the largest effect of a word: less has no underline
 CLASSES_SHOWN = 6  # more classes than this fold away
 MARKS = """Blue supports the label, orange opposes it; the deeper, the more. Underline: the words with the largest
 effects. <span class="break">//</span> ends a phrase. Italic: a word that the model does not know. Open a sentence for
@@ -170,7 +171,8 @@ class _DocumentHtml:
         self.explanation, self.text, self.shading = explanation, explanation.text, Shading(explanation)
         self.classwise = Classwise(explanation)
         self.attention = attention and explanation.evidence is None
-        looked = ("attention in the phrase", "in the document", "against chance") if self.attention else ()
+        whole = "phrase" if explanation.has_phrases else "sentence"
+        looked = (f"attention in the {whole}", "in the document", "against chance") if self.attention else ()
         ends = ("ends a phrase",) if explanation.pi is not None else ()
         self.head = "<thead><tr>" + "".join(f"<th>{name}" for name in ("word", "effect", *looked, *ends))
 
@@ -268,7 +270,7 @@ def word_mark(shading: Shading, word: Word, phrase: Phrase) -> str | None:
     too."""
     strength = shading.word(word, phrase)
     line = level(abs(strength), UNDERLINES)
-    if not line:
+    if abs(strength) < UNDERLINED:
         return None
     kinds = [f"u{line}"] if line > 1 else []
     return " ".join(kinds if shading.has_phrases else [*kinds, tint(strength)])
