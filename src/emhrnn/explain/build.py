@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
-from emhrnn.corpus.ragged import offsets_of
+from emhrnn.corpus.batch import offsets_of
 from emhrnn.errors import DataError
 from emhrnn.explain.effects import BatchEffects, BatchEvidence
 from emhrnn.explain.explanation import (

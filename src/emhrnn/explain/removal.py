@@ -18,8 +18,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.ragged import offsets_of
+from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.explain.effects import AddsEvidence, BatchEffects, log_odds, with_context
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.han import HAN
