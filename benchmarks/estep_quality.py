@@ -24,8 +24,8 @@ from benchmarks.documents import random_z
 from benchmarks.estep import training_step
 from benchmarks.timing import fix_threads, interleave
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.steps import STRATEGIES, EMSettings
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.em.steps import STRATEGIES
+from emhrnn.models.em_hrnn import EMHRNN, EMConfig
 from emhrnn.models.output import log_likelihood
 from emhrnn.text import read_document
 from emhrnn.text.vectors import read_vectors
@@ -34,10 +34,10 @@ from emhrnn.text.vocabulary import Vocabulary
 BATCH, WORDS = 64, 200  # documents per batch, and where long ones are cut
 REFERENCES = 25  # imputed z: one for `given z`, the others for `marginal`
 RUNS = {
-    "blocks, windows of 5": ("blocks", EMSettings()),
-    "blocks, windows of 2": ("blocks", EMSettings(block_length=2)),
-    "local, 10 x 5": ("local", EMSettings()),
-    "local, 10 x 5, focused": ("local", EMSettings(focus=True)),
+    "blocks, windows of 5": ("blocks", EMConfig()),
+    "blocks, windows of 2": ("blocks", EMConfig(block_length=2)),
+    "local, 10 x 5": ("local", EMConfig(focus=False)),
+    "local, 10 x 5, focused": ("local", EMConfig(focus=True)),
 }
 
 
@@ -83,7 +83,7 @@ def warm_up(model: EMHRNN, training: list[Batch], epochs: int, rng: np.random.Ge
 
 
 def news(
-    model: EMHRNN, held_out: list[Batch], name: str, settings: EMSettings, seed: int = 0
+    model: EMHRNN, held_out: list[Batch], name: str, settings: EMConfig, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """gamma - pi, and where it is known, over all held-out words."""
     shifts, masks = [], []
@@ -115,7 +115,7 @@ def quality(path: Path, vectors: Path, documents: int, epochs: int) -> list[dict
         ]
     print(f"accuracy on {2 * BATCH} held-out reviews, random phrases: {np.concatenate(right).mean():.2f}")
 
-    by_seed = [news(model, held_out, "blocks", EMSettings(), seed) for seed in range(REFERENCES)]
+    by_seed = [news(model, held_out, "blocks", EMConfig(), seed) for seed in range(REFERENCES)]
     (given_z, free), marginal = by_seed[0], np.mean([shift for shift, _ in by_seed[1:]], axis=0)
     states, z = model.words(first).detach(), random_z(rng, first)
     times = interleave(

@@ -46,7 +46,7 @@ from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.evidence import Evidence
-from emhrnn.models.fasttext import FastText
+from emhrnn.models.fasttext import FastText, FastTextConfig
 from emhrnn.models.tfidf import TfIdf
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
@@ -186,11 +186,8 @@ def beside_fasttext(ours: Training, corpus: Corpus, rounds: int) -> dict[str, fl
     batches, words = in_batches(corpus), float(corpus.lengths.sum())
 
     def fit(epochs: int) -> None:
-        config = untrained("fasttext", corpus).config.model
-        FastText(
-            vocabulary=len(corpus.vocabulary), classes=len(corpus.classes), size=config.word_size,
-            buckets=config.buckets, epochs=epochs,
-        ).fit(batches)  # fmt: skip
+        config = FastTextConfig(fit_epochs=epochs)
+        FastText(config, vocabulary=len(corpus.vocabulary), classes=len(corpus.classes)).fit(batches)
 
     candidates = {"evidence": ours, "one": lambda: fit(1), "more": lambda: fit(1 + MORE_EPOCHS)}
     seconds = interleave(candidates, rounds=rounds, warm_up=0, clock=cpu_of_all).seconds

@@ -16,14 +16,15 @@ from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
+from emhrnn.models.table import DEFAULT
 from emhrnn.text import Vectors
-from emhrnn.training.config import Config, make_config, validated
-from emhrnn.training.data import Named, learned_from, reads_ids
+from emhrnn.training.config import Config, make_config
+from emhrnn.training.data import Named, learned_from
 from emhrnn.training.distributed import joined
 from emhrnn.training.em_objective import phrase_remarks
 from emhrnn.training.progress import Epoch, FitResult, Step, TensorBoard, TrainingContext
 from emhrnn.training.resume import followed_run, resumed_run
-from emhrnn.training.run import TENSORBOARD, Run, begun_by_this_job, is_run, load_run
+from emhrnn.training.run import TENSORBOARD, Run, begun_by_this_job, is_run, load_run, model_of
 from emhrnn.training.train import Opened, fit, new_run_at
 
 THRESHOLD = 0.5  # of a label among several
@@ -63,7 +64,7 @@ class Model:
         listed = checked_texts(texts)
         if not listed:
             return np.zeros((0, len(self.classes)), dtype=np.float32)
-        if reads_ids(self.run.config) and (users is None or products is None):
+        if self.run.config.reads_ids and (users is None or products is None):
             raise DataError(
                 f"the model {self.run.config.model.name} reads who wrote a text and about what; give users= and "
                 "products=, with None where they are not known"
@@ -144,7 +145,7 @@ class Model:
 
     def _check_ids(self, users: Names, products: Names) -> None:
         named = any(name is not None for names in (users, products) for name in names or ())
-        if named and not reads_ids(self.run.config):
+        if named and not self.run.config.reads_ids:
             raise DataError(
                 f"the model {self.run.config.model.name} does not read who wrote a text or about what; leave users and "
                 "products out, or give a run that was trained with ids"
@@ -258,7 +259,8 @@ def train(
         )
     if resume and overwrite:
         raise ConfigError("resume and overwrite were both given; resume goes on with the run, overwrite replaces it")
-    chosen = config or with_settings(make_config(), settings or {})
+    model = model_of(out) if resume and is_run(out) else DEFAULT
+    chosen = config or make_config(settings=settings, model=model)
     columns = Columns(text=text_column, label=label_column)
     named = data if isinstance(data, Named) else None
     if isinstance(data, str | Path):
@@ -299,14 +301,3 @@ def train(
 
 def _silent(_: str) -> None:
     pass
-
-
-def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
-    """The same configuration with other values, given by their names such as "training.epochs"."""
-    values = config.model_dump(exclude_unset=True)
-    for name, value in settings.items():
-        section, dot, key = name.partition(".")
-        if not dot:
-            raise ConfigError(f"cannot read the setting {name!r}; write section.key, e.g. training.epochs")
-        values.setdefault(section, {})[key] = value
-    return validated(values)

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from emhrnn.api import Model, with_settings
+from emhrnn.api import Model
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.encode import Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
@@ -322,7 +322,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         }
         chosen |= {name: value for name, value in given.items() if value is not None}
         self._check_given_once()
-        return with_settings(with_settings(make_config(self.preset), chosen), self.settings or {})
+        return make_config(self.preset, settings={**chosen, **(self.settings or {})})
 
     def _check_given_once(self) -> None:
         """One of two values would be passed over in silence, as in a search over `epochs`."""

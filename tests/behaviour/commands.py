@@ -4,12 +4,15 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emhrnn.cli import main
+from emhrnn.training.config import settings_of
 
 TINY = [
     "--set", "training.epochs=1", "--set", "em.warmup_epochs=0", "--set", "data.min_count=1",
@@ -17,6 +20,19 @@ TINY = [
     "--set", "model.sentence_size=3", "--set", "model.attention_size=3",
     "--set", "model.buckets=50",
 ]  # fmt: skip
+
+
+def tiny(model: str, *more: str) -> list[str]:
+    """Options to train a small model by this name: those of `TINY` that it has, and more settings."""
+    known = [setting for setting in TINY[1::2] if setting.partition("=")[0] in settings_of(model)]
+    return ["--model", model, *(part for setting in (*known, *more) for part in ("--set", setting))]
+
+
+def known(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a model has."""
+    return {name: value for name, value in settings.items() if name in settings_of(model)}
+
+
 GOOD = "The soup was good. We liked the waiter, and the room was lovely."
 BAD = "The soup was bad. We hated the waiter, but the room was cheap."
 
@@ -89,8 +105,9 @@ class Cli:
 
     def train_error(self, data: Path, *more: str | Path) -> str:
         """The error of training on the data, which must leave the place of the run free."""
+        settings = tiny(str(more[more.index("--model") + 1])) if "--model" in more else TINY
         out = data.parent / "refused"
-        message = self.error("train", data, "--out", out, "--quiet", *TINY, *more)
+        message = self.error("train", data, "--out", out, "--quiet", *settings, *more)
         assert not out.exists()
         assert not list(data.parent.glob(".*.partial"))
         return message

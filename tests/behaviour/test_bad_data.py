@@ -11,7 +11,7 @@ import pytest
 
 import emhrnn
 from emhrnn.errors import DataError
-from tests.behaviour.commands import BAD, GOOD, TINY, Cli, rows, write_reviews, write_rows
+from tests.behaviour.commands import BAD, GOOD, TINY, Cli, rows, tiny, write_reviews, write_rows
 
 PRINTABLE = 400  # characters of an error that a person reads to its end
 
@@ -306,7 +306,7 @@ def test_a_column_of_quantities(cli: Cli, tmp_path: Path) -> None:
     assert "the labels are 60 different numbers such as 1.017 and 1.983, which is a quantity, not classes" in told
     assert "round it to a few grades, check the label column, or write a letter before them if they are names" in told
     for k, names in enumerate(([f"v{name}" for name in quantities], [f"{k / 2}" for k in range(1, 21)])):
-        cli.ok("train", labelled(names), "--out", tmp_path / f"run{k}", "--quiet", *TINY, "--model", "tfidf-lr")
+        cli.ok("train", labelled(names), "--out", tmp_path / f"run{k}", "--quiet", *tiny("tfidf-lr"))
 
 
 def test_a_run_among_the_classes(cli: Cli, tmp_path: Path) -> None:

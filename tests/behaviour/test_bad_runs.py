@@ -91,19 +91,6 @@ def test_no_change_of_the_description_is_an_internal_error(own_run: Path, cli: C
     assert cli("explain", own_run, "good").code in (0, 2)
 
 
-def test_a_run_from_before_a_setting_existed(cli: Cli, made: Path, tmp_path: Path) -> None:
-    out = tmp_path / "older"
-    old = ["--set", "model.skip=false", "--set", "model.cell=lstm", "--set", "model.ngrams=false"]
-    cli.ok("train", made / "reviews.csv", "--out", out, *TINY, *old)
-    shown = cli.ok("explain", out, "good food", "--json").out
-    config = json.loads((out / "config.json").read_text())["config"]
-    assert config["model"].pop("skip") is False
-    assert config["model"].pop("ngrams") is False
-    assert config["model"].pop("cell") == "lstm"
-    change(out / "config.json", config=config)
-    assert cli.ok("explain", out, "good food", "--json").out == shown
-
-
 def test_settings_that_do_not_fit_the_weights(cli: Cli, own_run: Path) -> None:
     config = json.loads((own_run / "config.json").read_text())["config"]
     config["model"]["word_size"] = 5

@@ -29,6 +29,8 @@ def data(tmp_path: Path) -> Path:
         (["--set", "training.learning_rate=inf"], "training.learning_rate = inf: input should be a finite number"),
         (["--seed", str(10**23)], "input should be less than 9223372036854775808"),
         (["--set", "training.threads=100000"], "input should be less than or equal to 1024"),
+        (["--set", "model.layers=3"], "em-hrnn has no setting 'model.layers', which is for hm-rnn"),
+        (["--model", "hn-att"], "hn-att has no setting 'model.phrase_size', which is for em-hrnn"),
         (["--set", "model.segmentation=guess"], "unknown segmentation 'guess'"),
         (["--estep", "guess"], "em.estep = 'guess'"),
         (["--format", "xml"], "unknown format 'xml'; give one of csv"),

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from emhrnn.training.checkpoint import load_tensors, save_tensors
-from emhrnn.training.config import setting_names
-from tests.behaviour.commands import GOOD, TINY, Cli, write_reviews
+from emhrnn.training.config import settings_of
+from tests.behaviour.commands import GOOD, TINY, Cli, tiny, write_reviews
 
 COMMANDS = [
     "demo", "train", "tune", "evaluate", "calibrate", "predict",
@@ -35,9 +36,29 @@ def test_help_of_a_command_fits_a_terminal_and_has_two_examples(cli: Cli, comman
     assert help.count(f"  emhrnn {command}") >= 2
 
 
-def test_help_of_train_lists_every_setting(cli: Cli) -> None:
-    help = cli.ok("train", "--help").out
-    assert [name for name in setting_names() if f"  {name} = " not in help] == []
+@pytest.mark.parametrize("command", ["train", "tune"])
+def test_help_lists_the_settings_of_the_model(cli: Cli, command: str) -> None:
+    """Of the default model, or of the one that is named; with its own defaults."""
+    for model, options in (
+        ("em-hrnn", []),
+        ("evidence", ["--model", "evidence"]),
+        ("hn-att", ["--set", "model.name=hn-att"]),
+    ):
+        help = cli.ok(command, *options, "--help").out
+        shown = re.findall(r"^  (\w+\.\w+) = ", help, flags=re.MULTILINE)
+        assert shown == list(settings_of(model))
+        assert "train --model NAME --help" in help
+        assert ("training.epochs = 6 " in help) == (model == "evidence")
+    fitted = cli.ok(command, "--model=tfidf-lr", "--help").out
+    assert "model.max_features = 200000" in fitted
+    assert "training.epochs" not in fitted.partition("Settings [")[2]
+    assert "unknown model 'hn-at'; did you mean 'hn-att'?" in cli.error(command, "--model", "hn-at", "--help")
+
+
+def test_help_of_compare_lists_the_settings_of_all_models(cli: Cli) -> None:
+    help = cli.ok("compare", "--help").out
+    assert "data.min_count = 2" in help
+    assert "model.word_size" not in help
 
 
 def test_version(cli: Cli) -> None:
@@ -81,7 +102,7 @@ def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path, tmp_path: Path
     assert "unknown segmentation 'letters'" in refused
     assert "every-K" in refused
     plain = tmp_path / "plain"
-    cli.ok("train", made / "reviews.csv", "--out", plain, "--model", "hn-max", *TINY)
+    cli.ok("train", made / "reviews.csv", "--out", plain, *tiny("hn-max"))
     for segmentation in ("words", "all"):
         refused = cli.error("evaluate", plain, made / "test.jsonl", "--segmentation", segmentation)
         assert "hn-max" in refused
@@ -152,7 +173,7 @@ def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
     assert f"emhrnn evaluate {run} TEST_DATA" in result.out
     assert f"emhrnn explain {run}" in result.out
     other = tmp_path / "an other"
-    told = cli.ok("train", data, "--out", other, "--model", "hn-max", *TINY).out
+    told = cli.ok("train", data, "--out", other, *tiny("hn-max")).out
     assert "emhrnn explain" not in told
     assert f"emhrnn evaluate '{other}' TEST_DATA" in told
     told = cli.ok("paper", "prepare", data, "--out", tmp_path / "a corpus", "--like", other).out

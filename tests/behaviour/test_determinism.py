@@ -19,10 +19,10 @@ def weights(data: Path, out: Path, estep: str, seed: int = 3) -> bytes:
     settings = [assignment for assignment in TINY if assignment != "--set"]
     chosen = ["training.epochs=2", "training.batch_words=150", f"training.seed={seed}"]
     if estep == EVIDENCE:
-        settings += ["model.name=evidence", "model.dropout=0.2", "model.sentence_weights=2"]
+        chosen += ["model.name=evidence", "model.dropout=0.2", "model.sentence_weights=2"]
     else:
-        chosen.append(f"em.estep={estep}")
-    config = make_config(assignments=[*settings, *chosen, "em.blocks=2", "em.block_length=3"])
+        chosen += [f"em.estep={estep}", "em.blocks=2", "em.block_length=3"]
+    config = make_config(assignments=chosen, shared=settings)
     train(data, out, config=config, progress=False)
     return (out / "model.safetensors").read_bytes()
 

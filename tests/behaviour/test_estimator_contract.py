@@ -26,7 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import emhrnn
 from emhrnn import DocumentClassifier, EMHRNNClassifier
 from emhrnn.errors import ConfigError, DataError, EmhrnnError, TrainingError
-from tests.behaviour.commands import TINY, rows
+from tests.behaviour.commands import TINY, known, rows
 
 SMALL: dict[str, Any] = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
 SMALL |= {"em.estep": "blocks", "em.block_length": 1, "training.learning_rate": 0.02, "training.batch_words": 150}
@@ -451,7 +451,7 @@ def test_save_and_load(fitted: EMHRNNClassifier, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["hn-att", "tfidf-lr"])
 def test_every_model_is_a_classifier(model: str, tmp_path: Path) -> None:
-    classifier = DocumentClassifier(model, settings=SMALL).fit(TEXTS, NAMES)
+    classifier = DocumentClassifier(model, settings=known(model, SMALL)).fit(TEXTS, NAMES)
     assert classifier.model_.run.config.model.name == model
     assert len(classifier.transform(TEXTS)) == 24
     same(pickle.loads(pickle.dumps(classifier)), classifier)  # noqa: S301 # our own

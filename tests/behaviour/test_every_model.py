@@ -41,7 +41,7 @@ def vectors() -> Vectors:
 def test_train_save_load(name: str, more: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     if name == "fasttext":
         pytest.importorskip("fasttext")
-    config = make_config(assignments=[f"model.name={name}", *SETTINGS, *more])
+    config = make_config(assignments=[f"model.name={name}", *more], shared=SETTINGS)
     given = vectors() if VECTORS in MODELS[name].needs else None
     trained = train(data, tmp_path / "run", config=config, vectors=given, progress=False)
     again = train(data, tmp_path / "again", config=config, vectors=given, progress=False)
@@ -64,6 +64,6 @@ def test_rows_that_need_ids_say_so(name: str, data: Path, tmp_path: Path) -> Non
         train(
             bare,
             tmp_path / "run",
-            config=make_config(assignments=[f"model.name={name}", *SETTINGS]),
+            config=make_config(assignments=[f"model.name={name}"], shared=SETTINGS),
             progress=False,
         )

@@ -54,7 +54,7 @@ def new(name: str, corpus: Corpus, settings: tuple[str, ...], folder: Path) -> R
     if name == "transformer":
         pytest.importorskip("transformers", reason="needs the extra `transformers`")
         own += (f"model.pretrained={make_bert(folder, corpus.vocabulary.words[1:], positions=200)}",)
-    config = make_config(assignments=[f"model.name={name}", *settings, *own])
+    config = make_config(assignments=[f"model.name={name}", *own], shared=settings)
     table = embedding_table(config, corpus.vocabulary, None)
     return new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
 

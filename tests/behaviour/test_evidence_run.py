@@ -31,7 +31,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evidence")
     settings = [setting for setting in TINY if setting != "--set"]
     write_reviews(folder / "reviews.csv", 24)
-    config = make_config(assignments=["model.name=evidence", *settings])
+    config = make_config(assignments=["model.name=evidence"], shared=settings)
     train(folder / "reviews.csv", folder / "run", config=config, progress=False)
     return folder
 

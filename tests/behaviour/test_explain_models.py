@@ -8,8 +8,7 @@ import pytest
 from emhrnn.api import load
 from emhrnn.errors import DataError
 from emhrnn.models.table import MODELS
-from emhrnn.training.data import reads_ids
-from tests.behaviour.commands import TINY, Cli, rows
+from tests.behaviour.commands import Cli, rows, tiny
 
 WEIGHING = sorted(name for name, row in MODELS.items() if {"words", "sentences"} <= set(row.shows))
 
@@ -28,9 +27,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", WEIGHING)
 def test_models_that_weigh_words_explain(cli: Cli, data: Path, tmp_path: Path, name: str) -> None:
     run = tmp_path / "run"
-    cli.ok("train", data, "--out", run, "--model", name, "--quiet", *TINY, "--set", "model.id_size=3")
+    cli.ok("train", data, "--out", run, "--quiet", *tiny(name))
     model = load(run)
-    named = reads_ids(model.run.config)
+    named = model.run.config.reads_ids
     names = ("--user", "u1", "--product", "new") if named else ()
     told = cli.ok("explain", run, "The soup was good. We hated it!", *names, "--json").json
     shares = [
@@ -47,7 +46,7 @@ def test_models_that_weigh_words_explain(cli: Cli, data: Path, tmp_path: Path, n
 
 
 def test_a_model_without_weights_says_so(cli: Cli, data: Path, tmp_path: Path) -> None:
-    cli.ok("train", data, "--out", tmp_path / "run", "--model", "lstm", "--quiet", *TINY)
+    cli.ok("train", data, "--out", tmp_path / "run", "--quiet", *tiny("lstm"))
     assert "no weights of words and sentences" in cli.error("explain", tmp_path / "run", "The soup was good.")
 
 

@@ -15,7 +15,7 @@ from emhrnn.explain import removal
 from emhrnn.models.output import Output
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
-from tests.behaviour.commands import Cli
+from tests.behaviour.commands import Cli, known
 
 TEXT = "It was a meal."
 SETTINGS = {
@@ -47,7 +47,9 @@ def write(path: Path, data: list[dict[str, str]]) -> Path:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ids")
     data = write(folder / "train.jsonl", rows(["ann", "bob"] * 20))
-    train(data, folder / "run", settings={**SETTINGS, "model.name": request.param}, progress=False)
+    train(
+        data, folder / "run", settings={**known(request.param, SETTINGS), "model.name": request.param}, progress=False
+    )
     return folder / "run"
 
 

@@ -19,7 +19,6 @@ from emhrnn.errors import DataError
 from emhrnn.text import Vectors
 from emhrnn.training.checkpoint import checkpoint_files, load_tensors, save_tensors
 from emhrnn.training.config import make_config
-from emhrnn.training.fixed import LATER
 from emhrnn.training.progress import Meter
 from emhrnn.training.resume import open_run
 from tests.behaviour.commands import TINY, Cli, write_reviews
@@ -239,24 +238,6 @@ def test_settings_of_the_run_that_were_changed(cli: Cli, stopped: Path) -> None:
     del described["data"]
     (stopped / "config.json").write_text(json.dumps(described))
     assert "does not say how to go on" in cli.error("train", "--out", stopped, "--resume")
-
-
-def test_a_run_from_before_a_setting_existed_goes_on(cli: Cli, whole: Path, stopped: Path) -> None:
-    described = json.loads((stopped / "config.json").read_text())
-    for place in ("em.windows", "model.id_count"):  # in these runs both are what older ones are
-        section, _, name = place.partition(".")
-        described["config"][section][name] = LATER[place]
-    names = {section: {*values} for section, values in described["config"].items()}
-    del described["config"]["model"]["id_count"], described["config"]["em"]["windows"]
-    (stopped / "config.json").write_text(json.dumps(described))
-    for path in saved(stopped):
-        tensors, note = load_tensors(path)
-        del note["identity"]["settings"]["em.windows"]
-        save_tensors(path, tensors, note)
-    cli.ok("train", "--out", stopped, "--resume", "--quiet")
-    check_equal(whole / "run", stopped)
-    written = json.loads((stopped / "config.json").read_text())["config"]
-    assert {section: {*values} for section, values in written.items()} == names
 
 
 def test_a_setting_of_which_nobody_knows_what_it_was_is_named(cli: Cli, stopped: Path) -> None:

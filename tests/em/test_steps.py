@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from emhrnn.em.blocks import covered, exact_blocks, window_blocks
-from emhrnn.em.steps import STRATEGIES, EMSettings, e_step, m_step_pi, m_step_theta, marginal_loss
+from emhrnn.em.steps import STRATEGIES, e_step, m_step_pi, m_step_theta, marginal_loss
+from emhrnn.models.em_hrnn import EMConfig
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 
 
@@ -65,7 +66,7 @@ def test_pi_loss_without_targets_is_zero():
     assert m_step_pi(a, torch.full((2,), torch.nan), torch.zeros(2, dtype=torch.bool)).item() == 0
 
 
-SETTINGS = EMSettings(blocks=4, block_length=3)
+SETTINGS = EMConfig(blocks=4, block_length=3, focus=False)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -93,7 +94,9 @@ def test_blocks_looks_at_all_windows_or_at_some():
     model, batch = small_model(), make_batch([[9, 5], [12]])
     states, z = model.words(batch), random_z(batch)
     every, some = (
-        STRATEGIES["blocks"](model, batch, states, z, replace(SETTINGS, windows=n), np.random.default_rng(0))
+        STRATEGIES["blocks"](
+            model, batch, states, z, EMConfig(estep="blocks", block_length=3, windows=n), np.random.default_rng(0)
+        )
         for n in (0, 2)
     )
     assert every.mask.sum() == (~batch.sentence_final).sum()
@@ -107,7 +110,7 @@ def test_focus_spends_the_blocks_where_pi_is_undecided():
     a = torch.full_like(states.a, -12.0)
     a[30:40] = 0
     focused = replace(states, a=a)
-    chosen = EMSettings(blocks=5, block_length=1, focus=True)
+    chosen = EMConfig(blocks=5, block_length=1, focus=True)
     result = STRATEGIES["local"](model, batch, focused, random_z(batch), chosen, np.random.default_rng(0))
     assert set(np.flatnonzero(result.mask)) <= set(range(30, 40))
     assert result.mask.sum() == 5
@@ -118,7 +121,7 @@ def test_the_evidence_is_that_of_the_model_at_any_temperature(name):
     model, batch = small_model(votes=20.0), make_batch([[3, 2], [4]])
     states, z = model.words(batch), random_z(batch)
     plain, hot = (
-        STRATEGIES[name](model, batch, states, z, replace(SETTINGS, temperature=T), np.random.default_rng(0))
+        STRATEGIES[name](model, batch, states, z, EMConfig(block_length=3, temperature=T), np.random.default_rng(0))
         for T in (1.0, 8.0)
     )
     torch.testing.assert_close(hot.log_evidence, plain.log_evidence)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from emhrnn.api import train, with_settings
+from emhrnn.api import train
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.evaluation.scores import PhraseLengths, boundary_agreement, collapse, count_phrase_lengths, score
-from emhrnn.training.config import make_config
+from emhrnn.training.config import make_config, with_settings
 from emhrnn.training.em_objective import advice
 
 

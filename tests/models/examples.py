@@ -12,6 +12,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import Output, log_likelihood
 
 VOCABULARY, SIZE, CLASSES = 12, 5, 3
+PLAIN = {"tune_embedding": False, "dropout": 0.0}  # settings of a network that neither draws nor moves word vectors
 
 seeds = st.integers(0, 2**20)
 shapes = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=1, max_size=4)

@@ -9,15 +9,15 @@ import torch
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.models import fasttext as our_fasttext
-from emhrnn.models.fasttext import FastText, _lines, passes_over
+from emhrnn.models.fasttext import FastText, FastTextConfig, _lines, passes_over
 from tests.models.examples import CLASSES, VOCABULARY, check_survives_saving, make_batch, separable_batch
 
 fasttext = pytest.importorskip("fasttext", reason="needs the extra fasttext")
 
 
 def small(**settings) -> FastText:
-    sizes = {"size": 8, "buckets": 50, "epochs": 20, "learning_rate": 0.5}
-    return FastText(vocabulary=VOCABULARY, classes=CLASSES, **sizes | settings)
+    config = FastTextConfig(**{"word_size": 8, "buckets": 50, "fit_epochs": 20} | settings)
+    return FastText(config, vocabulary=VOCABULARY, classes=CLASSES)
 
 
 def test_hashes_are_those_of_the_library() -> None:
@@ -101,7 +101,7 @@ def test_weights_are_refused() -> None:
 def test_few_documents_are_passed_over_more_often() -> None:
     assert [passes_over(n) for n in (1, 8_000, 25_000, 100_000, 10**7)] == [25, 25, 20, 5, 5]
     few = [separable_batch()]
-    by_rule, by_hand, fewer = (small(epochs=epochs) for epochs in (None, 25, 5))
+    by_rule, by_hand, fewer = (small(fit_epochs=epochs) for epochs in (None, 25, 5))
     for model in (by_rule, by_hand, fewer):
         model.fit(few)
     assert torch.equal(by_rule.rows, by_hand.rows)

@@ -4,9 +4,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from emhrnn.models.han import HAN
+from emhrnn.models.han import HAN, HNAttConfig, Pooling
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_sums_to_one,
@@ -25,9 +26,9 @@ from tests.oracles import han as oracle
 POOLINGS = ["attention", "mean", "max"]
 
 
-def small(seed: int = 0, **settings) -> HAN:
-    sizes = {"word_size": 4, "sentence_size": 3, "attention_size": 6} | settings
-    return HAN(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+def small(seed: int = 0, *, pooling: Pooling = "attention", **settings) -> HAN:
+    config = HNAttConfig(**PLAIN | {"word_size": 4, "sentence_size": 3, "attention_size": 6} | settings)
+    return HAN(config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed), pooling=pooling)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

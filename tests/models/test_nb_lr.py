@@ -19,7 +19,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.models import nb_lr, ngram_features
 from emhrnn.models.fitting import NEVER
-from emhrnn.models.nb_lr import GRID, NBLR, fit_ratios, log_ratio
+from emhrnn.models.nb_lr import GRID, NBLR, NBLRConfig, fit_ratios, log_ratio
 from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngrams_of
 from emhrnn.training.checkpoint import load_into
 from tests.models.examples import CLASSES, VOCABULARY, make_batch, seeds, sentences_of, separable_batch, shapes
@@ -27,8 +27,8 @@ from tests.models.examples import CLASSES, VOCABULARY, make_batch, seeds, senten
 NGram = tuple[int, ...]
 
 
-def small(**settings) -> NBLR:
-    return NBLR(vocabulary=VOCABULARY, classes=CLASSES, **settings)
+def small(*, classes: int = CLASSES, min_documents: int = 2, **settings) -> NBLR:
+    return NBLR(NBLRConfig(**settings), vocabulary=VOCABULARY, classes=classes, min_documents=min_documents)
 
 
 def spelled(key: int) -> NGram:
@@ -120,7 +120,7 @@ def test_logits_equal_those_of_scikit_learn(labels) -> None:
     if labels == "several labels":
         y = np.stack([batch.labels == 0, batch.labels != 1, batch.labels == 2], 1).astype(np.float32)
     batch = dataclasses.replace(batch, labels=y)
-    model = NBLR(vocabulary=VOCABULARY, classes=classes, C=0.5)
+    model = small(classes=classes, C=0.5)
     model.fit([batch.part(0, 30), batch.part(30, 60)], seed=3)
     features = model.features(batch)
     logits = model(batch).logits.numpy()
@@ -179,7 +179,7 @@ def test_a_file_of_another_model_is_refused() -> None:
     model = small(C=1.0)
     model.fit([separable_batch()])
     state = model.state_dict()
-    more = NBLR(vocabulary=VOCABULARY, classes=CLASSES + 1)
+    more = small(classes=CLASSES + 1)
     with pytest.raises(CheckpointError, match="the configuration asks for"):
         load_into(more, state, Path("model.safetensors"))
     del state["keys"]
@@ -211,7 +211,7 @@ def test_a_weight_counts_repetitions(several: bool) -> None:
 
 
 def test_a_class_without_documents_is_never_predicted() -> None:
-    model = NBLR(vocabulary=VOCABULARY, classes=CLASSES + 2, C=1.0)
+    model = small(classes=CLASSES + 2, C=1.0)
     batch = separable_batch()
     model.fit([batch])
     assert model.bias[CLASSES:].tolist() == [NEVER] * 2
@@ -228,7 +228,7 @@ def test_a_document_of_unknown_words_gets_the_bias() -> None:
 
 def test_many_classes_have_fewer_features() -> None:
     assert small(max_features=10**8).max_features == nb_lr.MOST_WEIGHTS // CLASSES
-    assert NBLR(vocabulary=10, classes=1000).max_features * 1000 == nb_lr.MOST_WEIGHTS
+    assert NBLR(NBLRConfig(), vocabulary=10, classes=1000).max_features * 1000 == nb_lr.MOST_WEIGHTS
 
 
 def test_no_ngram_of_two_documents() -> None:
@@ -242,7 +242,7 @@ def test_no_ngram_of_two_documents() -> None:
 def test_a_vocabulary_whose_triples_cannot_be_numbered() -> None:
     check_keys_fit(2**21 - 1, 3)
     with pytest.raises(ConfigError, match=r"2,097,152 words; set data\.max_vocabulary"):
-        NBLR(vocabulary=2**21, classes=2)
+        NBLR(NBLRConfig(), vocabulary=2**21, classes=2)
     last = 2**21 - 2
     batch = Batch.from_lists([[[last, last, last]]])
     _, keys = ngrams_of(batch, 2**21 - 1, 3)

@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.models.tfidf import NO_KEY, TfIdf
+from emhrnn.models.tfidf import NO_KEY, TfIdf, TfIdfConfig, TfIdfSVMConfig
 from tests.models.examples import (
     CLASSES,
     VOCABULARY,
@@ -22,8 +22,9 @@ from tests.models.examples import (
 )
 
 
-def small(kind="logistic", **settings) -> TfIdf:
-    return TfIdf(vocabulary=VOCABULARY, classes=CLASSES, kind=kind, **{"max_features": 400} | settings)
+def small(kind="logistic", *, min_documents: int = 2, **settings) -> TfIdf:
+    config = (TfIdfConfig if kind == "logistic" else TfIdfSVMConfig)(**{"max_features": 400} | settings)
+    return TfIdf(config, vocabulary=VOCABULARY, classes=CLASSES, kind=kind, min_documents=min_documents)
 
 
 def terms(sentences: list[list[int]]) -> list[str]:

@@ -10,7 +10,7 @@ from emhrnn.paper.analysis.analyse import Question, analyse
 from emhrnn.paper.analysis.judge import Judging, count_votes
 from emhrnn.paper.analysis.report import write_analysis
 from emhrnn.training.data import Named
-from tests.behaviour.commands import TINY, Cli, rows, write_reviews, write_rows
+from tests.behaviour.commands import TINY, Cli, rows, tiny, write_reviews, write_rows
 from tests.explain.documents import HOSTILE
 
 
@@ -22,7 +22,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("other")
     settings = [assignment for assignment in TINY if assignment != "--set"]
-    config = make_config(assignments=["model.name=mhs-rnn-att", "training.seed=7", *settings])
+    config = make_config(assignments=["model.name=mhs-rnn-att", "training.seed=7"], shared=settings)
     train(write_reviews(folder / "reviews.csv", 24), folder / "mhs", config=config, progress=False)
     return folder / "mhs"
 
@@ -130,7 +130,7 @@ def test_one_run_and_words_tied_to_classes(cli: Cli, run: Path, tmp_path: Path) 
 def test_a_model_without_phrases_twice(cli: Cli, made: Path, tmp_path: Path) -> None:
     """The same run beside itself agrees everywhere, and what was judged before is gone."""
     out, hn = tmp_path / "out", tmp_path / "hn"
-    cli.ok("train", made / "reviews.csv", "--out", hn, "--model", "hn-att", "--quiet", *TINY)
+    cli.ok("train", made / "reviews.csv", "--out", hn, "--quiet", *tiny("hn-att"))
     out.mkdir()
     (out / "judge.html").write_text("of another day")
     told = cli.ok("paper", "analyse", hn, hn, made / "test.jsonl", "--out", out, "--quiet", "--json").json
@@ -161,7 +161,7 @@ def test_what_cannot_be_analysed(cli: Cli, run: Path, made: Path, tmp_path: Path
     assert "prepared corpus" in cli.error("paper", "analyse", run, tmp_path / "corpus", "--out", out)
     empty = write_rows(tmp_path / "empty.csv", [(" ", "good")])
     assert "no documents with words" in cli.error("paper", "analyse", run, empty, "--out", out)
-    cli.ok("train", data, "--out", tmp_path / "lstm", "--model", "lstm", "--quiet", *TINY)
+    cli.ok("train", data, "--out", tmp_path / "lstm", "--quiet", *tiny("lstm"))
     assert "no weights of words and sentences" in cli.error("paper", "analyse", tmp_path / "lstm", data, "--out", out)
     assert not out.exists()
 

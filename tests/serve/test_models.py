@@ -20,7 +20,7 @@ TEXT = "The soup was good. We hated it!"
 def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = tmp_path_factory.mktemp("served-model")
     settings = [setting for setting in TINY if setting != "--set"]
-    config = make_config(assignments=[*settings, f"model.name={request.param}"])
+    config = make_config(assignments=[f"model.name={request.param}"], shared=settings)
     train(write_reviews(folder / "reviews.csv", 12), folder / "run", config=config, progress=False)
     with TestClient(application([folder / "run"], data=Path(folder)), base_url="http://127.0.0.1") as opened:
         yield opened

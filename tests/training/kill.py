@@ -93,7 +93,7 @@ class Nursery:
 
 def uninterrupted(data: Path, out: Path, system: str) -> Path:
     threads = torch.get_num_threads()
-    train(data, out, config=make_config(assignments=[*COMMON, *SYSTEMS[system]]), progress=False)
+    train(data, out, config=make_config(assignments=SYSTEMS[system], shared=COMMON), progress=False)
     torch.set_num_threads(threads)
     return out
 

@@ -5,18 +5,48 @@ from pathlib import Path
 import pytest
 
 from emhrnn.errors import ConfigError
-from emhrnn.training.config import Config, make_config, setting_names, validated
+from emhrnn.models.table import MODELS
+from emhrnn.training.config import (
+    Config,
+    check_shared,
+    default_of,
+    make_config,
+    settings_of,
+    validated,
+    with_settings,
+)
 
 
-def test_paper_preset_is_the_letter_of_the_paper() -> None:
-    config = make_config("paper")
-    assert config.training.optimizer == "sgd"
-    assert config.training.momentum == 0.9
-    assert config.training.batch_documents == 64
-    assert not config.model.tune_embedding
-    assert not config.model.bidirectional_words
-    assert {config.model.word_size, config.model.phrase_size, config.model.sentence_size} == {50}
-    assert (config.em.estep, config.em.blocks, config.em.block_length, config.em.impute) == ("local", 10, 5, "prior")
+def test_every_setting_of_the_paper_preset() -> None:
+    assert make_config("paper").model_dump() == {
+        "data": {
+            "lowercase": True, "vocabulary": "vectors", "min_count": 2, "max_vocabulary": None,
+            "max_sentence_words": None, "max_sentences": None, "validation": 0.1,
+        },
+        "model": {
+            "name": "em-hrnn", "embedding_size": 100, "tune_embedding": False, "dropout": 0.0, "word_size": 50,
+            "phrase_size": 50, "sentence_size": 50, "attention_size": 50, "bidirectional_words": False, "cell": "lstm",
+            "skip": False, "ngrams": False, "buckets": 200_000, "pauses": False, "segmentation": "learned", "levels": 1,
+        },
+        "em": {
+            "estep": "local", "blocks": 10, "block_length": 5, "windows": 0, "focus": False, "impute": "prior",
+            "rate": 0.23, "upper_rate": 0.5, "hold_rate": False, "temperature": 1.0, "warmup_epochs": 0, "theta": "all",
+            "pace": 1.0, "printed_q": False, "exact_limit": 20,
+        },
+        "training": {
+            "epochs": 12, "batch_words": 4000, "batch_documents": 64, "optimizer": "sgd", "learning_rate": 0.1,
+            "momentum": 0.9, "weight_decay": 0.0, "warmup": 0.0, "decay": "none", "clip": 5.0, "label_smoothing": 0.0,
+            "class_weight": "none", "metric": "accuracy", "patience": 4, "calibrate": True, "seed": 0, "threads": 0,
+            "checkpoint_seconds": 60.0,
+        },
+    }  # fmt: skip
+
+
+def test_a_preset_sets_what_the_model_has() -> None:
+    given = make_config("paper", assignments=["model.name=hn-att"]).model_dump(exclude_unset=True)
+    assert given["model"] == {"name": "hn-att", "tune_embedding": False, "dropout": 0.0}
+    assert "em" not in given
+    assert given["training"]["optimizer"] == "sgd"
 
 
 def test_later_sources_win(tmp_path: Path) -> None:
@@ -52,7 +82,7 @@ def test_many_classes_share_fewer_buckets() -> None:
     config = make_config()
     assert config.for_classes(250) == config
     assert config.for_classes(1000) == make_config(assignments=["model.buckets=50000"])
-    assert config.for_classes(10**9).model.buckets == 1
+    assert config.for_classes(10**9).model.model_dump()["buckets"] == 1
     for assignment in ("model.ngrams=false", "model.name=fasttext"):
         other = make_config(assignments=[assignment])
         assert other.for_classes(1000) == other
@@ -92,6 +122,73 @@ def test_bad_files(tmp_path: Path) -> None:
         make_config("best")
 
 
-def test_setting_names_are_all_settable() -> None:
-    assert "em.rate" in setting_names()
-    assert len(setting_names()) == len(set(setting_names())) > 40
+@pytest.mark.parametrize(
+    ("assignments", "parts"),
+    [
+        (["model.name=hn-att", "model.phrase_size=3"], ("hn-att has no", "'model.phrase_size'", "em-hrnn", "mean")),
+        (["model.layers=3"], ("em-hrnn has no", "hm-rnn", "did you mean 'model.levels'")),
+        (["model.name=hn-att", "em.blocks=3"], ("em.blocks", "by EM", "hn-att does not", "--model em-hrnn")),
+        (["model.name=tfidf-lr", "model.dropout=0.1"], ("tfidf-lr has no", "model.dropout", "em-hrnn")),
+        (["model.levels=2", "model.skip=true"], ("model.skip = true is for em-hrnn with one level, here are 2",)),
+        (["model.levels=3", "training.epochs=2"], ("3 levels share 2 epochs",)),
+        (["em.theta=all", "training.label_smoothing=0.1"], ("label_smoothing = 0.1", "em.theta = map or sample")),
+        (["em.windows=3"], ("em.windows = 3 is for em.estep = blocks, not local",)),
+        (["model.segmentation=overlapping"], ("unknown segmentation 'overlapping'",)),
+        (["model.name=evidence", "model.counts=false", "model.tables=false", "model.encoder_size=0"], ("switch one",)),
+    ],
+)
+def test_settings_that_do_not_go_together(assignments: list[str], parts: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as error:
+        make_config(assignments=assignments)
+    assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_parts_of_one_level_are_off_with_several() -> None:
+    several = make_config(assignments=["model.levels=2"])
+    settings = several.model.model_dump()
+    assert (settings["skip"], settings["ngrams"], settings["pauses"]) == (False, False, False)
+    assert several.model.model_fields_set == {"levels"}
+    assert make_config(assignments=["model.levels=1"]).model.model_dump()["skip"]
+
+
+def test_settings_for_several_models_count_where_they_exist(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("[model]\nphrase_size = 7\n[em]\nblocks = 3\n")
+    shared = ["model.word_size=9", "training.epochs=2"]
+    check_shared(["hn-att", "em-hrnn"], file, shared)
+    em = make_config(file=file, assignments=["model.name=em-hrnn"], shared=shared)
+    assert (em.model.model_dump()["phrase_size"], em.em.blocks) == (7, 3)
+    other = make_config(file=file, assignments=["model.name=hn-att", "model.word_size=8"], shared=shared)
+    assert (other.model.model_dump()["word_size"], other.training.epochs) == (8, 2)
+    for models in (["hn-att", "lstm"], ["tfidf-lr"]):
+        with pytest.raises(ConfigError, match=r"has no setting 'model.phrase_size', which is for em-hrnn"):
+            check_shared(models, file, shared)
+    with pytest.raises(ConfigError, match=r"has no setting 'model.layers'"):
+        make_config(assignments=["model.name=hn-att", "model.layers=2"], shared=[])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_setting_of_every_model_can_be_set_to_its_default(name: str) -> None:
+    usual = make_config(assignments=[f"model.name={name}"])
+    values = {place: default_of(name, place) for place in settings_of(name) if place != "model.name"}
+    assert make_config(settings={"model.name": name, **values}) == usual
+    assert all(field.description for field in settings_of(name).values())
+    written = usual.model_dump()
+    assert ("em" in written) == (MODELS[name].learns == "em")
+    assert validated(written) == usual
+
+
+def test_read_and_changed_settings() -> None:
+    fitted = make_config(assignments=["model.name=tfidf-lr", "training.epochs=3"])
+    assert "epochs" not in fitted.read_settings()["training"]
+    assert fitted.changed_settings() == {}
+    assert make_config(assignments=["training.epochs=4", "model.levels=1"]).changed_settings() == {"training.epochs": 4}
+    own = ["model.name=cnn-word", "training.learning_rate=0.001"]
+    assert make_config(assignments=own).changed_settings() == {}
+
+
+def test_with_settings() -> None:
+    config = with_settings(make_config("paper"), {"training.epochs": 3})
+    assert (config.training.epochs, config.training.optimizer) == (3, "sgd")
+    with pytest.raises(ConfigError, match=r"write section.key"):
+        with_settings(config, {"epochs": 3})

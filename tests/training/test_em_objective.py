@@ -10,7 +10,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.em.steps import STRATEGIES, marginal_loss
-from emhrnn.errors import ConfigError, DataError
+from emhrnn.errors import DataError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
@@ -18,7 +18,7 @@ from emhrnn.training.em_objective import EMObjective
 from emhrnn.training.loop import make_objective
 from emhrnn.training.progress import TrainingContext
 from emhrnn.training.run import Run, new_run
-from emhrnn.training.train import check_settings, fit
+from emhrnn.training.train import fit
 
 SMALL = ("model.embedding_size=10", "model.word_size=6", "model.phrase_size=6", "model.sentence_size=6")
 
@@ -61,19 +61,6 @@ def test_every_variant_trains(corpus: Corpus, settings: dict[str, Any]) -> None:
     assert len(result.epochs) == 2
     assert all(np.isfinite(epoch.train_loss) for epoch in result.epochs)
     assert any(not torch.equal(before[name], p) for name, p in network(run).items())
-
-
-def test_smoothed_labels_weigh_no_segmentations() -> None:
-    config = make_config("paper", assignments=["training.label_smoothing=0.1"])
-    with pytest.raises(
-        ConfigError, match=r"label_smoothing = 0\.1, but em\.theta = all .*; use em\.theta = map or sample"
-    ):
-        check_settings(config)
-
-
-def test_settings_that_would_do_nothing_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"em.windows = 3 is for em.estep = blocks, not local"):
-        check_settings(make_config(assignments=["em.windows=3"]))
 
 
 def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
@@ -244,15 +231,6 @@ def test_the_best_epoch_is_sought_once_phrases_are_learned(
     run = make_run(corpus, *settings)
     objective = make_objective(run.model, run.config, corpus)
     assert [objective.settled(epoch) for epoch in range(3)] == settled
-
-
-def test_what_only_one_level_has_is_off_with_several() -> None:
-    several = make_config(assignments=["model.levels=2"])
-    assert (several.model.skip, several.model.ngrams, several.model.pauses) == (False, False, False)
-    check_settings(several)
-    assert make_config(assignments=["model.levels=1"]).model.skip
-    with pytest.raises(ConfigError, match=r"model\.skip = true is for em-hrnn with one level, here are 2"):
-        check_settings(make_config(assignments=["model.levels=2", "model.skip=true"]))
 
 
 @pytest.mark.parametrize("levels", [1, 2])

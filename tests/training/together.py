@@ -46,7 +46,7 @@ SYSTEMS = {
 def train_all(data: Path, out: Path) -> None:
     with joined():
         for name, settings in SYSTEMS.items():
-            train(data, out / name, config=make_config(assignments=[*COMMON, *settings]), progress=False)
+            train(data, out / name, config=make_config(assignments=settings, shared=COMMON), progress=False)
 
 
 def spoil(what: str, rank: str, step: int) -> None:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from emhrnn.training.config import make_config
 from emhrnn.tuning.report import TrialRow, table_of, toml_of
-from emhrnn.tuning.space import Varied, with_values
+from emhrnn.tuning.space import Varied
 from emhrnn.tuning.study import SearchPlan
 
 PLAN = SearchPlan(
@@ -43,9 +43,9 @@ def test_the_best_is_among_many() -> None:
 
 
 def test_settings_are_written_as_toml(tmp_path: Path) -> None:
-    values = {"model.pretrained": 'a "quoted" \\ path', "em.focus": False, "training.weight_decay": 1e-7,
-              "model.C": None, "training.learning_rate": 0.1 + 0.2, "em.blocks": 3}  # fmt: skip
-    config = with_values(make_config("paper"), values)
+    values = {"model.name": "transformer", "model.pretrained": 'a "quoted" \\ path', "training.weight_decay": 1e-7,
+              "model.frozen": False, "model.pooling": None, "training.learning_rate": 0.1 + 0.2}  # fmt: skip
+    config = make_config("paper", settings=values)
     (tmp_path / "best.toml").write_text(toml_of(config, "a command\na score"), encoding="utf-8")
     assert make_config(file=tmp_path / "best.toml").model_dump() == config.model_dump()
     assert (tmp_path / "best.toml").read_text().startswith("# a command\n# a score\n")

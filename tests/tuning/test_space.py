@@ -6,8 +6,8 @@ import pytest
 
 from emhrnn.errors import ConfigError
 from emhrnn.models.table import MODELS
-from emhrnn.training.config import make_config
-from emhrnn.tuning.space import PAPER_GRID, SPACES, Varied, assignments_of, space_of, varied, with_values
+from emhrnn.training.config import make_config, with_settings
+from emhrnn.tuning.space import PAPER_GRID, SPACES, Varied, assignments_of, space_of, varied
 
 CONFIG = make_config()
 
@@ -15,11 +15,11 @@ CONFIG = make_config()
 @pytest.mark.parametrize("name", MODELS)
 def test_every_system_has_a_space_of_valid_settings(name: str) -> None:
     config = make_config(assignments=[f"model.name={name}"])
-    space = varied(space_of(config))
+    space = varied(space_of(config), name)
     assert space
     for one in space:
         for value in one.values:
-            with_values(config, {one.name: value})
+            with_settings(config, {one.name: value})
     assert SPACES.keys() == MODELS.keys()
 
 
@@ -31,7 +31,7 @@ def test_settings_that_would_do_nothing_do_not_vary() -> None:
         assert [name for name in fixed if name.startswith("em.")] == expected
     assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"]))
     for settings in (["training.epochs=1"], ["training.epochs=3", "model.levels=2"]):
-        names = [one.name for one in varied(space_of(make_config(assignments=settings)))]
+        names = [one.name for one in varied(space_of(make_config(assignments=settings)), "em-hrnn")]
         assert "em.warmup_epochs" not in names
 
 
@@ -48,10 +48,11 @@ def test_settings_that_would_do_nothing_do_not_vary() -> None:
     ],
 )
 def test_notation(text: str, expected: Varied) -> None:
-    (one,) = varied(assignments_of([text]))
+    model = {"model.C": "tfidf-lr", "model.fit_epochs": "fasttext"}.get(expected.name, "em-hrnn")
+    (one,) = varied(assignments_of([text]), model)
     assert one == expected
     assert all(type(a) is type(b) for a, b in zip(one.values, expected.values, strict=True))
-    assert varied({one.name: str(one)}) == [one]  # what is written down is read back
+    assert varied({one.name: str(one)}, model) == [one]  # what is written down is read back
 
 
 @pytest.mark.parametrize(
@@ -67,17 +68,18 @@ def test_notation(text: str, expected: Varied) -> None:
         ("em.blocks=1:2.5", "em.blocks = 2.5: input should be a valid integer"),
         ("em.focus=true:false", "em.focus is no number, 'true:false' is a range; give its values as a list"),
         ("training.decay=fast,slow", "training.decay = 'fast'"),
+        ("model.C=1:2", "em-hrnn has no setting 'model.C', which is for tfidf-lr"),
         ("training.seed=1,2", "training.seed cannot vary: all trials share it; give it once with --set"),
     ],
 )
 def test_wrong_notation(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        varied(assignments_of([text]))
+        varied(assignments_of([text]), "em-hrnn")
     assert message in str(error.value)
 
 
 def test_the_grid_of_the_paper() -> None:
-    (one,) = varied(PAPER_GRID)
+    (one,) = varied(PAPER_GRID, "em-hrnn")
     assert one.values == (0.01, 0.03, 0.1, 0.3, 1.0)
 
 

@@ -117,8 +117,8 @@ def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple
     run = load_run(folder)
     if run.multi_label:
         raise ConfigError("documents of this run have several labels; --segmentation all needs one for each")
-    if run.config.model.segmentation != "learned":
-        raise ConfigError(f"this run's phrases are {run.config.model.segmentation}, and were not learned; give another")
+    if run.config.segmentation != "learned":
+        raise ConfigError(f"this run's phrases are {run.config.segmentation}, and were not learned; give another")
     model = change_segmentation(run, "learned")
     with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
         words, rate = run.vocabulary.words, run.config.em.rate

@@ -71,10 +71,9 @@ def explain(
     from emhrnn.api import load
     from emhrnn.explain.html import html_page
     from emhrnn.explain.terminal import print_counterfactual, print_explanation
-    from emhrnn.training.data import reads_ids
 
     model = load(run)
-    if (user, product) != (None, None) and not reads_ids(model.run.config):
+    if (user, product) != (None, None) and not model.run.config.reads_ids:
         raise ConfigError(
             f"the model {model.run.config.model.name!r} does not read who wrote a text or about what; leave out "
             "--user and --product, or give a run that was trained with ids"

@@ -79,8 +79,8 @@ def model_summaries() -> list[ModelSummary]:
             shows=row.shows,
             needs=row.needs,
             reference=row.reference,
-            settings=row.settings,
-            reads=tuple(sorted(row.reads)),
+            settings=row.defaults,
+            reads=tuple(sorted(row.config.model_fields.keys() - {"name"})),
         )
         for name, row in MODELS.items()
     ]
@@ -90,12 +90,9 @@ def _parameters(name: str) -> int:
     """With one user and one product, where the model needs ids."""
     import torch
 
-    from emhrnn.models.row import Sizes
-    from emhrnn.models.table import MODELS
-    from emhrnn.training.config import make_config
+    from emhrnn.models.row import Facts
+    from emhrnn.models.table import MODELS, build_model
 
-    defaults = make_config(assignments=[f"model.name={name}"]).model
-    sizes = Sizes(classes=CLASSES, users=1, products=1, **defaults.sizes())
-    vocabulary = [str(word) for word in range(WORDS)]
-    model = MODELS[name].build(sizes, torch.zeros(WORDS, SIZE), vocabulary, 0)
+    config, facts = MODELS[name].config(name=name), Facts(classes=CLASSES, users=1, products=1)
+    model = build_model(config, facts, torch.zeros(WORDS, SIZE), [str(word) for word in range(WORDS)], 0)
     return sum(p.numel() for part, p in model.named_parameters() if not part.startswith("embedding."))

@@ -108,30 +108,31 @@ def train(
     from emhrnn.api import train as train_run
     from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
     from emhrnn.errors import ConfigError
-    from emhrnn.models.table import MODELS, check_model
-    from emhrnn.training.config import SMALL, make_config
+    from emhrnn.models.table import DEFAULT, MODELS
+    from emhrnn.training.config import SMALL, make_config, settings_of
     from emhrnn.training.distributed import joined
     from emhrnn.training.resume import is_finished
-    from emhrnn.training.run import is_run
+    from emhrnn.training.run import is_run, model_of
 
     try:
         with joined() as job:
-            assignments = [] if model is None else [f"model.name={model}"]
-            assignments += [*(SMALL if small else ()), *(set_ or [])]
+            usual = model_of(out) if resume and is_run(out) else DEFAULT
+            assignments = [*([] if model is None else [f"model.name={model}"]), *(set_ or [])]
             if estep is not None:
                 assignments.append(f"em.estep={estep}")
             if levels is not None:
                 assignments.append(f"model.levels={levels}")
             if seed is not None:
                 assignments.append(f"training.seed={seed}")
-            settings = make_config(preset, config, assignments)
-            check_model(settings.model.name)
-            if small and "megabytes" not in MODELS[settings.model.name].reads:
-                bounded = ", ".join(name for name, row in MODELS.items() if "megabytes" in row.reads)
-                raise ConfigError(
-                    f"--small bounds the model file, and {settings.model.name} has no such bound; leave it out, or "
-                    f"train --model {bounded}"
-                )
+            settings = make_config(preset, config, assignments, model=usual)
+            if small:
+                bounded = [name for name in MODELS if "model.megabytes" in settings_of(name)]
+                if settings.model.name not in bounded:
+                    raise ConfigError(
+                        f"--small bounds the model file, and {settings.model.name} has no such bound; leave it out, or "
+                        f"train --model {', '.join(bounded)}"
+                    )
+                settings = make_config(preset, config, [*SMALL, *assignments], model=usual)
             finished = resume and is_run(out) and is_finished(out, settings)
             trained = train_run(
                 data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,

@@ -8,12 +8,11 @@ from emhrnn.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior
 from emhrnn.em.semi_markov import SegmentPosterior
-from emhrnn.em.steps import STRATEGIES, EMSettings, EStep, e_step, m_step_pi, m_step_theta, marginal_loss
+from emhrnn.em.steps import STRATEGIES, EStep, e_step, m_step_pi, m_step_theta, marginal_loss
 
 __all__ = [
     "STRATEGIES",
     "Blocks",
-    "EMSettings",
     "EStep",
     "Posterior",
     "SegmentPosterior",

@@ -28,10 +28,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import EXACT_LIMIT, Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
+from emhrnn.em.blocks import Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior, log_prior
-from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.em_hrnn import EMHRNN, EMConfig, WordStates
 
 TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
 
@@ -121,17 +121,6 @@ def marginal_loss(
 # ------------------------------------------------------------------ the E-steps by name
 
 
-@dataclass(frozen=True)
-class EMSettings:
-    blocks: int = 10  # local: blocks per document
-    block_length: int = 5  # blocks, local: words per block
-    windows: int = 0  # blocks: of the document's windows, so many; 0: all
-    focus: bool = False  # local: centres in proportion to pi (1 - pi)
-    temperature: float = 1.0  # r^(1 / T)
-    printed_q: bool = False  # the paper's misprinted denominator
-    exact_limit: int = EXACT_LIMIT  # exact: most free positions
-
-
 @dataclass(frozen=True, eq=False)
 class EStep:
     """What an E-step says about a batch."""
@@ -143,18 +132,18 @@ class EStep:
     posterior: Posterior  # theta's M-step on all configurations needs it
 
 
-Strategy = Callable[[EMHRNN, Batch, WordStates, Bool[np.ndarray, " words"], EMSettings, np.random.Generator], EStep]
+Strategy = Callable[[EMHRNN, Batch, WordStates, Bool[np.ndarray, " words"], EMConfig, np.random.Generator], EStep]
 Z = Bool[np.ndarray, " words"]
 
 
 def exact(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
+    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
 ) -> EStep:
     return _by_blocks(model, batch, states, z, settings, generator, exact_blocks(batch, settings.exact_limit))
 
 
 def blocks(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
+    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
 ) -> EStep:
     windows = window_blocks(batch, settings.block_length)
     if settings.windows:
@@ -163,7 +152,7 @@ def blocks(
 
 
 def local(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMSettings, generator: np.random.Generator
+    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
 ) -> EStep:
     return _by_blocks(model, batch, states, z, settings, generator, _draw_blocks(batch, states, settings, generator))
 
@@ -181,7 +170,7 @@ def _by_blocks(
     batch: Batch,
     states: WordStates,
     z: Z,
-    settings: EMSettings,
+    settings: EMConfig,
     generator: np.random.Generator,
     blocks: Blocks,
 ) -> EStep:
@@ -196,7 +185,7 @@ def _by_blocks(
     )
 
 
-def _draw_blocks(batch: Batch, states: WordStates, settings: EMSettings, generator: np.random.Generator) -> Blocks:
+def _draw_blocks(batch: Batch, states: WordStates, settings: EMConfig, generator: np.random.Generator) -> Blocks:
     weights = None
     if settings.focus:
         pi = torch.sigmoid(states.a.detach()).double().numpy()

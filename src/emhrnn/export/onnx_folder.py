@@ -140,7 +140,7 @@ def exportable(run: Run) -> EMHRNN:
     model = run.model
     if isinstance(model, EMHRNN) and model.rule is None:
         return model
-    what = f"segmentation {run.config.model.segmentation}" if isinstance(model, EMHRNN) else run.told_model
+    what = f"segmentation {run.config.segmentation}" if isinstance(model, EMHRNN) else run.told_model
     raise ConfigError(
         f"this run is {what}; only em-hrnn with one level and learned boundaries can be exported, train one"
     )

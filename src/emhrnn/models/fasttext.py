@@ -19,17 +19,27 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.models.fitting import labels_of, weights_of
 from emhrnn.models.output import Output
+from emhrnn.models.row import ModelConfig
 
 END = "</s>"  # the library puts it behind every line
 LABEL = "__label__"
 SHOWN = 500_000  # documents that it is shown, counted at each pass: few documents need many passes to be learned at all
 PASSES = 5, 25  # over the data, at least and at most, unless a number is given
+
+
+class FastTextConfig(ModelConfig):
+    """Settings of fasttext."""
+
+    word_size: int = Field(50, ge=1, description="numbers of a word's vector")
+    buckets: int = Field(200_000, ge=1, description="hash buckets of word pairs")
+    fit_epochs: int | None = Field(None, ge=0, description="passes over the data; none = as many as its size asks for")
 
 
 class FastText(nn.Module):
@@ -39,20 +49,11 @@ class FastText(nn.Module):
     seen: Tensor
     weight: Tensor
 
-    def __init__(
-        self,
-        *,
-        vocabulary: int,
-        classes: int,
-        size: int = 50,
-        buckets: int = 200_000,
-        epochs: int | None = None,
-        learning_rate: float = 0.5,
-    ) -> None:
-        """`epochs` are passes over the data; none: as many as its size asks for."""
+    def __init__(self, config: FastTextConfig, *, vocabulary: int, classes: int, learning_rate: float = 0.5) -> None:
         super().__init__()
+        size, buckets = config.word_size, config.buckets
         self.buckets = buckets
-        self.epochs = epochs
+        self.epochs = config.fit_epochs
         self.learning_rate = learning_rate
         self.end = vocabulary  # the row of END, behind the words
         self.hashes = _hashes(vocabulary)

@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -29,32 +30,43 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.recurrent import GRU, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
+from emhrnn.models.row import NetworkConfig
 
 Pooling = Literal["attention", "mean", "max"]
+
+
+class HANConfig(NetworkConfig):
+    """Settings of hn-ave and hn-max."""
+
+    word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
+    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
+
+
+class HNAttConfig(HANConfig):
+    """Settings of hn-att."""
+
+    attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
 class HAN(nn.Module):
     def __init__(
         self,
+        config: HANConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
         pooling: Pooling = "attention",
-        tune_embedding: bool = False,
-        word_size: int = 50,
-        sentence_size: int = 50,
-        attention_size: int = 100,
-        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.dropout = dropout
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
-        self.word_layer = _bigru(self.embedding.size, word_size, generator)
-        self.word_pool = _pool(pooling, 2 * word_size, attention_size, generator)
-        self.sentence_layer = _bigru(2 * word_size, sentence_size, generator)
-        self.sentence_pool = _pool(pooling, 2 * sentence_size, attention_size, generator)
-        self.output = dense(2 * sentence_size, classes, generator)
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+        words, sentences = 2 * config.word_size, 2 * config.sentence_size
+        self.word_layer = _bigru(self.embedding.size, config.word_size, generator)
+        self.word_pool = _pool(config, pooling, words, generator)
+        self.sentence_layer = _bigru(words, config.sentence_size, generator)
+        self.sentence_pool = _pool(config, pooling, sentences, generator)
+        self.output = dense(sentences, classes, generator)
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on."""
@@ -105,13 +117,14 @@ class MaxPool(nn.Module):
 
 
 def _pool(
-    pooling: Pooling, size: int, attention_size: int, generator: torch.Generator
+    config: HANConfig, pooling: Pooling, size: int, generator: torch.Generator
 ) -> AttentionPool | MeanPool | MaxPool:
     if pooling == "mean":
         return MeanPool()
     if pooling == "max":
         return MaxPool()
-    return AttentionPool(size, attention_size, generator=generator)
+    assert isinstance(config, HNAttConfig)
+    return AttentionPool(size, config.attention_size, generator=generator)
 
 
 def _bigru(inputs: int, size: int, generator: torch.Generator) -> Bidirectional:

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
+from pydantic import Field
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -30,6 +31,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.models.fitting import NEVER, Weights, labels_of, weights_of
 from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
+from emhrnn.models.row import ModelConfig
 
 LONGEST = 3  # words of an n-gram
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # of C
@@ -40,23 +42,23 @@ USUAL_C = 1.0  # where there are fewer documents than tenths
 MOST_WEIGHTS = 50_000_000  # 200 MB: many classes have fewer n-grams
 
 
+class NBLRConfig(ModelConfig):
+    """Settings of nb-lr."""
+
+    max_features: int = Field(2_000_000, ge=1, description="most n-grams, those of most documents")
+    C: float | None = Field(
+        None, gt=0, description="inverse strength of the regularisation; none = chosen on documents that are held out"
+    )
+
+
 class NBLR(nn.Module):
     keys: Tensor
     weight: Tensor
     bias: Tensor
     chosen_c: Tensor
 
-    def __init__(
-        self,
-        *,
-        vocabulary: int,
-        classes: int,
-        max_features: int = 2_000_000,
-        min_documents: int = 2,
-        C: float | None = None,
-    ) -> None:
-        """At most `max_features` n-grams, those of most documents; none of fewer than `min_documents`. C is the inverse
-        strength of the regularisation; none: it is chosen on documents that are held out.
+    def __init__(self, config: NBLRConfig, *, vocabulary: int, classes: int, min_documents: int = 2) -> None:
+        """`vocabulary` is how many words there are. N-grams of fewer than `min_documents` documents are left out.
 
         Raises:
             ConfigError: the vocabulary is too large to number triples of its words.
@@ -64,9 +66,9 @@ class NBLR(nn.Module):
         super().__init__()
         check_keys_fit(vocabulary, LONGEST)
         self.vocabulary = vocabulary
-        self.max_features = max(min(max_features, MOST_WEIGHTS // classes), 1)
+        self.max_features = max(min(config.max_features, MOST_WEIGHTS // classes), 1)
         self.min_documents = min_documents
-        self.C = C
+        self.C = config.C
         self.register_buffer("keys", torch.zeros(0, dtype=torch.int64))  # (features,)
         self.register_buffer("weight", torch.zeros(0, classes))  # (features, classes): w r
         self.register_buffer("bias", torch.zeros(classes))

@@ -71,6 +71,11 @@ def fixed_random(batch: Batch, rate: float) -> Z:
     return z
 
 
+def check_rule(name: str) -> None:
+    """Raise a ConfigError for a name that `rule` does not know."""
+    rule(name, ())
+
+
 def rule(name: str, vocabulary: Sequence[str], rate: float = PAPER_RATE) -> Callable[[Batch], Z]:
     """The segmentation called `name` on the command line."""
     if name == "none":

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
+from pydantic import Field
 from scipy import sparse
 from sklearn.preprocessing import normalize
 from torch import Tensor, nn
@@ -21,10 +22,23 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.models.fitting import Classifier, fit_linear, labels_of, weights_of
 from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
+from emhrnn.models.row import ModelConfig
 
 NO_KEY = np.iinfo(np.int64).max  # behind all keys: a feature that is not used
-BEST_C = {"logistic": 10.0, "svm": 1.0}  # on the validation part of 8,000 Yelp reviews, of 0.05 to 10
 LONGEST = 2  # words of an n-gram
+
+
+class TfIdfConfig(ModelConfig):
+    """Settings of tfidf-lr. Its C and that of tfidf-svm are the best of 0.05 to 10 on 8,000 Yelp reviews."""
+
+    max_features: int = Field(200_000, ge=1, description="most n-grams, those of most documents")
+    C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
+
+
+class TfIdfSVMConfig(TfIdfConfig):
+    """Settings of tfidf-svm."""
+
+    C: float = Field(1.0, gt=0, description="inverse strength of the regularisation")
 
 
 class TfIdf(nn.Module):
@@ -34,22 +48,15 @@ class TfIdf(nn.Module):
     bias: Tensor
 
     def __init__(
-        self,
-        *,
-        vocabulary: int,
-        classes: int,
-        kind: Classifier,
-        max_features: int = 200_000,
-        min_documents: int = 2,
-        C: float | None = None,
+        self, config: TfIdfConfig, *, vocabulary: int, classes: int, kind: Classifier, min_documents: int = 2
     ) -> None:
-        """At most `max_features` n-grams, those of most documents; none of fewer than `min_documents`. C is the inverse
-        strength of the regularisation."""
+        """`vocabulary` is how many words there are. N-grams of fewer than `min_documents` documents are left out."""
         super().__init__()
+        max_features = config.max_features
         self.vocabulary = vocabulary
         self.kind: Classifier = kind
         self.min_documents = min_documents
-        self.C = C or BEST_C[kind]
+        self.C = config.C
         self.register_buffer("keys", torch.full((max_features,), NO_KEY))
         self.register_buffer("idf", torch.zeros(max_features))
         self.register_buffer("weight", torch.zeros(classes, max_features))

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -34,10 +35,47 @@ from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.output import Output
-from emhrnn.models.pretrained import save
+from emhrnn.models.pretrained import check_source, from_run, load, save
+from emhrnn.models.row import Facts, ModelConfig
 
 Pooling = Literal["cls", "mean"]
 GROUP = 16  # documents that are encoded together when nothing is learned
+
+
+class TransformerConfig(ModelConfig):
+    """Settings of transformer."""
+
+    pretrained: str = Field("", description="folder with model.safetensors, or a name in the local cache")
+    frozen: bool = Field(False, description="fit a linear head on frozen features")
+    head: int = Field(128, ge=1, description="word pieces it reads from the start of a document")
+    tail: int = Field(382, ge=0, description="and from its end, where a document is longer than both")
+    pooling: Pooling | None = Field(
+        None, description="the state of [CLS], or the mean of all states; none = cls, and mean if frozen"
+    )
+    layer_decay: float = Field(0.95, gt=0, le=1, description="learning rate of a layer / of the one above")
+    C: float = Field(1.0, gt=0, description="frozen: inverse strength of the head's regularisation")
+
+    @property
+    def draws(self) -> bool:
+        """A linear head is fitted without random numbers."""
+        return not self.frozen
+
+    def check_files(self) -> None:
+        """Raise a ConfigError for pretrained weights that can be seen to be unusable without loading them."""
+        check_source(self.pretrained)
+
+
+def build_transformer(
+    config: TransformerConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
+) -> nn.Module:
+    """A pretrained encoder with a head; from the folder of a run, where the run has its configuration."""
+    tokenizer, network = from_run(facts.encoder) if facts.encoder else load(config.pretrained)
+    pooling = config.pooling or ("mean" if config.frozen else "cls")
+    encoder = Encoder(tokenizer, network, vocabulary, pooling=pooling, head=config.head, tail=config.tail)
+    if config.frozen:
+        return FrozenTransformer(encoder, classes=facts.classes, C=config.C)
+    generator = torch.Generator().manual_seed(seed)
+    return Transformer(encoder, classes=facts.classes, generator=generator, layer_decay=config.layer_decay)
 
 
 class Encoder(nn.Module):
@@ -114,9 +152,7 @@ class Encoder(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(
-        self, encoder: Encoder, *, classes: int, generator: torch.Generator, layer_decay: float = 0.95
-    ) -> None:
+    def __init__(self, encoder: Encoder, *, classes: int, generator: torch.Generator, layer_decay: float) -> None:
         super().__init__()
         self.layer_decay = layer_decay
         self.encoder = encoder
@@ -149,7 +185,7 @@ class FrozenTransformer(nn.Module):
     weight: Tensor
     bias: Tensor
 
-    def __init__(self, encoder: Encoder, *, classes: int, C: float = 1.0) -> None:
+    def __init__(self, encoder: Encoder, *, classes: int, C: float) -> None:
         super().__init__()
         self.C = C
         self.encoder = encoder.requires_grad_(False).eval()

@@ -19,6 +19,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +29,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from emhrnn.cores import environment_of
-from emhrnn.errors import ConfigError, EmhrnnError
+from emhrnn.errors import CheckpointError, ConfigError, EmhrnnError
 from emhrnn.files import locked, write_json
+from emhrnn.training.compatibility import migrated
 
 NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=-,")
 
@@ -71,7 +73,11 @@ def _read_record(folder: Path, name: str) -> dict[str, Any] | None:
         record = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return record if isinstance(record, dict) and "state" in record else None
+    if not (isinstance(record, dict) and "state" in record):
+        return None
+    with suppress(CheckpointError, KeyError, TypeError):  # no settings, or some that only version 0.1 has
+        record["arguments"]["settings"] = migrated(record["arguments"]["settings"])
+    return record
 
 
 def _outcome_of(folder: Path, job: JobSpec, *, failures: bool = False) -> Outcome | None:

@@ -26,7 +26,7 @@ from emhrnn.scoring.engines import Scored, score_locally
 from emhrnn.scoring.output import Totals, Unfinished, check_suffix
 from emhrnn.scoring.scorer import Task
 from emhrnn.training.config import validated
-from emhrnn.training.data import Named, check_ids, check_read_alike, prepared, reads_ids
+from emhrnn.training.data import Named, check_ids, check_read_alike, prepared
 from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, text_settings_of
 from emhrnn.version import __version__
 
@@ -123,7 +123,7 @@ def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple
         return Data(paths=data.paths, prepared=True), len(stored)
     source = Source(data.files(), format=data.format, columns=data.columns, lenient=True)
     _check_beside_classes(source.paths, data)
-    if reads_ids(config):
+    if config.reads_ids:
         with closing(iter(source)) as records:
             next(records, None)  # now it knows its columns
         check_ids(config, data.paths[0], source.taken)

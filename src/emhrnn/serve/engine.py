@@ -27,7 +27,6 @@ from emhrnn.models.table import MODELS
 from emhrnn.serve.guard import Token
 from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.serve.metrics import Metrics
-from emhrnn.training.data import reads_ids
 
 T = TypeVar("T")
 TOGETHER = 64  # documents in one pass: enough to be fast, few enough to answer soon
@@ -86,7 +85,7 @@ class ServedRun:
     @property
     def reads_ids(self) -> bool:
         """Whether who wrote a text, and about what, makes a difference."""
-        return reads_ids(self.model.run.config)
+        return self.model.run.config.reads_ids
 
     @property
     def waiting(self) -> int:

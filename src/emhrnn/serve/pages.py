@@ -26,7 +26,6 @@ from emhrnn.serve.engine import ServedRun, state_of
 from emhrnn.serve.guard import COOKIE, SESSION_SECONDS
 from emhrnn.serve.limits import RefusedError
 from emhrnn.training.progress import read_history
-from emhrnn.training.reads import read_settings
 from emhrnn.training.run import CARD, HISTORY
 
 pages = APIRouter(include_in_schema=False)
@@ -136,7 +135,7 @@ async def runs(request: Request) -> Response:
         {
             "name": served.name,
             "model": served.model.run.config.model.name,
-            "settings": read_settings(served.model.run.config),
+            "settings": served.model.run.config.read_settings(),
             "charts": _charts(served),
             "card": _card(served),
         }

@@ -16,7 +16,6 @@ from emhrnn.errors import CheckpointError
 from emhrnn.files import write_json, write_text
 from emhrnn.training.config import validated
 from emhrnn.training.progress import FitResult, read_history
-from emhrnn.training.reads import changed_settings
 from emhrnn.training.run import CARD, HISTORY, METRICS, read_description
 
 LIMITS = (
@@ -136,7 +135,7 @@ def _card(folder: Path, description: dict[str, Any], metrics: dict[str, Any]) ->
         stale="valid" in metrics.get("stale", ()),
         calibration=metrics.get("calibration"),
         boundary_rate=best[0].boundaries.get("boundary_rate") if best else None,
-        settings=changed_settings(validated(config)),
+        settings=validated(config).changed_settings(),
         versions=description["versions"],
         seed=config["training"]["seed"],
         command=_command(description.get("command", "")),

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from emhrnn.errors import CheckpointError
 from emhrnn.files import write_bytes
+from emhrnn.training.compatibility import difference, fixed_settings
 from emhrnn.training.config import Config
-from emhrnn.training.fixed import difference, fixed_settings
 
 _NOTE = "emhrnn"  # safetensors' header takes strings only, so the note is one JSON string under this key
 _CHECKSUM = "checksum"

@@ -1,182 +1,173 @@
-"""Every setting of a run: typed, validated, with the reason for its default. TOML in, JSON in the run folder.
+"""Every setting of a run: typed and validated. TOML in, JSON in the run folder.
 
     [training]
     epochs = 3
     learning_rate = 0.002
 
 is the file for `emhrnn train DATA --config FILE.toml`; the same from the command line is
-`--set training.epochs=3 --set training.learning_rate=0.002`. Unknown keys are refused with the nearest valid name.
+`--set training.epochs=3 --set training.learning_rate=0.002`. The section `model` has the settings of the model that
+`model.name` chooses, which are defined beside the model; `em` is for models that learn by EM. Unknown settings are
+refused with the nearest valid name.
 """
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
 
 from emhrnn.errors import ConfigError
+from emhrnn.models.em_hrnn import EMConfig, EMHRNNConfig
+from emhrnn.models.row import ModelConfig, Section
+from emhrnn.models.table import DEFAULT, MODELS, check_model
 
-MOST_SAYINGS = 50_000_000  # of pairs of words about classes: 200 MB
-EStepName = Literal["none", "exact", "blocks", "local"]
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+FITTED = {"class_weight", "calibrate", "seed", "threads"}  # of the section `training`, what a fit in one go reads
 
 
 class DataConfig(Section):
     """How text becomes word ids, and how data is split."""
 
-    lowercase: bool = True
+    lowercase: bool = Field(True, description="read all words in lower case")
     vocabulary: Literal["data", "vectors", "both"] = Field(
         "both", description="words of the data (seen min_count times), of the vectors (the paper), or of both"
     )
     min_count: int = Field(2, ge=1, description="words of the data that are seen less often are unknown")
-    max_vocabulary: int | None = Field(None, ge=1)
+    max_vocabulary: int | None = Field(None, ge=1, description="most words, the frequent ones; none = all")
     max_sentence_words: int | None = Field(None, ge=1, description="cap; the corpus report counts what it touches")
-    max_sentences: int | None = Field(None, ge=1)
+    max_sentences: int | None = Field(None, ge=1, description="cap on the sentences of a document")
     validation: float = Field(0.1, gt=0, lt=1, description="share of the training data, when no --valid is given")
-
-
-class ModelConfig(Section):
-    """Sizes of the layers (the paper: all 50)."""
-
-    name: str = "em-hrnn"
-    embedding_size: int = Field(100, ge=1, description="when no vectors are given")
-    tune_embedding: bool = True
-    word_size: int = Field(50, ge=1)
-    phrase_size: int = Field(50, ge=1)
-    sentence_size: int = Field(50, ge=1)
-    attention_size: int = Field(50, ge=1)
-    bidirectional_words: bool = True
-    cell: Literal["lstm", "gru"] = Field("gru", description="em-hrnn: of its recurrent layers (the paper: lstm)")
-    skip: bool = Field(True, description="em-hrnn: a phrase's vector reaches its sentence beside its state")
-    ngrams: bool = Field(True, description="em-hrnn: words and pairs of neighbours also speak for the classes directly")
-    pauses: bool = Field(True, description="em-hrnn, evidence: phrases tend to end where readers pause")
-    dropout: float = Field(0.3, ge=0, lt=1)
-    segmentation: str = Field(
-        "learned", description="learned, or an ablation: none, words, punctuation, random, every-K, overlapping"
-    )
-    levels: int = Field(1, ge=1, description="em-hrnn: of latent boundaries, trained bottom-up; they share the epochs")
-    longest: int = Field(6, ge=1, le=8, description="evidence: most words of a phrase")
-    counts: bool = Field(True, description="evidence: log-count ratios of seen phrases")
-    tables: bool = Field(True, description="evidence: a learned vector for each seen phrase")
-    encoder_size: int = Field(32, ge=0, description="evidence: units of the phrase encoder on word vectors; 0 = none")
-    presence: float = Field(
-        0.5, ge=0, le=1, description="evidence: 1 = a phrase counts once a document, 0 = each time it occurs"
-    )
-    smoothing: float = Field(1.0, gt=0, description="evidence: documents of each class that are added to counts")
-    least_documents: int = Field(2, ge=1, description="evidence: phrases of fewer training documents are unseen")
-    table_documents: int = Field(
-        10, ge=1, description="evidence: phrases of fewer training documents have counts alone, no learned vector"
-    )
-    megabytes: float = Field(200.0, gt=0, description="evidence: largest model file; rare phrases are left out for it")
-    sentence_weights: int = Field(
-        32, ge=0, description="evidence: units of recurrent layers that weigh sentences; 0 = all weigh the same"
-    )
-    layers: int = Field(3, ge=2, description="hm-rnn")
-    features: int = Field(64, ge=1, description="cnn-word: of each convolution; Zhang's networks have 256 and 1024")
-    dense_size: int = Field(256, ge=1, description="cnn-word: Zhang's networks have 1024 and 2048")
-    length: int = Field(231, ge=123, description="cnn-word: words it reads of a document")
-    ids: bool = Field(
-        True, description="cma, basis-cust, evidence (default false): read users and products; false = the text alone"
-    )
-    id_size: int = Field(64, ge=1, description="cma, basis-cust: of the vector of a user or product")
-    id_count: int = Field(
-        5, ge=1, description="models with ids: users and products of fewer training documents are read as the average"
-    )
-    bases: int = Field(4, ge=1, description="basis-cust")
-    customize: str = Field("linear", description="basis-cust: linear, bias, attention, word or encoder")
-    means: int = Field(5000, ge=2, description="bag-of-means: clusters of word vectors")
-    max_features: int = Field(200_000, ge=1, description="tfidf-lr, tfidf-svm, nb-lr: most n-grams")
-    buckets: int = Field(
-        200_000, ge=1, description="fasttext, em-hrnn with ngrams: of word pairs; em-hrnn has fewer over 250 classes"
-    )
-    fit_epochs: int | None = Field(None, ge=0, description="sswe-svm, fasttext: passes over the data")
-    C: float | None = Field(None, gt=0, description="linear classifiers: inverse strength of the regularisation")
-    pretrained: str = Field("", description="transformer: folder with model.safetensors, or a name in the local cache")
-    frozen: bool = Field(False, description="transformer: fit a linear head on frozen features")
-    head: int = Field(128, ge=1, description="transformer: word pieces it reads from the start of a document")
-    tail: int = Field(382, ge=0, description="transformer: and from its end, where a document is longer than both")
-    pooling: Literal["cls", "mean"] | None = Field(
-        None, description="transformer: the state of [CLS], or the mean of all states; none = cls, and mean if frozen"
-    )
-    layer_decay: float = Field(0.95, gt=0, le=1, description="transformer: learning rate of a layer / of the one above")
-
-    def sizes(self) -> dict[str, Any]:
-        """What a network is built with; the rest is about its data."""
-        return self.model_dump(exclude={"name", "embedding_size", "id_count"})
-
-
-class EMConfig(Section):
-    """How phrase boundaries are learned (docs/em.md)."""
-
-    estep: EStepName = Field("local", description="none: sample boundaries at `rate`, do not learn them")
-    blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
-    block_length: int = Field(5, ge=1, le=16, description="blocks, local: words enumerated together")
-    windows: int = Field(
-        0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
-    )
-    focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
-    impute: Literal["prior", "rate", "posterior"] = Field(
-        "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
-    )
-    rate: float = Field(0.23, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3")
-    upper_rate: float = Field(
-        0.5, gt=0, lt=1, description="share of phrases that end a group, for levels above the first"
-    )
-    hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
-    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
-    warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
-    theta: Literal["sample", "map", "all"] = Field(
-        "map", description="M-step of theta on the most probable boundaries, on a posterior sample, or on all"
-    )
-    pace: float = Field(5.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
-    printed_q: bool = Field(False, description="the paper's misprinted denominator, to see what it does")
-    exact_limit: int = Field(20, ge=1, le=24, description="exact: most free positions per document")
 
 
 class TrainingConfig(Section):
     """The optimiser and the schedule."""
 
-    epochs: int = Field(12, ge=1)
+    epochs: int = Field(12, ge=1, description="passes over the training data")
     batch_words: int = Field(4000, ge=1, description="words per batch; 0 documents means this budget decides")
     batch_documents: int = Field(0, ge=0, description="documents per batch (the paper: 64); 0 = by batch_words")
-    optimizer: Literal["adamw", "sgd"] = "adamw"
-    learning_rate: float = Field(0.002, gt=0)
+    optimizer: Literal["adamw", "sgd"] = Field("adamw", description="sgd is the paper's")
+    learning_rate: float = Field(0.002, gt=0, description="its highest value")
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
-    weight_decay: float = Field(1e-4, ge=0)
+    weight_decay: float = Field(1e-4, ge=0, description="pull of the weights to 0")
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises; 0 = 50")
     decay: Literal["none", "linear", "cosine"] = Field("cosine", description="of the learning rate, to 5 % at the end")
     clip: float = Field(5.0, gt=0, description="largest gradient norm")
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
-    class_weight: Literal["none", "balanced"] = "none"
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of a label that goes to all classes alike")
+    class_weight: Literal["none", "balanced"] = Field("none", description="balanced: all classes weigh the same")
     metric: Literal["accuracy", "macro_f1", "loss", "ece"] = Field("accuracy", description="that picks the best epoch")
     patience: int = Field(4, ge=1, description="epochs without improvement before stopping")
     calibrate: bool = Field(True, description="fit temperature and shares of experts on the validation data at the end")
-    seed: int = Field(0, ge=0, lt=2**63)
+    seed: int = Field(0, ge=0, lt=2**63, description="of all random numbers")
     threads: int = Field(0, ge=0, le=1024, description="0 = as torch decides")
     checkpoint_seconds: float = Field(60, ge=0, description="between checkpoints within an epoch; 0 = every step")
 
 
 class Config(Section):
+    """All settings of a run. `em` holds the defaults where the model does not learn by EM, and is not written then."""
+
     data: DataConfig = DataConfig()
-    model: ModelConfig = ModelConfig()
+    model: SerializeAsAny[ModelConfig] = EMHRNNConfig()
     em: EMConfig = EMConfig()
     training: TrainingConfig = TrainingConfig()
 
-    def for_classes(self, count: int) -> "Config":
-        """The settings of a new run with so many classes: the n-grams of em-hrnn say something about each, so that
-        many classes share fewer buckets. A run that is loaded keeps what it was trained with."""
-        most = max(MOST_SAYINGS // count, 1)
-        if not (self.model.name == "em-hrnn" and self.model.ngrams and self.model.buckets > most):
+    @field_validator("model", mode="before")
+    @classmethod
+    def _of_its_model(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        name = values.get("name", DEFAULT)
+        check_model(str(name))
+        return MODELS[name].config.model_validate(values)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Config":
+        if not self.learns_by_em:
+            for name in sorted(self.em.model_fields_set):
+                raise ConfigError(
+                    f"em.{name} is for models that learn by EM, and {self.model.name} does not; leave it out, or use "
+                    f"--model {DEFAULT}"
+                )
             return self
-        return self.model_copy(update={"model": self.model.model_copy(update={"buckets": most})})
+        if self.levels > self.training.epochs:
+            raise ConfigError(
+                f"{self.levels} levels share {self.training.epochs} epochs, one each at least; raise training.epochs"
+            )
+        if self.em.theta == "all" and self.training.label_smoothing:
+            raise ConfigError(
+                f"training.label_smoothing = {self.training.label_smoothing}, but em.theta = all weighs segmentations "
+                "by the one true label; use em.theta = map or sample, or no smoothing"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _of_what_is_read(self, handler: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        values = handler(self)
+        if not self.learns_by_em:
+            values.pop("em", None)
+        return values
+
+    @property
+    def learns_by_em(self) -> bool:
+        """Whether the section `em` means something to the model."""
+        return MODELS[self.model.name].learns == "em"
+
+    @property
+    def levels(self) -> int:
+        """Latent levels of the model, 1 where it cannot have more."""
+        return getattr(self.model, "levels", 1)
+
+    @property
+    def segmentation(self) -> str:
+        """How phrases are found: `learned`, or the name of a rule."""
+        return getattr(self.model, "segmentation", "learned")
+
+    @property
+    def reads_ids(self) -> bool:
+        """Whether the model reads who wrote a document, and about what."""
+        return getattr(self.model, "ids", False)
+
+    @property
+    def id_count(self) -> int:
+        """Training documents that a user or product needs to be read as itself."""
+        return getattr(self.model, "id_count", 1)
+
+    @property
+    def embedding_size(self) -> int:
+        """Size of word vectors where none are given; 0 for a model that has none."""
+        return getattr(self.model, "embedding_size", 0)
+
+    def for_classes(self, count: int) -> "Config":
+        """The settings of a new run with so many classes. A run that is loaded keeps what it was trained with."""
+        return self.model_copy(update={"model": self.model.for_classes(count)})
+
+    def read_settings(self) -> dict[str, dict[str, Any]]:
+        """Those that the model reads, by section and name: all, but for a model that is fitted in one go."""
+        values = self.model_dump()
+        if MODELS[self.model.name].learns == "fit":
+            values["training"] = {name: value for name, value in values["training"].items() if name in FITTED}
+        return values
+
+    def changed_settings(self) -> dict[str, Any]:
+        """Those of them that are not the model's own defaults, by names such as `training.epochs`."""
+        usual = make_config(assignments=[f"model.name={self.model.name}"]).read_settings()
+        return {
+            f"{section}.{name}": value
+            for section, values in self.read_settings().items()
+            for name, value in values.items()
+            if value != usual[section][name]
+        }
 
 
-# The letter of the paper (docs/paper.md 1.8). The learning rate is to be picked on validation.
+# The paper's exact settings (docs/paper.md 1.8). The learning rate is to be picked on validation.
 PAPER: dict[str, dict[str, Any]] = {
     "data": {"vocabulary": "vectors"},
     "model": {
@@ -207,103 +198,163 @@ PAPER: dict[str, dict[str, Any]] = {
 }
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
 
-
 SMALL = ("model.megabytes=20", "data.max_vocabulary=15000", "data.vocabulary=data")  # a model file of at most 20 MB
 
-ONE_LEVEL = ("skip", "ngrams", "pauses")  # parts of the model that it has not, with several latent levels
+Settings = Mapping[str, Mapping[str, Any]]  # by section and name
 
 
 def make_config(
     preset: str = "default",
     file: Path | None = None,
-    assignments: list[str] | tuple[str, ...] = (),
+    assignments: Sequence[str] = (),
+    *,
+    settings: Mapping[str, Any] | None = None,
+    shared: Sequence[str] | None = None,
+    model: str = DEFAULT,
 ) -> Config:
-    """Preset, then the model's own defaults, then file, then `section.key=value` assignments; later ones win."""
+    """Preset, then the model's own defaults, then file, then `section.key=value` assignments, then `settings` by names
+    such as "training.epochs"; later ones win.
+
+    With `shared`, file and shared assignments are given to several models at once: settings that this model does not
+    have are left out. `assignments` are its own, and come last. `model` is the model where none is named.
+
+    Raises:
+        ConfigError: a setting, value or preset is unknown or not allowed, or the file cannot be read.
+    """
     if preset not in PRESETS:
         raise ConfigError(f"unknown preset {preset!r}; use one of {', '.join(PRESETS)}")
-    given = {} if file is None else _read_sections(file)
+    common = _merged({} if file is None else _read_sections(file), parsed(shared or ()))
+    own = _merged(parsed(assignments), by_section(settings or {}))
+    name = _merged(common, own).get("model", {}).get("name", model)
+    check_model(str(name))
+    own["model"] = {"name": name, **own.get("model", {})} if name != DEFAULT else own.get("model", {})
+    if shared is not None:
+        common = _restricted(common, name)
+    base = _restricted(PRESETS[preset], name)
+    for section, values in MODELS[name].defaults.items():
+        base[section] = {key: value for key, value in base.get(section, {}).items() if key not in values}
+    return validated(_merged(base, _merged(common, own)))
+
+
+def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
+    """The same settings but for these, given by names such as "training.epochs"."""
+    return validated(_merged(config.model_dump(exclude_unset=True), by_section(settings)))
+
+
+def by_section(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings given by names such as "training.epochs"."""
+    values: dict[str, dict[str, Any]] = {}
+    for name, value in settings.items():
+        section, dot, key = name.partition(".")
+        if not dot:
+            raise ConfigError(f"cannot read the setting {name!r}; write section.key, e.g. training.epochs")
+        values.setdefault(section, {})[key] = value
+    return values
+
+
+def validated(values: dict[str, Any]) -> Config:
+    """A Config, or a ConfigError that names the first wrong key and the nearest valid one. What is not given has the
+    default of the model, where it has one of its own, and does not count as set."""
+    name = values["model"].get("name", DEFAULT) if isinstance(values.get("model"), dict) else DEFAULT
+    own = MODELS[name].defaults if name in MODELS else {}
+    try:
+        config = Config.model_validate(_merged(own, values))
+    except ValidationError as error:
+        raise _told(error, name) from None
+    for section, settings in own.items():
+        getattr(config, section).model_fields_set.difference_update(settings.keys() - values.get(section, {}).keys())
+    return config
+
+
+def settings_of(model: str) -> dict[str, FieldInfo]:
+    """Every setting that a model has, by names such as `training.epochs`."""
+    sections: dict[str, type[Section]] = {"data": DataConfig, "model": MODELS[model].config}
+    if MODELS[model].learns == "em":
+        sections["em"] = EMConfig
+    sections["training"] = TrainingConfig
+    return {f"{section}.{name}": f for section, kind in sections.items() for name, f in kind.model_fields.items()}
+
+
+def default_of(model: str, name: str) -> Any:
+    """The value of a setting that is not given, for a model."""
+    section, _, key = name.partition(".")
+    return MODELS[model].defaults.get(section, {}).get(key, settings_of(model)[name].default)
+
+
+def check_shared(models: Collection[str], file: Path | None, assignments: Sequence[str]) -> None:
+    """Raise a ConfigError for a setting that is given to several models and that none of them has."""
+    given = _merged({} if file is None else _read_sections(file), parsed(assignments))
+    for section, values in given.items():
+        for key in values:
+            if not any(f"{section}.{key}" in settings_of(model) for model in models):
+                raise _unknown(f"{section}.{key}", models)
+
+
+def parsed(assignments: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """`section.key=value`, as TOML writes values, by section and key."""
+    given: dict[str, dict[str, Any]] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         section, dot, name = key.strip().partition(".")
         if not (equals and dot):
             raise ConfigError(f"cannot read --set {assignment!r}; write section.key=value, e.g. training.epochs=3")
         given.setdefault(section, {})[name] = _toml_value(text.strip())
-    own = _own_defaults(given)
-    base = {
-        section: {name: value for name, value in settings.items() if name not in own.get(section, {})}
-        for section, settings in PRESETS[preset].items()
+    return given
+
+
+def _restricted(values: Settings, model: str) -> dict[str, dict[str, Any]]:
+    """The settings that a model has."""
+    known = settings_of(model)
+    return {
+        section: {key: value for key, value in settings.items() if f"{section}.{key}" in known}
+        for section, settings in values.items()
     }
-    return validated(_merged(base, given))
-
-
-def validated(values: dict[str, Any]) -> Config:
-    """A Config, or a ConfigError that names the first wrong key and the nearest valid one. What is not given has the
-    default of the model, where it has one of its own, and does not count as set."""
-    own = _own_defaults(values)
-    try:
-        config = Config.model_validate(_merged(own, values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            if len(first["loc"]) == 1 and isinstance(first["input"], dict):  # a whole section is unknown
-                place = ".".join([place, *list(first["input"])[:1]])
-            raise ConfigError(f"unknown setting {place!r}; {_nearest(place)}") from None
-        raise ConfigError(f"{place} = {first['input']!r}: {first['msg'].lower()}") from None
-    for section, settings in own.items():
-        getattr(config, section).model_fields_set.difference_update(settings.keys() - values.get(section, {}).keys())
-    return config
-
-
-Settings = Mapping[str, Mapping[str, Any]]  # by section and name
-
-
-def _own_defaults(values: Settings) -> Settings:
-    """Those of the model that the values name."""
-    from emhrnn.models.table import MODELS  # with torch, which the help of the commands does not pay for
-
-    model = values.get("model", {})
-    own = MODELS[model["name"]].settings if model.get("name") in MODELS else {}
-    several = model.get("levels") not in (None, 1)
-    return _merged(own, {"model": dict.fromkeys(ONE_LEVEL, False)}) if several else own
 
 
 def _merged(below: Settings, above: Settings) -> dict[str, Any]:
     return {section: {**below.get(section, {}), **above.get(section, {})} for section in {**below, **above}}
 
 
-def setting_names() -> list[str]:
-    return [
-        f"{section}.{name}"
-        for section, field in Config.model_fields.items()
-        for name in field.annotation.model_fields  # type: ignore[union-attr]
-    ]
+def _told(error: ValidationError, model: str) -> ConfigError:
+    """The first thing that is wrong, in one line."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, ConfigError):
+        return cause
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        if len(first["loc"]) == 1 and isinstance(first["input"], dict):  # a whole section is unknown
+            place = ".".join([place, *list(first["input"])[:1]])
+        return _unknown(place, [model])
+    return ConfigError(f"{place} = {first['input']!r}: {first['msg'].lower()}")
 
 
-def _nearest(place: str) -> str:
-    names = setting_names()
-    near = difflib.get_close_matches(place, names, n=1, cutoff=0.5)
+def _unknown(place: str, models: Collection[str]) -> ConfigError:
+    """Of a setting that these models do not have."""
+    names = dict.fromkeys(name for model in models for name in settings_of(model) if name != "model.name")
+    others = [model for model in MODELS if place in settings_of(model)]
+    near = difflib.get_close_matches(place, names, n=1, cutoff=0.7 if others else 0.5)
     if not near:
-        last = place.rpartition(".")[2]
-        near = [name for name in names if name.endswith("." + last)]
-    return f"did you mean {near[0]!r}?" if near else "`emhrnn train --help` lists the settings"
+        near = [name for name in names if name.endswith("." + place.rpartition(".")[2])]
+    hint = f"did you mean {near[0]!r}?" if near else f"`emhrnn train --model {next(iter(models))} --help` lists them"
+    if not others:
+        return ConfigError(f"unknown setting {place!r}; {hint}")
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    have = ", ".join(others[:3]) + more
+    return ConfigError(f"{', '.join(dict.fromkeys(models))} has no setting {place!r}, which is for {have}; {hint}")
 
 
 def _read_sections(file: Path) -> dict[str, dict[str, Any]]:
-    values = _read_toml(file)
-    for section, settings in values.items():
-        if not isinstance(settings, dict):
-            raise ConfigError(f"{file}: {section} stands outside a section; write it under [data], [model], ...")
-    return values
-
-
-def _read_toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{file}: no such config file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: not valid TOML: {error}") from None
+    for section, settings in values.items():
+        if not isinstance(settings, dict):
+            raise ConfigError(f"{file}: {section} stands outside a section; write it under [data], [model], ...")
+    return values
 
 
 def _toml_value(text: str) -> Any:

@@ -18,7 +18,6 @@ from emhrnn.corpus.assembly import choose_vocabulary
 from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import encoded, sha256
-from emhrnn.models.table import MODELS
 from emhrnn.text import TextLimits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
 from emhrnn.training.run import Run, is_run, read_description
@@ -229,15 +228,10 @@ def check_same_kind(path: Path, corpus: Corpus, *, multi_label: bool) -> None:
         raise DataError(f"{path} has {has}, the model is trained on data with {wants}; give labels of that kind")
 
 
-def reads_ids(config: Config) -> bool:
-    """True for a model that looks at who wrote a document, and about what."""
-    return config.model.name in MODELS and "ids" in MODELS[config.model.name].reads and config.model.ids
-
-
 def check_ids(config: Config, path: Path, columns: Collection[str]) -> None:
     """Raise a DataError where the model reads ids and the data has no such column: every author would be unknown."""
     for kind in ("user", "product"):
-        if reads_ids(config) and kind not in columns:
+        if config.reads_ids and kind not in columns:
             raise DataError(
                 f"the model {config.model.name} reads {kind} ids and {path} has no {kind} column; give data with one, "
                 "empty where it is not known"
@@ -252,9 +246,9 @@ def with_frequent_names(config: Config, training: Corpus, validation: Corpus) ->
     Raises:
         DataError: none is left.
     """
-    if not reads_ids(config):
+    if not config.reads_ids:
         return training, validation
-    least = config.model.id_count
+    least = config.id_count
     users, products = training.frequent_names(least)
     for kind, all_names, names in (("user", training.users, users), ("product", training.products, products)):
         if all_names and not names:
@@ -275,8 +269,7 @@ def embedding_table(
     generator = numpy_generator(config.training.seed, Purpose.INIT)
     if vectors is not None:
         return torch.from_numpy(vectors.lookup(vocabulary, generator=generator))
-    size = config.model.embedding_size
-    table = generator.normal(0, 0.4, (len(vocabulary), size)).astype(np.float32)
+    table = generator.normal(0, 0.4, (len(vocabulary), config.embedding_size)).astype(np.float32)
     return torch.from_numpy(table)
 
 

@@ -24,11 +24,11 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.imputation import SegmentationCache, above, from_posterior, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
-from emhrnn.em.steps import STRATEGIES, EMSettings, EStep, m_step_pi, m_step_theta
+from emhrnn.em.steps import STRATEGIES, EStep, m_step_pi, m_step_theta
 from emhrnn.evaluation.scores import LOW_RATE, collapse
 from emhrnn.models import segmentation
-from emhrnn.models.em_hrnn import EMHRNN, WordStates
-from emhrnn.training.config import Config, EMConfig
+from emhrnn.models.em_hrnn import EMHRNN, EMConfig, WordStates
+from emhrnn.training.config import Config
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.objective import TINY, LabelLoss, label_part
 from emhrnn.training.progress import FitResult
@@ -61,9 +61,6 @@ class EMObjective:
         self.seed = seed
         self.job = job
         self.known = known
-        self.settings = EMSettings(
-            **config.model_dump(include=set(EMSettings.__dataclass_fields__)),
-        )
         self.cache = SegmentationCache(lengths)
         self.monitor = Monitor()
         self.witness = witness
@@ -82,7 +79,7 @@ class EMObjective:
                 loss = self._theta(batch, states, segmentation.random(batch, self.config.rate, generator), dropout)
             else:
                 zhat = self._impute(batch, states)
-                e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.settings, generator)
+                e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.config, generator)
                 loss, notes = self._m_step(batch, states, zhat, e, a, dropout)
             self._hold_rate(whole, a, step)
         if words.d is None:
@@ -236,7 +233,7 @@ def phrase_remarks(config: Config, fitted: FitResult, valid: Corpus) -> list[str
     """What went wrong with learned phrases, if anything, and what to do about it."""
     if not is_latent(config):
         return []
-    remarks, levels, epochs, phrases = [], config.model.levels, fitted.epochs, fitted.scores.phrases
+    remarks, levels, epochs, phrases = [], config.levels, fitted.epochs, fitted.scores.phrases
     em = {"em"} if levels == 1 else {f"{level} em" for level in range(1, levels + 1)}
     if config.em.estep != "none" and not em <= {epoch.phase for epoch in epochs}:
         each = "" if levels == 1 else f" in each of the {levels} levels"

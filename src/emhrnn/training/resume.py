@@ -16,10 +16,10 @@ from emhrnn.models.fitting import Fitted
 from emhrnn.text import Vectors, Vocabulary, read_vectors
 from emhrnn.training import checkpoint
 from emhrnn.training.calibration import validate
+from emhrnn.training.compatibility import FREE, unknown_setting
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, checksum, embedding_table, with_frequent_names
 from emhrnn.training.distributed import Processes
-from emhrnn.training.fixed import FREE, unknown_setting
 from emhrnn.training.progress import FitResult, TrainingContext, read_history
 from emhrnn.training.run import (
     CONFIG,
@@ -131,7 +131,7 @@ def _settings(out: Path, description: dict[str, Any], given: Config | None) -> C
     """Those of the run, with what may be changed as given."""
     before = validated(description["config"])
     values = before.model_dump()
-    free = FREE - {"epochs"} if before.model.levels > 1 else FREE  # its levels share the epochs
+    free = FREE - {"epochs"} if before.levels > 1 else FREE  # its levels share the epochs
     for section, changes in (given.model_dump(exclude_unset=True) if given is not None else {}).items():
         for name, value in changes.items():
             if value != values[section][name] and not (section == "training" and name in free):

@@ -37,14 +37,14 @@ from emhrnn.files import locked, write_json, write_text
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import Shares
 from emhrnn.models.output import probabilities
-from emhrnn.models.row import Sizes
+from emhrnn.models.row import Facts
 from emhrnn.models.table import build_model
 from emhrnn.text import TextLimits, Vocabulary
 from emhrnn.training import checkpoint
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
+from emhrnn.training.compatibility import migrated
 from emhrnn.training.config import Config, validated
 from emhrnn.training.distributed import name_of_job, restarted
-from emhrnn.training.fixed import with_later
 from emhrnn.version import __version__
 
 FORMAT = 1
@@ -93,8 +93,8 @@ class Run:
     @property
     def told_model(self) -> str:
         """The model as messages call it: what em-hrnn with one level can do, more levels often cannot."""
-        settings = self.config.model
-        return settings.name + (f" of {settings.levels} levels" if settings.levels > 1 else "")
+        levels = self.config.levels
+        return self.config.model.name + (f" of {levels} levels" if levels > 1 else "")
 
     def probabilities(self, logits: Float[Tensor, "documents classes"]) -> Float[Tensor, "documents classes"]:
         """As they are shown wherever the run is used."""
@@ -136,7 +136,7 @@ def new_run(
     saved: Path | None = None,
 ) -> Run:
     """An untrained model of the configured kind; `saved` is the folder of a run whose weights it will be given."""
-    sizes = Sizes(
+    facts = Facts(
         classes=len(classes),
         several=multi_label,
         users=len(users),
@@ -144,9 +144,8 @@ def new_run(
         rate=config.em.rate,
         upper_rate=config.em.upper_rate,
         encoder="" if saved is None else str(saved / ENCODER),
-        **config.model.sizes(),
     )
-    model = build_model(config.model.name, sizes, table, vocabulary.words, config.training.seed)
+    model = build_model(config.model, facts, table, vocabulary.words, config.training.seed)
     return Run(model, config, vocabulary, classes, multi_label, text, users, products, table.shape[1])
 
 
@@ -224,7 +223,15 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: corrupt; copy the run again or train anew") from None
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version}, this emhrnn reads format {FORMAT}; install the matching one")
-    return {**description, "config": with_later(description.get("config"))}
+    return {**description, "config": migrated(description.get("config"))}
+
+
+def model_of(folder: Path) -> str:
+    """The name of the model of a run."""
+    try:
+        return str(read_description(folder)["config"]["model"]["name"])
+    except (KeyError, TypeError):
+        raise CheckpointError(f"{folder / CONFIG}: corrupt; copy the run again or train anew") from None
 
 
 def load_run(folder: Path, *, weigh: bool = True) -> Run:

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 import torch
 
-from emhrnn.training.config import Config, EMConfig, TrainingConfig
+from emhrnn.models.em_hrnn import EMConfig
+from emhrnn.training.config import Config, TrainingConfig
 
 Phase = Literal["warm-up", "em"]
 
@@ -47,16 +48,16 @@ def phase(config: EMConfig, epoch: int) -> Phase:
 
 def is_latent(config: Config) -> bool:
     """Whether there are phrase ends to learn."""
-    return config.model.name == "em-hrnn" and config.model.segmentation == "learned"
+    return config.learns_by_em and config.segmentation == "learned"
 
 
 def phase_name(config: Config, epoch: int) -> str:
     """As it is told to people: models without latent boundaries have no phases."""
     if not is_latent(config):
         return "train"
-    level, first, _ = stage(config.training.epochs, config.model.levels, epoch)
+    level, first, _ = stage(config.training.epochs, config.levels, epoch)
     name = phase(config.em, epoch - first)
-    return name if config.model.levels == 1 else f"{level + 1} {name}"
+    return name if config.levels == 1 else f"{level + 1} {name}"
 
 
 class Purpose(IntEnum):

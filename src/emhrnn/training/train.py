@@ -21,16 +21,14 @@ from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.scores import METRICS
 from emhrnn.files import sha256
 from emhrnn.models.fitting import Fitted
-from emhrnn.models.pretrained import check_source
 from emhrnn.models.row import VECTORS
-from emhrnn.models.segmentation import rule
-from emhrnn.models.table import MODELS, OVERLAPPING, check_model
-from emhrnn.text import UNK, Vectors, read_vectors
+from emhrnn.models.table import MODELS
+from emhrnn.text import Vectors, read_vectors
 from emhrnn.training import checkpoint
 from emhrnn.training.calibration import end_training, validate, validate_epoch
 from emhrnn.training.card import write_metrics
 from emhrnn.training.checkpoint import Checkpoints, load_into, load_tensors
-from emhrnn.training.config import ONE_LEVEL, Config
+from emhrnn.training.config import Config
 from emhrnn.training.data import (
     Named,
     check_ids,
@@ -270,7 +268,7 @@ def fit(
         if own is not None:
             write_history(own / HISTORY, now.epochs)
     with now.meter, deferred_signals(checkpoints is not None) as came:
-        ahead = steps(objective, optimizer, train, config, now.position, own, job, levels=run.config.model.levels)
+        ahead = steps(objective, optimizer, train, config, now.position, own, job, levels=run.config.levels)
         stopped = 0
         while not stopped and not (now.best.waited >= config.patience and objective.settled(now.position.epoch - 1)):
             step = next(ahead, None)
@@ -398,36 +396,14 @@ def check_label_settings(run: Run, train: Corpus) -> None:
 
 
 def check_settings(config: Config, vectors: Vectors | None = None) -> None:
-    """Raise a ConfigError for what the model's builder would refuse, before any data is read."""
-    size = config.model.embedding_size
+    """Raise a ConfigError for settings that do not fit the word vectors, or files that are missing, before any data is
+    read."""
+    size = config.embedding_size
     if "embedding_size" in config.model.model_fields_set and vectors is not None and vectors.size != size:
         raise ConfigError(
             f"model.embedding_size is {size} and the vectors have {vectors.size} numbers; leave it out, they decide"
         )
-    check_model(config.model.name)
-    levels, epochs = config.model.levels, config.training.epochs
-    if levels > 1 and config.model.name != "em-hrnn":
-        raise ConfigError(f"model.levels = {levels}, but {config.model.name} has no latent levels; use em-hrnn")
-    for name in ONE_LEVEL:
-        if levels > 1 and getattr(config.model, name):
-            raise ConfigError(f"model.{name} = true is for em-hrnn with one level, here are {levels}; leave it out")
-    if levels > epochs:
-        raise ConfigError(f"{levels} levels share {epochs} epochs, one each at least; raise training.epochs")
-    if config.model.name == "em-hrnn" and config.em.theta == "all" and config.training.label_smoothing:
-        raise ConfigError(
-            f"training.label_smoothing = {config.training.label_smoothing}, but em.theta = all weighs segmentations by "
-            "the one true label; use em.theta = map or sample, or no smoothing"
-        )
-    if config.em.windows and config.em.estep != "blocks":
-        raise ConfigError(
-            f"em.windows = {config.em.windows} is for em.estep = blocks, not {config.em.estep}; leave it out, or set "
-            "em.blocks"
-        )
-    if config.model.name == "transformer":
-        check_source(config.model.pretrained)
-    overlapping = config.model.segmentation == OVERLAPPING and config.model.name == "evidence"
-    if config.model.segmentation != "learned" and not overlapping:
-        rule(config.model.segmentation, [UNK], config.em.rate)
+    config.model.check_files()
 
 
 def check_needed_vectors(config: Config, vectors: Vectors | None) -> None:

@@ -19,8 +19,8 @@ from rich.table import Table
 
 from emhrnn.evaluation.scores import METRICS
 from emhrnn.files import write_text
-from emhrnn.training.config import Config
-from emhrnn.tuning.space import value_of, with_values
+from emhrnn.training.config import Config, with_settings
+from emhrnn.tuning.space import value_of
 from emhrnn.tuning.study import BEST, TRIALS, SearchPlan, best_of
 
 SHOWN = 12  # trials of the live table
@@ -135,7 +135,7 @@ def save(study: optuna.Study, plan: SearchPlan) -> None:
 
 def best_config(best: FrozenTrial, plan: SearchPlan) -> Config:
     """All settings of the best trial."""
-    return with_values(plan.config, best.params)
+    return with_settings(plan.config, best.params)
 
 
 def toml_of(config: Config, comment: str) -> str:

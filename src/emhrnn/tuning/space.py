@@ -13,8 +13,7 @@ from typing import Any
 from optuna import Trial
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.table import MODELS
-from emhrnn.training.config import Config, make_config, setting_names, validated
+from emhrnn.training.config import Config, make_config, settings_of
 
 Value = bool | int | float | str
 
@@ -93,20 +92,20 @@ def space_of(config: Config) -> dict[str, str]:
     unused = set()
     if config.training.batch_documents:
         unused.add("training.batch_words")
-    if config.model.frozen:
+    if not config.model.draws:  # a linear head on frozen features
         space = {"model.C": "0.01:100:log"}
-    learned = MODELS[config.model.name].learns == "em" and config.model.segmentation == "learned"
+    learned = config.learns_by_em and config.segmentation == "learned"
     estep = config.em.estep if learned else "none"
     if estep == "none":
         unused |= {name for name in space if name.startswith("em.") and name != "em.rate"}
-    if config.model.segmentation not in ("learned", "random"):  # the other cuts have a rate of their own
+    if config.segmentation not in ("learned", "random"):  # the other cuts have a rate of their own
         unused.add("em.rate")
     if estep != "local":
         unused.add("em.blocks")
     if estep not in ("local", "blocks"):
         unused.add("em.block_length")
     if "em.warmup_epochs" in space:  # at least one epoch must be left for EM, at every level
-        space["em.warmup_epochs"] = f"0:{max(0, min(2, config.training.epochs // config.model.levels - 1))}"
+        space["em.warmup_epochs"] = f"0:{max(0, min(2, config.training.epochs // config.levels - 1))}"
     return {name: text for name, text in space.items() if name not in unused}
 
 
@@ -138,13 +137,13 @@ class Varied:
         return ":".join([*map(str, self.values), *(["log"] if self.log else [])])
 
 
-def varied(space: Mapping[str, str]) -> list[Varied]:
+def varied(space: Mapping[str, str], model: str) -> list[Varied]:
     """Read a space, name by name. Settings with a single value are left out.
 
     Raises:
         ConfigError: a name is unknown (the message names the nearest) or may not vary, or a value is not allowed.
     """
-    read = [_read(name, text) for name, text in space.items()]
+    read = [_read(name, text, model) for name, text in space.items()]
     return [one for one in read if one.values[0] != one.values[-1]]
 
 
@@ -163,26 +162,18 @@ def assignments_of(given: Iterable[str]) -> dict[str, str]:
     return space
 
 
-def with_values(config: Config, values: Mapping[str, Any]) -> Config:
-    """The settings with these values, given by name, in place of their own."""
-    changed = config.model_dump(exclude_unset=True)
-    for name, value in values.items():
-        section, _, key = name.partition(".")
-        changed.setdefault(section, {})[key] = value
-    return validated(changed)
-
-
 def value_of(config: Config, name: str) -> Any:
     """The value of a setting such as "training.epochs"."""
     section, _, key = name.partition(".")
     return getattr(getattr(config, section), key)
 
 
-def _read(name: str, text: str) -> Varied:
+def _read(name: str, text: str, model: str) -> Varied:
     if "." not in name:
         raise ConfigError(f"cannot read --vary {name}={text!r}; write section.key before the =, e.g. training.epochs")
-    if name not in setting_names():
-        make_config(assignments=[f"{name}=0"])  # raises, and names the nearest
+    chosen = f"model.name={model}"
+    if name not in settings_of(model):
+        make_config(assignments=[chosen, f"{name}=0"])  # names the nearest one
     if name in FIXED:
         raise ConfigError(f"{name} cannot vary: all trials share it; give it once with --set {name}=VALUE")
     parts = [part.strip() for part in text.split(":")]
@@ -192,10 +183,10 @@ def _read(name: str, text: str) -> Varied:
         raise ConfigError(f"cannot read --vary {name}={text!r}; {HOW}")
     texts = parts[:2] if is_range else [part.strip() for part in text.split(",")]
     section, _, key = name.partition(".")
-    values = tuple(getattr(getattr(make_config(assignments=[f"{name}={one}"]), section), key) for one in texts)
+    values = tuple(getattr(getattr(make_config(assignments=[chosen, f"{name}={one}"]), section), key) for one in texts)
     if is_range:
         _check_range(name, text, values, log)
-        if not _is_whole(name):
+        if not _is_whole(settings_of(model)[name].annotation):
             values = tuple(float(value) for value in values)
     return Varied(name, values, is_range, log)
 
@@ -210,8 +201,6 @@ def _check_range(name: str, text: str, values: tuple[Any, ...], log: bool) -> No
         raise ConfigError(f"the range {text!r} of {name} is logarithmic and starts at {low}; start above 0")
 
 
-def _is_whole(name: str) -> bool:
-    section, _, key = name.partition(".")
-    annotation = Config.model_fields[section].annotation.model_fields[key].annotation  # type: ignore[union-attr]
+def _is_whole(annotation: Any) -> bool:
     kinds = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     return int in kinds

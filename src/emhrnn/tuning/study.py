@@ -29,8 +29,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_json
-from emhrnn.training.config import Config
-from emhrnn.tuning.space import Varied, value_of, with_values
+from emhrnn.training.config import Config, with_settings
+from emhrnn.tuning.space import Varied, value_of
 from emhrnn.tuning.trial import StudyData, Watch, run_trial
 
 FORMAT = 1
@@ -194,7 +194,7 @@ class Search:
             if trial is None:
                 return
             try:
-                config = with_values(self.plan.config, {v.name: v.suggest(trial) for v in self.plan.space})
+                config = with_settings(self.plan.config, {v.name: v.suggest(trial) for v in self.plan.space})
                 watch = Watch(trial, config, self.plan.deadline, prune=not self.plan.grid, show=show)
                 if not run_trial(self.study, watch, data, whole=self.plan.grid):
                     self._again(self.study.trials[trial.number])

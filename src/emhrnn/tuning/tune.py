@@ -73,9 +73,9 @@ def tune(
 
 def _space(config: Config, given: dict[str, str], *, only: bool, fixed: Sequence[str], paper: bool) -> list[Varied]:
     if paper:
-        return varied(PAPER_GRID)
+        return varied(PAPER_GRID, config.model.name)
     own = {} if only else {name: text for name, text in space_of(config).items() if name not in fixed}
-    space = varied({**own, **given})
+    space = varied({**own, **given}, config.model.name)
     if not space:
         raise ConfigError("nothing varies; give a setting with --vary, e.g. training.learning_rate=0.001:0.01:log")
     return space

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from emhrnn.paper.models.bag_of_means import BagOfMeans
+from emhrnn.paper.models.bag_of_means import BagOfMeans, BagOfMeansConfig
 from tests.models.examples import CLASSES, check_survives_saving, make_table, separable_batch, words_of
 
 
 def small(**settings) -> BagOfMeans:
-    return BagOfMeans(table=make_table(), classes=CLASSES, **settings)
+    return BagOfMeans(BagOfMeansConfig(**settings), table=make_table(), classes=CLASSES)
 
 
 def test_features_are_counts_of_the_nearest_mean() -> None:
@@ -23,7 +23,7 @@ def test_features_are_counts_of_the_nearest_mean() -> None:
 def test_words_that_are_near_share_a_mean() -> None:
     table = make_table()
     table[4] = table[3] + 1e-3
-    model = BagOfMeans(table=table, classes=CLASSES, means=5)
+    model = BagOfMeans(BagOfMeansConfig(means=5), table=table, classes=CLASSES)
     model.fit([separable_batch()])
     assert model.nearest[3] == model.nearest[4]
 

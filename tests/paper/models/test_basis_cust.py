@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from pydantic import ValidationError
 
-from emhrnn.errors import ConfigError
-from emhrnn.paper.models.basis_cust import PLACES, BasisCust
+from emhrnn.paper.models.basis_cust import BasisCust, BasisCustConfig
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_sums_to_one,
@@ -26,11 +27,13 @@ IDS = 4
 
 
 def small(seed: int = 0, **settings) -> BasisCust:
-    sizes = {"users": IDS, "products": IDS, "id_size": 3, "bases": 2, "word_size": 4, "attention_size": 6}
-    return BasisCust(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes | settings)
+    config = BasisCustConfig(**PLAIN | {"id_size": 3, "bases": 2, "word_size": 4, "attention_size": 6} | settings)
+    return BasisCust(
+        config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed), users=IDS, products=IDS
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize("customize", PLACES)
+@pytest.mark.parametrize("customize", ["linear", "bias", "attention", "word", "encoder"])
 @settings(max_examples=6, deadline=None)
 @given(lengths=shapes, seed=seeds)
 def test_equals_the_oracle(customize, lengths, seed) -> None:
@@ -57,7 +60,5 @@ def test_learns_from_ids_alone_and_survives_saving(customize) -> None:
 
 
 def test_unknown_place() -> None:
-    with pytest.raises(
-        ConfigError, match="unknown place to customize 'output'; use one of linear, bias, attention, word"
-    ):
+    with pytest.raises(ValidationError, match="'linear', 'bias', 'attention', 'word'"):
         small(customize="output")

@@ -5,9 +5,10 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.models.cma import CMA
+from emhrnn.paper.models.cma import CMA, CMAConfig
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_sums_to_one,
@@ -25,9 +26,11 @@ from tests.oracles import cma as oracle
 IDS = 4
 
 
-def small(seed: int = 0, **settings) -> CMA:
-    sizes = {"users": IDS, "products": IDS, "id_size": 3, "word_size": 4, "sentence_size": 5, "attention_size": 6}
-    return CMA(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes | settings)
+def small(seed: int = 0, *, users: int = IDS, **settings) -> CMA:
+    config = CMAConfig(**PLAIN | {"id_size": 3, "word_size": 4, "sentence_size": 5, "attention_size": 6} | settings)
+    return CMA(
+        config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed), users=users, products=IDS
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("ids", [True, False])

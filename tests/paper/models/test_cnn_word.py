@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from pydantic import ValidationError
 
-from emhrnn.errors import ConfigError
-from emhrnn.paper.models.cnn_word import CNNWord
+from emhrnn.paper.models.cnn_word import CNNWord, CNNWordConfig
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_survives_saving,
@@ -22,7 +23,9 @@ from tests.oracles import cnn_word as oracle
 
 def small(seed: int = 0, **settings) -> CNNWord:
     sizes = {"features": 4, "dense_size": 6, "length": 150} | settings
-    return CNNWord(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+    return CNNWord(
+        CNNWordConfig(**PLAIN | sizes), table=make_table(seed), classes=CLASSES, generator=generator_of(seed)
+    )
 
 
 def test_equals_the_oracle_on_short_and_long_documents() -> None:
@@ -57,5 +60,5 @@ def test_at_first_it_has_no_regard_to_place() -> None:
 
 
 def test_too_short() -> None:
-    with pytest.raises(ConfigError, match="reads 122 words, too few"):
+    with pytest.raises(ValidationError, match="greater than or equal to 123"):
         small(length=122)

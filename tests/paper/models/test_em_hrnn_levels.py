@@ -15,16 +15,17 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.em.steps import e_step
 from emhrnn.errors import ConfigError
-from emhrnn.models.row import Sizes
+from emhrnn.models.em_hrnn import EMHRNNConfig
+from emhrnn.models.row import Facts
 from emhrnn.models.table import build_em_hrnn
 from emhrnn.paper.models.em_hrnn_levels import EMHRNNLevels
 from emhrnn.paper.simulation.learners import newton_indicator
 from emhrnn.training.config import make_config
 from emhrnn.training.run import load_run
 from emhrnn.training.schedule import stage
-from emhrnn.training.train import check_settings
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     VOCABULARY,
     check_sums_to_one,
     check_survives_saving,
@@ -39,11 +40,11 @@ from tests.oracles import em_hrnn_levels as oracle
 
 
 def small(seed: int = 0, levels: int = 3) -> EMHRNNLevels:
-    sizes = Sizes(
-        classes=CLASSES, levels=levels, word_size=4, phrase_size=3, sentence_size=5, attention_size=6, rate=0.6,
-        cell="gru" if seed // 2 % 2 else "lstm",
+    config = EMHRNNConfig(
+        levels=levels, word_size=4, phrase_size=3, sentence_size=5, attention_size=6, bidirectional_words=False,
+        cell="gru" if seed // 2 % 2 else "lstm", **PLAIN,
     )  # fmt: skip
-    model = build_em_hrnn(sizes, make_table(seed), ["word"] * VOCABULARY, seed)
+    model = build_em_hrnn(config, Facts(classes=CLASSES, rate=0.6), make_table(seed), ["word"] * VOCABULARY, seed)
     assert isinstance(model, EMHRNNLevels)
     return model
 
@@ -87,9 +88,13 @@ def test_equals_the_oracle(lengths, seed) -> None:
 
 
 def test_one_level_is_em_hrnn() -> None:
-    sizes = Sizes(classes=CLASSES, word_size=4)
-    alone = build_em_hrnn(sizes, make_table(), ["word"] * VOCABULARY, 0)
-    model = build_em_hrnn(Sizes(classes=CLASSES, word_size=4, levels=2), make_table(), ["word"] * VOCABULARY, 0)
+    alone, model = (
+        build_em_hrnn(
+            EMHRNNConfig(word_size=4, levels=levels, skip=False, ngrams=False, pauses=False),
+            Facts(classes=CLASSES), make_table(), ["word"] * VOCABULARY, 0,
+        )
+        for levels in (1, 2)
+    )  # fmt: skip
     batch = make_batch([[3, 2], [4]])
     assert torch.equal(alone(batch).logits, model(batch).logits)
 
@@ -191,7 +196,5 @@ def test_trains_bottom_up_and_goes_on_as_if_it_had_never_stopped(data: Path, tmp
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(ConfigError, match=r"model\.levels = 2, but hn-att has no latent levels; use em-hrnn"):
-        check_settings(make_config(assignments=["model.name=hn-att", "model.levels=2"]))
-    with pytest.raises(ConfigError, match=r"3 levels share 2 epochs, one each at least; raise training\.epochs"):
-        check_settings(make_config(assignments=["model.levels=3", "training.epochs=2"]))
+    with pytest.raises(ConfigError, match=r"hn-att has no setting 'model\.levels', which is for em-hrnn"):
+        make_config(assignments=["model.name=hn-att", "model.levels=2"])

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, settings
 
-from emhrnn.paper.models.grnn import GRNN
+from emhrnn.paper.models.grnn import GRNN, GRNNConfig
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_survives_saving,
@@ -23,9 +24,11 @@ from tests.oracles import grnn as oracle
 KINDS = ["convolution", "lstm"]
 
 
-def small(seed: int = 0, **settings) -> GRNN:
-    sizes = {"word_size": 4, "sentence_size": 3} | settings
-    return GRNN(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+def small(seed: int = 0, *, sentences: str, **settings) -> GRNN:
+    config = GRNNConfig(**PLAIN | {"word_size": 4, "sentence_size": 3} | settings)
+    return GRNN(
+        config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed), sentences=sentences
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

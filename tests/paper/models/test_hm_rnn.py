@@ -8,10 +8,11 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.paper.models.hm_rnn import HMRNN
+from emhrnn.paper.models.hm_rnn import HMRNN, HMRNNConfig
 from emhrnn.paper.models.multiscale_lstm import annealed_slope, hard_sigmoid
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_survives_saving,
@@ -30,7 +31,7 @@ from tests.oracles import hm_rnn as oracle
 
 def small(seed: int = 0, **settings) -> HMRNN:
     sizes = {"word_size": 4} | settings
-    return HMRNN(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+    return HMRNN(HMRNNConfig(**PLAIN | sizes), table=make_table(seed), classes=CLASSES, generator=generator_of(seed))
 
 
 @pytest.mark.parametrize("layers", [2, 3, 4])

@@ -2,9 +2,10 @@
 
 from hypothesis import given, settings
 
-from emhrnn.paper.models.lstm import MeanLSTM
+from emhrnn.paper.models.lstm import LSTMConfig, MeanLSTM
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_survives_saving,
@@ -22,7 +23,7 @@ from tests.oracles import lstm as oracle
 
 def small(seed: int = 0, **settings) -> MeanLSTM:
     sizes = {"word_size": 4} | settings
-    return MeanLSTM(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+    return MeanLSTM(LSTMConfig(**PLAIN | sizes), table=make_table(seed), classes=CLASSES, generator=generator_of(seed))
 
 
 @settings(max_examples=10, deadline=None)

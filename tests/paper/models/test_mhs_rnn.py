@@ -6,10 +6,11 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.layers.packing import pack
-from emhrnn.paper.models.mhs_rnn import MHSRNN
+from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNAttConfig, MHSRNNConfig
 from emhrnn.paper.models.multiscale_lstm import multiscale_states
 from tests.models.examples import (
     CLASSES,
+    PLAIN,
     check_learns,
     check_logits_and_gradients,
     check_sums_to_one,
@@ -26,9 +27,10 @@ from tests.models.examples import (
 from tests.oracles import mhs_rnn as oracle
 
 
-def small(seed: int = 0, **settings) -> MHSRNN:
-    sizes = {"word_size": 4, "sentence_size": 3, "attention_size": 6} | settings
-    return MHSRNN(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes)
+def small(seed: int = 0, *, attention: bool = False, **settings) -> MHSRNN:
+    sizes = PLAIN | {"word_size": 4, "sentence_size": 3} | settings
+    config = MHSRNNAttConfig(**sizes, attention_size=6) if attention else MHSRNNConfig(**sizes)
+    return MHSRNN(config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed))
 
 
 @pytest.mark.parametrize("attention", [False, True])

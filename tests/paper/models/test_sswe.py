@@ -6,7 +6,7 @@ import torch
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.models.sswe import SSWE, WindowScorer, _neighbours, hybrid_loss, polarity
+from emhrnn.paper.models.sswe import SSWE, SSWEConfig, WindowScorer, _neighbours, hybrid_loss, polarity
 from tests.models.examples import (
     CLASSES,
     check_survives_saving,
@@ -20,7 +20,7 @@ from tests.oracles import sswe as oracle
 
 
 def small(**settings) -> SSWE:
-    return SSWE(table=make_table(), classes=CLASSES, **settings)
+    return SSWE(SSWEConfig(**settings), table=make_table(), classes=CLASSES)
 
 
 def test_loss_equals_the_oracle() -> None:
@@ -57,18 +57,18 @@ def test_features_are_min_max_and_mean() -> None:
 
 def test_fits_and_survives_saving() -> None:
     batch = separable_batch()
-    model = small(epochs=2, C=10.0)
+    model = small(fit_epochs=2, C=10.0)
     model.fit([batch], seed=1)
     assert not torch.equal(model.vectors, make_table())
     assert np.array_equal(model(batch).logits.argmax(1).numpy(), batch.labels)
     check_survives_saving(model, small(), batch)
-    again = small(epochs=2, C=10.0)
+    again = small(fit_epochs=2, C=10.0)
     again.fit([batch], seed=1)
     assert torch.equal(again.weight, model.weight)
 
 
 def test_given_vectors_are_kept_without_epochs() -> None:
-    model = small(epochs=0)
+    model = small(fit_epochs=0)
     model.fit([separable_batch()])
     assert torch.equal(model.vectors, make_table())
 
@@ -89,4 +89,4 @@ def test_multi_label_data_have_no_polarity() -> None:
 def test_an_empty_vocabulary() -> None:
     batch = Batch.from_lists([[[0, 0]], [[0]]], labels=[0, 1])
     with pytest.raises(DataError, match=r"the vocabulary is empty.*; give more documents, or lower data.min_count"):
-        SSWE(table=make_table()[:1], classes=CLASSES).fit([batch])
+        SSWE(SSWEConfig(), table=make_table()[:1], classes=CLASSES).fit([batch])

@@ -19,9 +19,8 @@ from emhrnn.paper.analysis.report import CHANCE, agreement_lines, attention_tabl
 from emhrnn.paper.jobs import JobSpec, run_jobs
 from emhrnn.paper.markdown import markdown_table, plain
 from emhrnn.paper.training_job import RUN, train_or_resume
-from emhrnn.training.config import make_config, validated
+from emhrnn.training.config import check_shared, make_config, validated
 from emhrnn.training.data import Named, checksum
-from emhrnn.training.reads import changed_settings
 from emhrnn.training.run import read_description
 
 EM, MHS = "em-hrnn", "mhs-rnn-att"
@@ -58,6 +57,7 @@ class Pair:
             return self.em, self.mhs
         if self.train is None:
             raise ConfigError("no runs; give --em RUN and --mhs RUN, or data to train both with --train FILE")
+        check_shared((EM, MHS), None, self.assignments)
         jobs = [self._job(name, self.train) for name in (EM, MHS)]
         outcomes = run_jobs(train_job, jobs, work, processes=processes, progress=progress, say=say)
         for outcome in outcomes:
@@ -66,7 +66,7 @@ class Pair:
         return work / EM / RUN, work / MHS / RUN
 
     def _job(self, name: str, data: Path) -> JobSpec:
-        config = make_config(self.preset, None, [f"model.name={name}", *self.assignments])
+        config = make_config(self.preset, None, [f"model.name={name}"], shared=self.assignments)
         return JobSpec(
             name,
             {
@@ -155,7 +155,7 @@ def describe_training(folder: Path) -> dict[str, Any]:
         "seed": settings["training"]["seed"],
         "vectors": None if not vectors else Path(vectors).name,
         "estep": settings["em"]["estep"] if settings["model"]["name"] == "em-hrnn" else None,
-        "settings": changed_settings(validated(settings)),
+        "settings": validated(settings).changed_settings(),
     }
 
 

@@ -29,9 +29,7 @@ from emhrnn.paper.comparison.rows import SystemRow, train_row, unpack
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, keep, read_table, table_rows
 from emhrnn.paper.jobs import JobSpec, Outcome, job_name, run_jobs, so_far
 from emhrnn.paper.provenance import machine
-from emhrnn.training.config import Config, make_config
-from emhrnn.training.data import reads_ids
-from emhrnn.training.reads import read_settings
+from emhrnn.training.config import Config, check_shared, make_config
 from emhrnn.training.run import is_run
 from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
@@ -53,9 +51,11 @@ class Protocol:
     vectors: Path | None = None
 
     def settings(self, row: SystemRow, seed: int, data: DataSet | None = None) -> Config:
-        """`training.seed` is the first seed; later assignments win: those of the set, of the protocol, of the row."""
+        """`training.seed` is the first seed; later assignments win: those of the set, of the protocol, of the row. What
+        is given to all rows counts for those that have such a setting."""
         own = [f"model.name={row.model}", *row.settings]
-        config = make_config(self.preset, self.config, [*(data.settings if data else ()), *self.assignments, *own])
+        shared = [*(data.settings if data else ()), *self.assignments]
+        config = make_config(self.preset, self.config, own, shared=shared)
         return config.model_copy(
             update={"training": config.training.model_copy(update={"seed": config.training.seed + seed})}
         )
@@ -110,7 +110,7 @@ def compare(
         settings=_told_settings(protocol),
         made_by=_made_by(done),
         failed=() if report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
-        once=tuple(row.name for row in rows if not _draws(protocol.settings(row, 0))),
+        once=tuple(row.name for row in rows if not protocol.settings(row, 0).model.draws),
     )
     if earlier is not None:
         table = keep(table, earlier, [row.name for row in rows])
@@ -148,6 +148,7 @@ def _check(rows: Sequence[SystemRow], protocol: Protocol, reference: str | None)
         raise ConfigError(f"the reference {reference!r} is not among the rows; give one of {names}")
     if protocol.vectors is not None and not protocol.vectors.is_file():
         raise DataError(f"{protocol.vectors} does not exist; give a file of word vectors")
+    check_shared([row.model for row in rows], protocol.config, protocol.assignments)
     for row in rows:
         check_settings(protocol.settings(row, 0))
 
@@ -198,7 +199,7 @@ def _jobs(
         for data in sets:
             for row in rows:
                 config = protocol.settings(row, seed, data)
-                if seed > 0 and not _draws(config):
+                if seed > 0 and not config.model.draws:
                     continue
                 why = _lacks(row, config, found[data.name], vectors)
                 if why is not None:
@@ -218,14 +219,10 @@ def _jobs(
     return jobs, missing
 
 
-def _draws(config: Config) -> bool:
-    return MODELS[config.model.name].draws(config.model.model_dump())
-
-
 def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]]:
     """Those that the row reads: others may change, or come new, and its runs stay good. Of pretrained weights, a record
     holds the name of their folder and what is in it."""
-    settings = read_settings(config)
+    settings = config.read_settings()
     folder = folder_of(settings["model"].get("pretrained", ""))
     if folder is None:
         return {"settings": settings}, {}
@@ -235,7 +232,7 @@ def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]
 
 def _lacks(row: SystemRow, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
     needs = MODELS[row.model].needs
-    if reads_ids(config) and not (found["users"] and found["products"]):
+    if config.reads_ids and not (found["users"] and found["products"]):
         return "skipped: it needs user and product ids, and the data has none"
     if VECTORS in needs and vectors is None:
         return "skipped: it needs pretrained word vectors (--vectors)"

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from scipy import sparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
@@ -20,6 +21,15 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.models.fitting import fit_linear, labels_of, weights_of
 from emhrnn.models.output import Output
+from emhrnn.models.row import ModelConfig
+
+
+class BagOfMeansConfig(ModelConfig):
+    """Settings of bag-of-means."""
+
+    embedding_size: int = Field(100, ge=1, description="size of word vectors; those that are given decide")
+    means: int = Field(5000, ge=2, description="clusters of word vectors")
+    C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
 
 
 class BagOfMeans(nn.Module):
@@ -29,13 +39,11 @@ class BagOfMeans(nn.Module):
     weight: Tensor
     bias: Tensor
 
-    def __init__(
-        self, *, table: Float[Tensor, "vocabulary size"], classes: int, means: int = 5000, C: float = 10.0
-    ) -> None:
+    def __init__(self, config: BagOfMeansConfig, *, table: Float[Tensor, "vocabulary size"], classes: int) -> None:
         super().__init__()
         self.table = table  # only to fit: a word's nearest mean is all that is kept
-        self.means = min(means, len(table))
-        self.C = C
+        self.means = min(config.means, len(table))
+        self.C = config.C
         self.register_buffer("nearest", torch.zeros(len(table), dtype=torch.int64))  # mean of each word
         self.register_buffer("weight", torch.zeros(classes, self.means))
         self.register_buffer("bias", torch.zeros(classes))

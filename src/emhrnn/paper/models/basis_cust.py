@@ -17,13 +17,15 @@ TACL 2019; docs/paper.md 5).
     encoder     all matrices of the BiLSTM (`customized_lstm`); several times slower than the others
 """
 
+from typing import Literal
+
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError
 from emhrnn.layers.attention import attend
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
@@ -32,8 +34,18 @@ from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.identity import IdVectors
 from emhrnn.models.output import Output
+from emhrnn.models.row import IdsConfig
 
-PLACES = ("linear", "bias", "attention", "word", "encoder")
+
+class BasisCustConfig(IdsConfig):
+    """Settings of basis-cust."""
+
+    word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
+    attention_size: int = Field(50, ge=1, description="units of the attention layer")
+    bases: int = Field(4, ge=1, description="basis vectors that users and products mix")
+    customize: Literal["linear", "bias", "attention", "word", "encoder"] = Field(
+        "linear", description="the part of the network that users and products change"
+    )
 
 
 class BasisCust(nn.Module):
@@ -41,28 +53,21 @@ class BasisCust(nn.Module):
 
     def __init__(
         self,
+        config: BasisCustConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
         users: int,
         products: int,
-        ids: bool = True,
-        id_size: int = 64,
-        bases: int = 4,
-        customize: str = "linear",
-        tune_embedding: bool = False,
-        word_size: int = 128,
-        attention_size: int = 128,
-        dropout: float = 0.0,
     ) -> None:
-        """`users` and `products` are how many there are; `ids=False` is the same model without them."""
+        """`users` and `products` are how many there are."""
         super().__init__()
-        if customize not in PLACES:
-            raise ConfigError(f"unknown place to customize {customize!r}; use one of {', '.join(PLACES)}")
-        self.dropout = dropout
+        word_size, attention_size, bases = config.word_size, config.attention_size, config.bases
+        ids, id_size, customize = config.ids, config.id_size, config.customize
+        self.dropout = config.dropout
         self.customize = customize
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         self.users = IdVectors("user", users, id_size, used=ids, generator=generator)
         self.products = IdVectors("product", products, id_size, used=ids, generator=generator)
         self.query = dense(2 * id_size, id_size, generator)  # W_m, b_m

@@ -21,6 +21,7 @@ import math
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -32,8 +33,17 @@ from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.identity import IdVectors
 from emhrnn.models.output import Output
+from emhrnn.models.row import IdsConfig
 
 WAYS = 3  # user, product, both
+
+
+class CMAConfig(IdsConfig):
+    """Settings of cma."""
+
+    word_size: int = Field(50, ge=1, description="units of the word layer")
+    sentence_size: int = Field(50, ge=1, description="units of the sentence layer")
+    attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
 class CMA(nn.Module):
@@ -41,24 +51,20 @@ class CMA(nn.Module):
 
     def __init__(
         self,
+        config: CMAConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
         users: int,
         products: int,
-        ids: bool = True,
-        id_size: int = 64,
-        tune_embedding: bool = False,
-        word_size: int = 50,
-        sentence_size: int = 50,
-        attention_size: int = 50,
-        dropout: float = 0.0,
     ) -> None:
-        """`users` and `products` are how many there are; `ids=False` is the same model without them."""
+        """`users` and `products` are how many there are."""
         super().__init__()
-        self.dropout = dropout
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        word_size, sentence_size, attention_size = config.word_size, config.sentence_size, config.attention_size
+        ids, id_size = config.ids, config.id_size
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         self.users = IdVectors("user", users, id_size, used=ids, generator=generator)
         self.products = IdVectors("product", products, id_size, used=ids, generator=generator)
         self.word_layer = LSTM(self.embedding.size, word_size, generator=generator)

@@ -25,18 +25,27 @@ the network learns its documents by heart and nothing else (Zhang had hundreds o
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
+from emhrnn.models.row import NetworkConfig
 
 WIDTHS = (7, 7, 3, 3, 3, 3)
 POOLED = (True, True, False, False, False, True)
 POOL = 3
+
+
+class CNNWordConfig(NetworkConfig):
+    """Settings of cnn-word."""
+
+    features: int = Field(64, ge=1, description="of each convolution; Zhang's networks have 256 and 1024")
+    dense_size: int = Field(256, ge=1, description="units of the dense layers; Zhang's networks have 1024 and 2048")
+    length: int = Field(231, ge=123, description="words it reads of a document")
 
 
 class CNNWord(nn.Module):
@@ -44,20 +53,17 @@ class CNNWord(nn.Module):
 
     def __init__(
         self,
+        config: CNNWordConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
-        tune_embedding: bool = False,
-        features: int = 64,
-        dense_size: int = 256,
-        length: int = 231,
-        dropout: float = 0.5,
     ) -> None:
         super().__init__()
+        features, dense_size, length = config.features, config.dense_size, config.length
         self.length = length
-        self.dropout = dropout
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         sizes = [self.embedding.size] + [features] * len(WIDTHS)
         self.convolutions = nn.ModuleList(
             _convolution(inputs, features, width, generator) for inputs, width in zip(sizes, WIDTHS, strict=False)
@@ -97,8 +103,6 @@ def _frames(length: int) -> int:
         frames -= width - 1
         if pooled:
             frames //= POOL
-    if frames < 1:
-        raise ConfigError(f"cnn-word reads {length} words, too few for its six convolutions; give model.length >= 123")
     return frames
 
 

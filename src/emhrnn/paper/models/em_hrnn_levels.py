@@ -28,9 +28,8 @@ from emhrnn.errors import ConfigError
 from emhrnn.layers.attention import attend
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.packing import pack
-from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.em_hrnn import EMHRNN, EMHRNNConfig, WordStates
 from emhrnn.models.output import Output
-from emhrnn.models.row import Sizes
 from emhrnn.training.config import Config
 from emhrnn.training.distributed import Processes
 from emhrnn.training.em_objective import EMObjective, witnesses
@@ -99,7 +98,7 @@ class LevelsObjective:
 
     def settled(self, epoch: int) -> bool:
         level, first, _ = self._stage(epoch)
-        return level + 1 == self.config.model.levels and self.objective.settled(epoch - first)
+        return level + 1 == self.config.levels and self.objective.settled(epoch - first)
 
     def state_dict(self) -> dict[str, Tensor]:
         return self.objective.state_dict()
@@ -109,7 +108,7 @@ class LevelsObjective:
         self.objective.load_state_dict(state)
 
     def _stage(self, epoch: int) -> tuple[int, int, int]:
-        return stage(self.config.training.epochs, self.config.model.levels, epoch)
+        return stage(self.config.training.epochs, self.config.levels, epoch)
 
     def _of_top(self, known: int = 0) -> EMObjective:
         em = self.config.em
@@ -169,7 +168,7 @@ class EMHRNNLevels(nn.Module):
             ConfigError: several processes are to train it.
         """
         if job.size > 1:
-            raise ConfigError(f"{config.model.levels} levels are trained in one process; start it without torchrun")
+            raise ConfigError(f"{config.levels} levels are trained in one process; start it without torchrun")
         return LevelsObjective(self, config, label_loss, corpus, known)
 
     def forward(self, batch: Batch) -> Output:
@@ -194,13 +193,14 @@ class EMHRNNLevels(nn.Module):
         return [level for level in self.levels[: int(self.level) + 1] if isinstance(level, EMHRNN)]
 
 
-def with_upper_levels(first: EMHRNN, sizes: Sizes, shared: dict[str, Any]) -> EMHRNNLevels:
-    """A model of `sizes.levels` levels above the words. `first` is the lowest; `shared` are the settings of all."""
+def with_upper_levels(first: EMHRNN, config: EMHRNNConfig, shared: dict[str, Any], rate: float) -> EMHRNNLevels:
+    """A model of `config.levels` levels above the words. `first` is the lowest; `shared` is given to all; `rate` is the
+    share of phrases that end a group."""
     shared = {name: value for name, value in shared.items() if name not in ("table", "tune_embedding")}
-    size = sizes.word_size * (1 + sizes.bidirectional_words)  # of the first level's phrase vectors
+    size = config.word_size * (1 + config.bidirectional_words)  # of the first level's phrase vectors
     uppers = [
-        UpperLevel(**shared, size=below, word_size=sizes.phrase_size, rate=sizes.upper_rate)
-        for below in (size, *[sizes.phrase_size] * (sizes.levels - 2))
+        UpperLevel(**shared, size=below, word_size=config.phrase_size, rate=rate)
+        for below in (size, *[config.phrase_size] * (config.levels - 2))
     ]
     return EMHRNNLevels(first, uppers)
 

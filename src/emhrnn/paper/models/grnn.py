@@ -21,6 +21,7 @@ from typing import Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -31,6 +32,14 @@ from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
+from emhrnn.models.row import NetworkConfig
+
+
+class GRNNConfig(NetworkConfig):
+    """Settings of conv-grnn and lstm-grnn."""
+
+    word_size: int = Field(50, ge=1, description="units of the word layer: size of a sentence's vector")
+    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
 
 
 class GRNN(nn.Module):
@@ -38,24 +47,21 @@ class GRNN(nn.Module):
 
     def __init__(
         self,
+        config: GRNNConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
         sentences: Literal["convolution", "lstm"],
-        tune_embedding: bool = False,
-        word_size: int = 50,
-        sentence_size: int = 50,
-        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.dropout = dropout
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         layer = WindowMeans if sentences == "convolution" else LastState
-        self.word_layer = layer(self.embedding.size, word_size, generator=generator)
-        self.sentence_forward = GatedRNN(word_size, sentence_size, generator=generator)
-        self.sentence_backward = GatedRNN(word_size, sentence_size, generator=generator)
-        self.output = dense(2 * sentence_size, classes, generator)
+        self.word_layer = layer(self.embedding.size, config.word_size, generator=generator)
+        self.sentence_forward = GatedRNN(config.word_size, config.sentence_size, generator=generator)
+        self.sentence_backward = GatedRNN(config.word_size, config.sentence_size, generator=generator)
+        self.output = dense(2 * config.sentence_size, classes, generator)
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on."""

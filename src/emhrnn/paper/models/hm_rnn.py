@@ -17,6 +17,7 @@ The paper models language; reading documents with the mean of e is our use of it
 
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -26,7 +27,15 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
+from emhrnn.models.row import NetworkConfig
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
+
+
+class HMRNNConfig(NetworkConfig):
+    """Settings of hm-rnn."""
+
+    layers: int = Field(3, ge=2, description="recurrent layers")
+    word_size: int = Field(50, ge=1, description="units of each layer")
 
 
 class HMRNN(nn.Module):
@@ -36,19 +45,17 @@ class HMRNN(nn.Module):
 
     def __init__(
         self,
+        config: HMRNNConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
-        tune_embedding: bool = False,
-        layers: int = 3,
-        word_size: int = 50,
-        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.dropout = dropout
+        layers, word_size = config.layers, config.word_size
+        self.dropout = config.dropout
         self.wiring = Wiring(layers, word_size)
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         gates = [4 * word_size + self.wiring.has_detector(l) for l in range(layers)]
         self.input = dense(self.embedding.size, gates[0], generator)
         self.weights = nn.ParameterList(_weight(self.wiring, l, gates[l], generator) for l in range(layers))

@@ -15,6 +15,7 @@ The plainest recurrent model: words far back reach v by the mean, not through ma
 
 import torch
 from jaxtyping import Float
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -25,6 +26,13 @@ from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
+from emhrnn.models.row import NetworkConfig
+
+
+class LSTMConfig(NetworkConfig):
+    """Settings of lstm."""
+
+    word_size: int = Field(50, ge=1, description="units of the word layer")
 
 
 class MeanLSTM(nn.Module):
@@ -32,19 +40,17 @@ class MeanLSTM(nn.Module):
 
     def __init__(
         self,
+        config: LSTMConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
-        tune_embedding: bool = False,
-        word_size: int = 512,
-        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.dropout = dropout
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
-        self.word_layer = LSTM(self.embedding.size, word_size, generator=generator)
-        self.output = dense(word_size, classes, generator)
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+        self.word_layer = LSTM(self.embedding.size, config.word_size, generator=generator)
+        self.output = dense(config.word_size, classes, generator)
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on."""

@@ -26,6 +26,7 @@ its two matrices tied. No code of the paper exists; this is our reading.
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -36,12 +37,26 @@ from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.output import Output
+from emhrnn.models.row import NetworkConfig
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
 # usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs. With
 # attention words speak for themselves, and phrases that begin louder than they are no gain (docs/models.md).
 HEARD = 4.0
+
+
+class MHSRNNConfig(NetworkConfig):
+    """Settings of mhs-rnn. Words and phrases share a size: one matrix reads both."""
+
+    word_size: int = Field(50, ge=1, description="units of the word and phrase layers")
+    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
+
+
+class MHSRNNAttConfig(MHSRNNConfig):
+    """Settings of mhs-rnn-att."""
+
+    attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
 class MHSRNN(nn.Module):
@@ -51,22 +66,19 @@ class MHSRNN(nn.Module):
 
     def __init__(
         self,
+        config: MHSRNNConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
-        attention: bool = False,
-        tune_embedding: bool = False,
-        word_size: int = 50,
-        sentence_size: int = 50,
-        attention_size: int = 50,
-        dropout: float = 0.0,
     ) -> None:
-        """Words and phrases share a size: one matrix reads both."""
+        """Settings of mhs-rnn-att make it pool by attention."""
         super().__init__()
-        self.dropout = dropout
+        word_size, sentence_size = config.word_size, config.sentence_size
+        attention_size = config.attention_size if isinstance(config, MHSRNNAttConfig) else 0
+        self.dropout = config.dropout
         self.wiring = Wiring(layers=2, size=word_size, flush_own=True)
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         self.input = dense(self.embedding.size, 4 * word_size + 1, generator)
         self.word_weight = nn.Parameter(_uniform(4 * word_size + 1, word_size, generator))  # W, read by m
         self.phrase_weight = nn.Parameter(_uniform(4 * word_size, 2 * word_size, generator))  # h2 before, h1 now
@@ -74,14 +86,14 @@ class MHSRNN(nn.Module):
         with torch.no_grad():
             for bias in (self.input.bias, self.phrase_bias):
                 bias[word_size : 2 * word_size] = 1  # forget gates start open
-            if not attention:
+            if not attention_size:
                 for gate in torch.split(self.phrase_weight[:, word_size:], word_size):
                     nn.init.orthogonal_(gate, gain=HEARD, generator=generator)
         self.sentence_layer = Bidirectional(
             LSTM(word_size, sentence_size, generator=generator), LSTM(word_size, sentence_size, generator=generator)
         )
         self.word_phrase_attention, self.sentence_attention = (
-            AttentionPool(size, attention_size, generator=generator) if attention else None
+            AttentionPool(size, attention_size, generator=generator) if attention_size else None
             for size in (word_size, 2 * sentence_size)
         )
         self.output = dense(2 * sentence_size, classes, generator)

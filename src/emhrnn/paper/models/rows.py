@@ -1,89 +1,70 @@
-"""The paper's other baselines, as rows of the table of systems (models/table.py finds them by name)."""
+"""The paper's other baselines, as rows of the table of models (models/table.py finds them by name)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from emhrnn.models.row import LAYERS, VECTORS, Row, Sizes, given, gradient
-from emhrnn.paper.models.basis_cust import BasisCust
-from emhrnn.paper.models.cma import CMA
-from emhrnn.paper.models.cnn_word import CNNWord
-from emhrnn.paper.models.grnn import GRNN
-from emhrnn.paper.models.hm_rnn import HMRNN
-from emhrnn.paper.models.lstm import MeanLSTM
-from emhrnn.paper.models.mhs_rnn import MHSRNN
-
-# The rest are imported when they are built: scikit-learn takes seconds to load.
-
-
-def build_bag_of_means(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
-    """A new `bag-of-means`."""
-    from emhrnn.paper.models.bag_of_means import BagOfMeans
-
-    return BagOfMeans(table=table, classes=sizes.classes, means=sizes.means, **given(C=sizes.C))
+from emhrnn.models.row import VECTORS, Facts, IdsConfig, Row, network
+from emhrnn.paper.models.bag_of_means import BagOfMeans, BagOfMeansConfig
+from emhrnn.paper.models.basis_cust import BasisCust, BasisCustConfig
+from emhrnn.paper.models.cma import CMA, CMAConfig
+from emhrnn.paper.models.cnn_word import CNNWord, CNNWordConfig
+from emhrnn.paper.models.grnn import GRNN, GRNNConfig
+from emhrnn.paper.models.hm_rnn import HMRNN, HMRNNConfig
+from emhrnn.paper.models.lstm import LSTMConfig, MeanLSTM
+from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNAttConfig, MHSRNNConfig
+from emhrnn.paper.models.sswe import SSWE, SSWEConfig
 
 
-def build_sswe(sizes: Sizes, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
-    """A new `sswe-svm`."""
-    from emhrnn.paper.models.sswe import SSWE
+def _with_ids(model: Callable[..., nn.Module], config: type[IdsConfig], **facts: Any) -> Row:
+    """A network that reads users and products."""
 
-    return SSWE(table=table, classes=sizes.classes, **given(C=sizes.C, epochs=sizes.fit_epochs))
+    def build(config: IdsConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+        return model(
+            config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed),
+            users=facts.users, products=facts.products,
+        )  # fmt: skip
+
+    shows = ("words", "sentences")
+    return Row(config=config, build=build, learns="gradient", needs=("user and product ids",), shows=shows, **facts)
 
 
-WITH_IDS = ("users", "products", "ids", "id_size")
-IDS = "user and product ids"
+def _fitted(model: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+    """Builds a model that is fitted in one go from word vectors."""
+    return lambda config, facts, table, vocabulary, seed: model(config, table=table, classes=facts.classes)
+
+
 ZHANG_PAPER = "Zhang et al., NIPS 2015"
 TANG_PAPER = "Tang, Qin and Liu, EMNLP 2015"
 MHS_PAPER = "Luo and Zhu, arXiv 2106.02562"
 
 ROWS: dict[str, Row] = {
-    "hm-rnn": gradient(
-        HMRNN, ("layers", "word_size"), reference="Chung, Ahn and Bengio, ICLR 2017", shows=("boundaries",)
+    "hm-rnn": network(HMRNN, HMRNNConfig, reference="Chung, Ahn and Bengio, ICLR 2017", shows=("boundaries",)),
+    "mhs-rnn": network(MHSRNN, MHSRNNConfig, reference=MHS_PAPER, shows=("boundaries",)),
+    "mhs-rnn-att": network(
+        MHSRNN, MHSRNNAttConfig, reference=MHS_PAPER, shows=("words", "phrases", "sentences", "boundaries")
     ),
-    "mhs-rnn": gradient(MHSRNN, LAYERS, fixed={"attention": False}, reference=MHS_PAPER, shows=("boundaries",)),
-    "mhs-rnn-att": gradient(
-        MHSRNN,
-        LAYERS,
-        fixed={"attention": True},
-        reference=MHS_PAPER,
-        shows=("words", "phrases", "sentences", "boundaries"),
-    ),
-    "lstm": gradient(MeanLSTM, ("word_size",), reference=ZHANG_PAPER),
-    "cnn-word": gradient(
+    "lstm": network(MeanLSTM, LSTMConfig, reference=ZHANG_PAPER),
+    "cnn-word": network(
         CNNWord,
-        ("features", "dense_size", "length"),
+        CNNWordConfig,
         reference=ZHANG_PAPER,
         # Deep and not normalised: it leaves the start after hundreds of small steps. Zhang's sizes want 0.0003 and 8.
-        settings={"training": {"learning_rate": 0.001, "batch_documents": 16}},
+        defaults={"training": {"learning_rate": 0.001, "batch_documents": 16}},
     ),
-    "conv-grnn": gradient(
-        GRNN, ("word_size", "sentence_size"), fixed={"sentences": "convolution"}, reference=TANG_PAPER
-    ),
-    "lstm-grnn": gradient(GRNN, ("word_size", "sentence_size"), fixed={"sentences": "lstm"}, reference=TANG_PAPER),
-    "cma": gradient(
-        CMA,
-        (*LAYERS, *WITH_IDS),
-        reads=("id_count",),
-        reference="Ma et al., IJCNLP 2017",
-        needs=(IDS,),
-        shows=("words", "sentences"),
-    ),
-    "basis-cust": gradient(
-        BasisCust,
-        ("word_size", "attention_size", "bases", "customize", *WITH_IDS),
-        reads=("id_count",),
-        reference="Kim et al., TACL 2019",
-        needs=(IDS,),
-        shows=("words", "sentences"),
-    ),
+    "conv-grnn": network(partial(GRNN, sentences="convolution"), GRNNConfig, reference=TANG_PAPER),
+    "lstm-grnn": network(partial(GRNN, sentences="lstm"), GRNNConfig, reference=TANG_PAPER),
+    "cma": _with_ids(CMA, CMAConfig, reference="Ma et al., IJCNLP 2017"),
+    "basis-cust": _with_ids(BasisCust, BasisCustConfig, reference="Kim et al., TACL 2019"),
     "bag-of-means": Row(
-        build=build_bag_of_means,
+        config=BagOfMeansConfig,
+        build=_fitted(BagOfMeans),
         learns="fit",
         reference=ZHANG_PAPER,
         needs=(VECTORS,),
-        reads=("embedding_size", "means", "C"),
     ),
-    "sswe-svm": Row(
-        build=build_sswe, learns="fit", reference="Tang et al., ACL 2014", reads=("embedding_size", "fit_epochs", "C")
-    ),
+    "sswe-svm": Row(config=SSWEConfig, build=_fitted(SSWE), learns="fit", reference="Tang et al., ACL 2014"),
 }

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
+from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -26,9 +27,18 @@ from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.output import Output
+from emhrnn.models.row import ModelConfig
 
 HIDDEN = 20
 STEP = 4096  # windows per step of AdaGrad
+
+
+class SSWEConfig(ModelConfig):
+    """Settings of sswe-svm."""
+
+    embedding_size: int = Field(100, ge=1, description="size of word vectors, when no vectors are given")
+    fit_epochs: int = Field(3, ge=0, description="passes over the data that train the word vectors")
+    C: float = Field(0.01, gt=0, description="inverse strength of the regularisation")
 
 
 class SSWE(nn.Module):
@@ -40,18 +50,17 @@ class SSWE(nn.Module):
 
     def __init__(
         self,
+        config: SSWEConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
-        epochs: int = 3,
         learning_rate: float = 0.1,
-        C: float = 0.01,
     ) -> None:
         """The vectors start from `table`."""
         super().__init__()
-        self.epochs = epochs
+        self.epochs = config.fit_epochs
         self.learning_rate = learning_rate
-        self.C = C
+        self.C = config.C
         self.register_buffer("vectors", table.clone())
         self.register_buffer("weight", torch.zeros(classes, 3 * table.shape[1]))
         self.register_buffer("bias", torch.zeros(classes))

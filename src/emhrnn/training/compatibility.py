@@ -1,0 +1,100 @@
+"""Settings of older runs: what they are in this version, and what must stay the same when a run is resumed."""
+
+from typing import Any
+
+from emhrnn.errors import CheckpointError
+from emhrnn.models.table import MODELS
+from emhrnn.training.config import Config
+
+# What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
+FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
+
+# Values of version 0.1 that are gone, and what stands in for them: they do not matter once a model is trained.
+RETIRED: dict[str, dict[Any, Any]] = {
+    "em.estep": {"semi-markov": "local", "importance": "local", "reinforce": "local", "first-order": "local"},
+    "em.impute": {"gibbs": "posterior"},
+}
+
+# Settings of version 0.1 that are gone, with the value that is what is done now.
+GONE: dict[str, Any] = {
+    "model.restart": False,
+    "em.frozen_epochs": 0,
+    "em.newton": False,
+    "em.indicator_weight": 1.0,
+    "em.detach_indicator": False,
+}
+
+
+def migrated(config: Any) -> Any:
+    """The settings of a run of version 0.1, in which every run names those of all models, as this version has them: the
+    model's own are kept, all others are dropped. What does not look like settings stays as it is: whoever needs them
+    says so.
+
+    Raises:
+        CheckpointError: the model was trained with `model.restart`, which only version 0.1 can build.
+    """
+    if not (isinstance(config, dict) and all(isinstance(values, dict) for values in config.values())):
+        return config
+    model = config.get("model", {})
+    if not (isinstance(name := model.get("name"), str) and name in MODELS):
+        return config
+    if name == "em-hrnn" and model.get("restart") is True:
+        raise CheckpointError("the run has model.restart = true, which only emhrnn 0.1 can load; train anew without it")
+    fields = MODELS[name].config.model_fields
+    kept = {key: value for key, value in model.items() if key in fields}
+    if kept.get("levels", 1) != 1:  # then they were ignored
+        kept |= {"skip": False, "ngrams": False, "pauses": False}
+    for key in ("C", "fit_epochs"):  # in 0.1, none was the model's own default
+        if kept.get(key, ...) is None:
+            kept[key] = fields[key].default
+    now = {**config, "model": kept}
+    em = now.pop("em", None)
+    if name == "evidence":
+        kept.setdefault("rate", (em or {}).get("rate", fields["rate"].default))
+    if MODELS[name].learns == "em" and em is not None:
+        gone = {place.partition(".")[2] for place in GONE} | {"samples"}
+        now["em"] = {key: _in_place_of(f"em.{key}", value) for key, value in em.items() if key not in gone}
+    return now
+
+
+def _in_place_of(place: str, value: Any) -> Any:
+    instead = RETIRED.get(place, {})
+    return instead[value] if value in list(instead) else value  # it may be anything
+
+
+def fixed_settings(config: Config) -> dict[str, Any]:
+    """The settings that must stay the same when a run is resumed, by names such as `model.cell`."""
+    return {
+        f"{section}.{name}": value
+        for section, values in config.read_settings().items()
+        for name, value in values.items()
+        if not (section == "training" and name in FREE)
+    }
+
+
+def unknown_setting(written: dict[str, dict[str, Any]], config: Config) -> str | None:
+    """The first fixed setting that the settings of a run, as written, do not have."""
+    known = {f"{section}.{name}" for section, values in written.items() for name in values}
+    return next((place for place in fixed_settings(config) if place not in known), None)
+
+
+def difference(saved: dict[str, Any], config: Config) -> str | None:
+    """How the settings that a checkpoint was saved with differ, in words; None where they do not."""
+    now = fixed_settings(config)
+    for place, value in saved.items():
+        gone = place in GONE and value != GONE[place]
+        if gone or (place in RETIRED and value in list(RETIRED[place])):
+            return f"{place} = {value!r}, which only emhrnn 0.1 has"
+    sections: dict[str, dict[str, Any]] = {"model": {"name": config.model.name}}
+    for place, value in saved.items():
+        section, _, name = place.partition(".")
+        sections.setdefault(section, {})[name] = value
+    before = {
+        f"{section}.{name}": value for section, values in migrated(sections).items() for name, value in values.items()
+    }
+    for place, value in now.items():
+        if place not in before:
+            return f"no setting {place}, which came later, and is {value!r} now"
+        if before[place] != value:
+            return f"{place} = {before[place]!r}, which is {value!r} now"
+    return None
