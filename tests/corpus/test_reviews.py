@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
 from emhrnn.corpus.reviews.generator import BANDS, PROFILES, draw_label, draw_opinions, score
-from emhrnn.corpus.reviews.grammar import KINDS, MIRROR, Context, domains, symbol, write_text
+from emhrnn.corpus.reviews.grammar import KINDS, MIRROR, RuleContext, domains, symbol, write_text
 from emhrnn.text import read_document
 
 WORD = re.compile(r"\w+|[^\w\s]")
@@ -115,7 +115,7 @@ def test_label_noise_is_small_and_one_star_at_most() -> None:
 
 def test_no_opinion_word_stands_on_both_sides() -> None:
     for kind in KINDS:
-        context = Context(domains()[0], kind)
+        context = RuleContext(domains()[0], kind)
         for word, opposite in MIRROR.items():
             assert not set(map(str, symbol(word, context))) & set(map(str, symbol(opposite, context)))
             assert symbol(word, context._replace(blame=True)) == symbol(opposite, context)

@@ -28,26 +28,34 @@ NO_LABEL = "no label"
 CHUNK_CHARACTERS = 1 << 20
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How records become a corpus; the arguments of `prepare`, which explains them."""
+
+    vocabulary: Vocabulary | None = None
+    min_count: int = 1
+    max_words: int | None = None
+    known: Container[str] | None = None
+    classes: Sequence[str] | None = None
+    users: Sequence[str] | None = None
+    products: Sequence[str] | None = None
+    labelled: bool = True
+    text: TextSettings = field(default_factory=TextSettings)
+    strict: bool = False
+    workers: int = 1
+
+
 class Assembly:
     """Writes documents to `sink` as they come, and keeps the counts and tables that the second pass needs.
 
     Rows without words or label are skipped and counted; with `strict`, they are errors, and so is what was repaired.
     """
 
-    def __init__(
-        self,
-        sink: Any,
-        *,
-        labelled: bool,
-        classes: NameTable,
-        users: NameTable,
-        products: NameTable,
-        strict: bool,
-    ) -> None:
+    def __init__(self, sink: Any, recipe: Recipe) -> None:
         self._sink = sink
         self._writer: Any = None
-        self.labelled, self.strict = labelled, strict
-        self.classes, self.users, self.products = classes, users, products
+        self.labelled, self.strict = recipe.labelled, recipe.strict
+        self.classes, self.users, self.products = map(NameTable, (recipe.classes, recipe.users, recipe.products))
         self.multi_label: bool | None = None
         self.seen = self.documents = self.sentences = self.longest_document = self.longest_sentence = self.capped = 0
         self.skipped: Counter[str] = Counter()
@@ -211,34 +219,10 @@ def _renumbered(array: Any, table: Int32[np.ndarray, " names"]) -> Any:
     return pa.array(table[array.to_numpy()])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """How records become a corpus; the arguments of `prepare`, which explains them."""
-
-    vocabulary: Vocabulary | None = None
-    min_count: int = 1
-    max_words: int | None = None
-    known: Container[str] | None = None
-    classes: Sequence[str] | None = None
-    users: Sequence[str] | None = None
-    products: Sequence[str] | None = None
-    labelled: bool = True
-    text: TextSettings = field(default_factory=TextSettings)
-    strict: bool = False
-    workers: int = 1
-
-
 def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str) -> tuple[Assembly, GrowingVocabulary]:
     """Tokenises all records and writes them with ids by first appearance. `origin` names them in an error."""
     words = GrowingVocabulary()
-    assembly = Assembly(
-        sink,
-        labelled=recipe.labelled,
-        classes=NameTable(recipe.classes),
-        users=NameTable(recipe.users),
-        products=NameTable(recipe.products),
-        strict=recipe.strict,
-    )
+    assembly = Assembly(sink, recipe)
     for chunk, encoded in encode_chunks(assembly.chunks(records), recipe.text, words, recipe.workers):
         assembly.add(chunk, encoded)
     assembly.close()

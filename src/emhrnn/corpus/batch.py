@@ -17,7 +17,7 @@ batches are shuffled. So a batch wastes little on length differences, and yet no
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -117,6 +117,17 @@ class Batch:
 
     def batch(self, rows: Int64[np.ndarray, " some"]) -> "Batch":
         """Some documents, in the order given, as of a `Corpus`; `rows` count the documents of this batch."""
+        return replace(self._taken(rows), rows=rows)
+
+    def part(self, begin: int, end: int) -> "Batch":
+        """The documents from `begin` to before `end`."""
+        return self._taken(np.arange(begin, end))
+
+    def repeated(self, times: int) -> "Batch":
+        """All the documents again and again, one copy after the other."""
+        return self._taken(np.tile(np.arange(len(self)), times))
+
+    def _taken(self, rows: Int64[np.ndarray, " some"]) -> "Batch":
         counts, starts = np.diff(self.document_offsets)[rows], self.document_offsets[rows]
         labels, users, products, weights = (
             None if values is None else values[rows]
@@ -126,42 +137,7 @@ class Batch:
             words=self.words[ranges(self.word_offsets[rows], self.document_lengths[rows])],
             sentence_offsets=offsets_of(self.sentence_lengths[ranges(starts, counts)]),
             document_offsets=offsets_of(counts),
-            rows=rows,
-            labels=labels,
-            users=users,
-            products=products,
-            weights=weights,
-        )
-
-    def part(self, begin: int, end: int) -> "Batch":
-        """The documents from `begin` to before `end`."""
-        first, last = self.document_offsets[[begin, end]]
-        labels, users, products, weights = (
-            None if values is None else values[begin:end]
-            for values in (self.labels, self.users, self.products, self.weights)
-        )
-        return Batch(
-            words=self.words[self.sentence_offsets[first] : self.sentence_offsets[last]],
-            sentence_offsets=self.sentence_offsets[first : last + 1] - self.sentence_offsets[first],
-            document_offsets=self.document_offsets[begin : end + 1] - first,
-            rows=self.rows[begin:end],
-            labels=labels,
-            users=users,
-            products=products,
-            weights=weights,
-        )
-
-    def repeated(self, times: int) -> "Batch":
-        """All the documents again and again, one copy after the other."""
-        labels, users, products, weights = (
-            None if values is None else np.concatenate([values] * times)
-            for values in (self.labels, self.users, self.products, self.weights)
-        )
-        return Batch(
-            words=np.tile(self.words, times),
-            sentence_offsets=offsets_of(np.tile(self.sentence_lengths, times)),
-            document_offsets=offsets_of(np.tile(np.diff(self.document_offsets), times)),
-            rows=np.tile(self.rows, times),
+            rows=self.rows[rows],
             labels=labels,
             users=users,
             products=products,

@@ -8,40 +8,18 @@ from emhrnn.errors import DataError
 # The first name of each list wins whenever it is present; any two of the others are ambiguous.
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "text": (
-        "text",
-        "review",
-        "review_text",
-        "reviewtext",
-        "content",
-        "body",
-        "document",
-        "comment",
-        "sentence",
-        "message",
+        "text", "review", "review_text", "reviewtext", "content", "body", "document", "comment", "sentence", "message",
         "description",
     ),
     "label": (
-        "label",
-        "labels",
-        "stars",
-        "star_rating",
-        "rating",
-        "overall",
-        "score",
-        "class",
-        "sentiment",
-        "category",
-        "categories",
-        "topic",
-        "topics",
-        "target",
-        "y",
+        "label", "labels", "stars", "star_rating", "rating", "overall", "score", "class", "sentiment", "category",
+        "categories", "topic", "topics", "target", "y",
     ),
     "id": ("id", "review_id", "document_id", "doc_id", "uid", "guid"),
     "user": ("user", "user_id", "userid", "author", "reviewer", "reviewer_id", "reviewerid"),
     "product": ("product", "product_id", "productid", "business_id", "item", "item_id", "asin", "movie", "film"),
     "split": ("split", "fold", "partition", "subset"),
-}
+}  # fmt: skip
 REQUIRED = ("text", "label")
 SENTENCE_WORDS = 4  # of a name that is more like a document
 

@@ -101,6 +101,7 @@ class Contents:
 
 
 def is_corpus(path: Path) -> bool:
+    """Whether the path is a folder that `prepare` wrote."""
     return (path / MANIFEST).is_file()
 
 

@@ -35,6 +35,8 @@ Engine = Literal["local", "ray"]
 
 @dataclass(frozen=True)
 class ScoringResult:
+    """What was done, in rows of the data unless it says otherwise."""
+
     rows: int
     words: int
     unscored: int

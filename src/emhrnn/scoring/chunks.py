@@ -63,6 +63,8 @@ class Data:
 
 @dataclass(frozen=True)
 class RowChunk:
+    """Some rows as bytes, and what was read up to their end."""
+
     number: int
     payload: bytes
     digest: str  # of this payload and of all before it

@@ -54,6 +54,7 @@ class ScoredPart:
 
 
 def check_suffix(out: Path) -> str:
+    """The suffix of the output in lower case; a DataError for one that is no format."""
     suffix = out.suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(f"cannot tell the format of {out} from its name; end it in {', '.join(SUFFIXES)}")
@@ -225,7 +226,7 @@ class Unfinished:
         journal = self.folder / "journal.jsonl"
         lines = journal.read_bytes().splitlines(keepends=True) if journal.exists() else []
         kept = {"rows": 0, "errors": 0, "journal.jsonl": 0}
-        with open_or_empty(self.folder / "rows") as rows, open_or_empty(self.folder / "errors") as errors:
+        with _open_or_empty(self.folder / "rows") as rows, _open_or_empty(self.folder / "errors") as errors:
             for raw in lines:
                 line = _line(raw)
                 if line is None or not all(_same(f, line[n]) for n, f in (("rows", rows), ("errors", errors))):
@@ -237,7 +238,7 @@ class Unfinished:
                 file.truncate(size)
 
 
-def open_or_empty(path: Path) -> IO[bytes]:
+def _open_or_empty(path: Path) -> IO[bytes]:
     return path.open("rb") if path.exists() else Path(os.devnull).open("rb")
 
 

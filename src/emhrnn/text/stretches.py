@@ -38,6 +38,8 @@ Spans = tuple[Int64[np.ndarray, " words"], Int64[np.ndarray, " words"]]
 
 @runtime_checkable
 class Stretches(Protocol):
+    """Reads sentences with one vocabulary, and keeps what it has seen."""
+
     def encode(self, sentences: list[str]) -> Words:
         """The words of some sentences. The ids of words that are new to the vocabulary are asked for in order."""
 
@@ -54,6 +56,8 @@ def stretches(vocabulary: WordIds, *, lowercase: bool, native: bool = True) -> S
 
 
 class PythonStretches:
+    """The table in Python."""
+
     def __init__(self, vocabulary: WordIds, *, lowercase: bool, max_entries: int = 500_000) -> None:
         self._table = _IdTable(vocabulary, lowercase=lowercase, max_entries=max_entries)
 

@@ -248,9 +248,7 @@ def _parse_table(rows: list[bytes], size: int, delimiter: str) -> Float32[np.nda
     from pyarrow import csv
 
     marks = delimiter.encode()
-    if any(
-        row.count(marks) != size - 1 for row in rows
-    ):  # before columns are made: a header may promise any number
+    if any(row.count(marks) != size - 1 for row in rows):  # before columns are made: a header may promise any number
         return None
     text = b"\n".join(rows) + b"\n"
     columns = [str(i) for i in range(size)]

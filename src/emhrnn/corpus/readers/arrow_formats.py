@@ -27,6 +27,7 @@ TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, 
 
 
 def read_parquet(reading: InputFile) -> Iterator[Record]:
+    """The rows of a parquet file."""
     with explain_damage(reading.path), _opened(reading.path) as file:
         columns = reading.resolve(file.schema_arrow.names).to_dict()
         size, rows = reading.path.stat().st_size, max(1, file.metadata.num_rows)
@@ -98,14 +99,17 @@ class _DatasetFile(NamedTuple):
 
 
 def is_dataset(folder: Path) -> bool:
+    """Whether `datasets` saved the folder, as a Dataset or a DatasetDict."""
     return (folder / STATE).is_file() or (folder / DICT).is_file()
 
 
 def dataset_files(folder: Path) -> list[Path]:
+    """The Arrow files of a saved data set, split by split."""
     return [part.file for part in _parts(folder)]
 
 
 def read_dataset(reading: InputFile) -> Iterator[Record]:
+    """The rows of a saved data set, numbered through all of its files."""
     number = 0
     for part in _parts(reading.path):
         size = part.file.stat().st_size if part.file.is_file() else 0

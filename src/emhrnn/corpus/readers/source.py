@@ -54,6 +54,7 @@ _USUAL = {name for names in USUAL_NAMES.values() for name in names}
 
 
 def check_format(name: str) -> str:
+    """The name, if it is a key of READERS; else a DataError."""
     if name not in READERS:
         raise DataError(f"unknown format {name!r}; give one of {', '.join(READERS)}")
     return name

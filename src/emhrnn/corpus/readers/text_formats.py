@@ -36,6 +36,7 @@ def read_csv(reading: InputFile) -> Iterator[Record]:
 
 
 def read_tsv(reading: InputFile) -> Iterator[Record]:
+    """As `read_csv`, with tabs."""
     return _read(reading, delimiter="\t")
 
 
@@ -152,6 +153,7 @@ HEAD_ROWS = 100
 
 
 def read_jsonl(reading: InputFile) -> Iterator[Record]:
+    """The columns are the keys of the first HEAD_ROWS objects."""
     with open_text(reading.path, reading.meter) as lines:
         rows = _objects(reading, lines)
         first = list(islice(rows, HEAD_ROWS))
@@ -196,6 +198,7 @@ def class_files(folder: Path) -> list[Path]:
 
 
 def read_class_folders(reading: InputFile) -> Iterator[Record]:
+    """Every file is a row 1 of its own."""
     reading.taken.update(text="file", label="folder")
     for path in class_files(reading.path):
         size = path.stat().st_size
@@ -212,6 +215,7 @@ _BRACKET = re.compile("|".join(_BRACKETS), re.IGNORECASE)
 
 
 def read_tang(reading: InputFile) -> Iterator[Record]:
+    """The rows of an `.ss` file."""
     with open_text(reading.path, reading.meter) as lines:
         reading.taken.update(user="field 1", product="field 2", label="field 3", text="field 4")
         for number, line in enumerate(lines, start=1):
@@ -233,6 +237,7 @@ _ESCAPE = re.compile(r'\\([n"\\])')
 
 
 def read_zhang(reading: InputFile) -> Iterator[Record]:
+    """The rows of a headerless csv."""
     with open_text(reading.path, reading.meter, newline="") as lines:
         reading.taken.update(text="fields 2 and on", label="field 1")
         number = 0

@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from emhrnn.corpus.reviews.grammar import Context, domains, expand, symbol, write_text
+from emhrnn.corpus.reviews.grammar import RuleContext, domains, expand, symbol, write_text
 
 
 @dataclass(frozen=True)
@@ -130,12 +130,12 @@ class _Writer:
         return [self._plain("scene_opening"), *body, *verdict]
 
     def _scenes(self, count: int) -> list[str]:
-        context = Context(self.domain)
+        context = RuleContext(self.domain)
         rules = self.rng.sample(symbol("scene", context) + symbol("scene_general", context), count)
         return [expand([rule], self.random) for rule in rules]
 
     def _plain(self, name: str) -> str:
-        return expand(symbol(name, Context(self.domain)), self.random)
+        return expand(symbol(name, RuleContext(self.domain)), self.random)
 
     def _distraction(self) -> str:
         return self._about("distraction", blame=self.random() < 0.5)
@@ -144,7 +144,7 @@ class _Writer:
         return self._about(form.format(STRENGTHS[abs(value)]), self._blame(value))
 
     def _verdict(self, value: int) -> str:
-        context = Context(self.domain, blame=self._blame(value))
+        context = RuleContext(self.domain, blame=self._blame(value))
         text = expand(symbol(f"{STRENGTHS[abs(value)]}_verdict", context), self.random)
         return text.replace("@", expand(symbol("whole", context), self.random))
 
@@ -158,11 +158,11 @@ class _Writer:
         while aspect in self.spoken:
             kind, aspect = self._aspect()
         self.spoken.add(aspect)
-        return expand(symbol(name, Context(self.domain, kind, blame)), self.random).replace("@", aspect)
+        return expand(symbol(name, RuleContext(self.domain, kind, blame)), self.random).replace("@", aspect)
 
     def _aspect(self) -> tuple[str, str]:
         kind = KIND_DRAW[int(self.random() * len(KIND_DRAW))]
-        return kind, expand(symbol(kind, Context(self.domain)), self.random)
+        return kind, expand(symbol(kind, RuleContext(self.domain)), self.random)
 
     def _blame(self, value: int) -> bool:
         return value < 0 or (value == 0 and self.random() < 0.5)

@@ -37,7 +37,7 @@ class Template(NamedTuple):
 Symbol = list[str | Template]  # the alternatives
 
 
-class Context(NamedTuple):
+class RuleContext(NamedTuple):
     """What fixes the open points of a rule. A tuple, because hashing it is part of every expansion."""
 
     domain: str
@@ -60,7 +60,7 @@ def expand(symbol: Symbol, random: Callable[[], float]) -> str:
 
 
 @cache
-def symbol(name: str, context: Context) -> Symbol:
+def symbol(name: str, context: RuleContext) -> Symbol:
     """The compiled alternatives of a rule or word list; a weight of 3 repeats an alternative three times."""
     if context.blame and name in MIRROR:
         return symbol(MIRROR[name], context._replace(blame=False))
@@ -77,18 +77,18 @@ def symbol(name: str, context: Context) -> Symbol:
     return compiled
 
 
-def _source(name: str, context: Context) -> tuple[list[str], Context]:
+def _source(name: str, context: RuleContext) -> tuple[list[str], RuleContext]:
     """The uncompiled alternatives, and the part of the context that they depend on."""
     domain, words = _read("domains.toml")[context.domain], _read("words.toml")
     if name in domain:
-        return (_lines if name == "scene" else _entries)(domain[name]), Context(context.domain)
+        return (_lines if name == "scene" else _entries)(domain[name]), RuleContext(context.domain)
     if name in words["all"]:
-        return _entries(words["all"][name]), Context(domains()[0])
+        return _entries(words["all"][name]), RuleContext(domains()[0])
     if name in words:  # an opinion word: those of any aspect and those of the aspect's kind
         thing_or_people = context.kind.split("_")[0]
         entries = _entries(words[name]["any"]) + _entries(words[name][thing_or_people])
         ranked = [f"{max(1, FIRST // (rank + 1))}* {entry}" for rank, entry in enumerate(entries)]
-        return ranked, Context(domains()[0], kind=f"{thing_or_people}_one")
+        return ranked, RuleContext(domains()[0], kind=f"{thing_or_people}_one")
     for section in _read("rules.toml").values():
         if name in section:
             return _lines(section[name]), context
