@@ -4,13 +4,11 @@ import csv
 import json
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
-from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import settings_of
 from tests.behaviour.commands import GOOD, TINY, Cli, tiny, write_reviews
 
@@ -89,82 +87,6 @@ def test_train_evaluate_predict_explain_info(cli: Cli, tmp_path: Path) -> None:
     assert "columns: predicted class" in table
     assert cli.ok("info", run, "--json").json["kind"] == "run"
     assert "em-hrnn" in cli.ok("info", run).out
-
-
-def test_evaluate_cuts_otherwise(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
-    lengths = {
-        rule: cli.ok("evaluate", run, made / "test.jsonl", "--segmentation", rule, "--json").json["phrases"]["mean"]
-        for rule in ("words", "every-2", "none")
-    }
-    assert lengths["words"] == 1
-    assert 1 < lengths["every-2"] <= 2 < lengths["none"]
-    refused = cli.error("evaluate", run, made / "test.jsonl", "--segmentation", "letters")
-    assert "unknown segmentation 'letters'" in refused
-    assert "every-K" in refused
-    plain = tmp_path / "plain"
-    cli.ok("train", made / "reviews.csv", "--out", plain, *tiny("hn-max"))
-    for segmentation in ("words", "all"):
-        refused = cli.error("evaluate", plain, made / "test.jsonl", "--segmentation", segmentation)
-        assert "hn-max" in refused
-        assert "--segmentation needs em-hrnn with one level" in refused
-
-
-def test_evaluate_compares_all_cuts(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
-    test = made / "test.jsonl"
-    found = cli.ok("evaluate", run, test, "--segmentation", "all", "--json").json
-    cuts = {cut["name"]: cut for cut in found["cuts"]}
-    assert list(cuts) == ["learned", "mean of 8 drawn", "none", "words", "punctuation", "random", "every-4"]
-    drawn = cuts.pop("mean of 8 drawn")
-    assert 0 <= drawn["accuracy"] <= 1
-    assert drawn["against"] is not None
-    for name, cut in cuts.items():
-        scores = cli.ok("evaluate", run, test, "--segmentation", name, "--json").json
-        assert cut["accuracy"] == scores["accuracy"]
-        assert cut["words_per_phrase"] == scores["phrases"]["mean"]
-        assert found["always"] <= cut["accuracy"] <= found["in_reach"]
-        assert abs(cut["accuracy"] - cuts["learned"]["accuracy"]) <= cut["differs"]
-    assert cuts["learned"]["differs"] == 0
-    told = cli.ok("evaluate", run, test, "--segmentation", "all").out
-    assert "the same network with other phrases" in told
-    assert "Right with every segmentation" in told
-    assert 0 < found["label_bits"] < found["boundary_bits"]
-    assert f" {found['boundary_bits']:.0f} bits" in told
-    assert f" {found['label_bits']:.2g} of them" in told
-    assert "leave out --expert" in cli.error("evaluate", run, test, "--segmentation", "all", "--expert", "ngrams")
-    fixed = tmp_path / "fixed"
-    cli.ok("train", made / "reviews.csv", "--out", fixed, *TINY, "--set", "model.segmentation=words")
-    refused = cli.error("evaluate", fixed, test, "--segmentation", "all")
-    assert "this run's phrases are words, and were not learned; give another" in refused
-
-
-def test_evaluate_hears_one_expert(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
-    scores = {
-        name: cli.ok("evaluate", run, made / "test.jsonl", *which, "--json").json
-        for name, which in {
-            "both": [],
-            "recurrent": ["--expert", "recurrent"],
-            "ngrams": ["--expert", "ngrams"],
-        }.items()
-    }
-    assert len({score["loss"] for score in scores.values()}) == 3
-    assert scores["ngrams"]["phrases"] == scores["both"]["phrases"]
-    deaf = tmp_path / "deaf"  # a copy of the run whose n-grams have nothing to say
-    shutil.copytree(run, deaf)
-    tensors, note = load_tensors(deaf / "model.safetensors")
-    tensors["ngrams.table"].zero_()
-    save_tensors(deaf / "model.safetensors", tensors, note)
-    silent = cli.ok("evaluate", deaf, made / "test.jsonl", "--json").json
-    assert silent["loss"] == scores["recurrent"]["loss"]
-    shares = {"recurrent": 0.0, "common": 1.0, "rare": 1.0, "pairs": 1.0}
-    save_tensors(deaf / "model.safetensors", tensors, {**note, "shares": shares})
-    heard = cli.ok("evaluate", deaf, made / "test.jsonl", "--json", "--expert", "recurrent").json
-    assert heard["loss"] == scores["recurrent"]["loss"]
-    refused = cli.error("evaluate", run, made / "test.jsonl", "--expert", "oracle")
-    assert "unknown expert 'oracle'; use recurrent or ngrams" in refused
-    plain = tmp_path / "plain"
-    cli.ok("train", made / "reviews.csv", "--out", plain, *TINY, "--set", "model.ngrams=false")
-    refused = cli.error("evaluate", plain, made / "test.jsonl", "--expert", "ngrams")
-    assert "--expert needs em-hrnn with model.ngrams and one level" in refused
 
 
 def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
@@ -272,22 +194,6 @@ def test_validation_data_may_be_a_file_a_corpus_or_a_split(cli: Cli, made: Path,
     trained = cli.ok("train", split, "--out", tmp_path / "split-run", *options, *settings)
     assert trained.json["valid"]["documents"] == 6  # type: ignore[index]
     assert cli.ok("info", tmp_path / "split-run", "--json").json["data"]["train"]["documents"] == 18  # type: ignore[index]
-
-
-def test_info_of_data_shows_what_would_be_taken(cli: Cli, made: Path, tmp_path: Path) -> None:
-    shown = cli.ok("info", made / "reviews.csv").out
-    assert "text = text, label = label" in shown
-    assert "first label  bad" in shown
-    (tmp_path / "a.csv").write_text("text,stars,sentiment\nx,1,2\n")
-    assert "could be 'stars' or 'sentiment'" in cli.ok("info", tmp_path / "a.csv").out
-    facts = cli.ok("info", tmp_path / "a.csv", "--json").json
-    assert (facts["kind"], facts["format"], facts["first_text"]) == ("data", "csv", "x")
-
-
-def test_info_counts_no_parameters_of_a_model_that_has_none(cli: Cli, made: Path, tmp_path: Path) -> None:
-    data = write_reviews(tmp_path / "a.csv", 24)
-    cli.ok("train", data, "--out", tmp_path / "run", "--model", "tfidf-lr", "--quiet")
-    assert "tfidf-lr, fitted at once\n" in cli.ok("info", tmp_path / "run").out
 
 
 def test_tables_of_which_a_run_failed_are_shown_and_end_with_code_2(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
-"""EMHRNNClassifier: what scikit-learn users expect, and that it is the same model as everywhere else."""
+"""EMHRNNClassifier: what scikit-learn users expect, the same model as elsewhere, and `partial_fit` after `fit`."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,13 @@ import pytest
 
 import emhrnn
 from emhrnn import EMHRNNClassifier, Explanation
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError, DataError
-from tests.behaviour.commands import GOOD, TINY, rows, write_reviews
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.training.checkpoint import load_tensors
+from emhrnn.training.run import CARD, HISTORY, METRICS, WEIGHTS
+from tests.behaviour.commands import BAD, GOOD, TINY, rows, write_reviews
 
 SMALL = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
 TEXTS = [text for text, _ in rows(24)]
@@ -156,3 +162,78 @@ def test_settings_that_cannot_be_used() -> None:
         EMHRNNClassifier(settings={"epochs": 3}).fit(TEXTS, NAMES)
     with pytest.raises(ConfigError, match="unknown preset"):
         EMHRNNClassifier(preset="none").fit(TEXTS, NAMES)
+
+
+PORTIONS: dict[str, Any] = {
+    "data.validation": 0.4, "em.warmup_epochs": 1, "model.buckets": 2000, "model.embedding_size": 12,
+    "model.word_size": 10, "model.phrase_size": 10, "model.sentence_size": 10,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def reviews() -> tuple[list[str], list[str]]:
+    """Half of the labels are wrong, so that there is something to calibrate."""
+    rng = np.random.default_rng(0)
+    some = list(generate_reviews(150, seed=1))
+    return [r.text for r in some], [str(rng.choice(["1", r.label])) for r in some]
+
+
+@pytest.fixture
+def trained(reviews: tuple[list[str], list[str]]) -> EMHRNNClassifier:
+    return EMHRNNClassifier(epochs=2, settings=PORTIONS).fit(*reviews)
+
+
+def boundary_rate(classifier: EMHRNNClassifier, texts: list[str]) -> float:
+    """Of the places that end no sentence."""
+    run = classifier.model_.run
+    assert isinstance(run.model, EMHRNN)
+    batch = Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text).batch(np.arange(len(texts)))
+    z = run.model.segment(batch, run.model.words(batch))
+    return float(z[~batch.sentence_final].mean())
+
+
+@pytest.mark.parametrize("portion", [["great"], ["great food, and so cheap"]], ids=["one word", "a few words"])
+def test_a_small_portion_does_not_undo_the_phrases(
+    trained: EMHRNNClassifier, reviews: tuple[list[str], list[str]], portion: list[str]
+) -> None:
+    before = boundary_rate(trained, reviews[0])
+    assert before > 0.1
+    for _ in range(3):
+        trained.partial_fit(portion, ["5"])
+    assert boundary_rate(trained, reviews[0]) == pytest.approx(before, abs=0.03)
+
+
+def test_more_is_learned_by_what_was_learned_and_is_not_calibrated(trained: EMHRNNClassifier, tmp_path: Path) -> None:
+    run = trained.model_.run
+    learned, weighed = run.weights()["output.weight"].clone(), run.model.get_parameter("output.weight").detach().clone()
+    assert run.temperature != 1.0
+    assert run.shares is not None
+    loaded = pickle.loads(pickle.dumps(trained))  # noqa: S301 # our own
+    for classifier in (trained, loaded):
+        classifier.partial_fit(["great"], ["5"])
+    assert (run.temperature, run.shares) == (1.0, None)
+    now = run.model.get_parameter("output.weight").detach()
+    assert (now - learned).abs().max() < (now - weighed).abs().max() / 10
+    np.testing.assert_array_equal(loaded.predict_proba(["great food"]), trained.predict_proba(["great food"]))
+
+    trained.save(tmp_path / "run")
+    assert not any((tmp_path / "run" / name).exists() for name in (METRICS, CARD, HISTORY))
+    note = load_tensors(tmp_path / "run" / WEIGHTS)[1]
+    assert (note["temperature"], note["epoch"], "shares" in note) == (1.0, trained.n_iter_ - 1, False)
+
+
+def test_a_first_portion_may_be_of_one_class() -> None:
+    """As of a stream that is sorted; the others were announced."""
+    texts = [GOOD, BAD]
+    classifier = EMHRNNClassifier(settings=PORTIONS)
+    for _ in range(12):
+        for text, label in zip(texts, ("good", "bad"), strict=True):
+            classifier.partial_fit([text] * 8, [label] * 8, classes=["bad", "good"])
+    assert classifier.predict(texts).tolist() == ["good", "bad"]
+    for portion in (EMHRNNClassifier(settings=PORTIONS), classifier):
+        with pytest.raises(DataError, match="all 2 texts have the weight 0; give some of them a larger one"):
+            portion.partial_fit(texts, ["good", "bad"], classes=["bad", "good"], sample_weight=[0, 0])
+    with pytest.raises(DataError, match="the only class is 'good'; announce all labels that will come"):
+        EMHRNNClassifier(settings=PORTIONS).partial_fit(texts, ["good"] * 2, classes=["good"])
+    with pytest.raises(DataError, match=r"'new' is none of the classes \['bad', 'good'\]; announce all classes in the"):
+        classifier.partial_fit(texts, ["new", "good"])
