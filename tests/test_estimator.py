@@ -62,7 +62,7 @@ def test_explanations(fitted: EMHRNNClassifier) -> None:
 def test_buckets_are_of_the_run(fitted: EMHRNNClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many buckets there may be is asked when a run begins, and never of one that is trained."""
     fitted.save(tmp_path / "run")
-    monkeypatch.setattr("emhrnn.training.config.MOST_SAYINGS", 20)
+    monkeypatch.setattr("emhrnn.models.em_hrnn.MOST_SCORES", 20)
     assert emhrnn.load(tmp_path / "run").run.config.model.buckets == SMALL["model.buckets"]
     fewer = small().fit(TEXTS, NAMES)
     assert fewer.model_.run.config.model.buckets == 10

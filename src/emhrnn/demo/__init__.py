@@ -104,6 +104,7 @@ SETTINGS = (
 
 
 def demo_config(seed: int, assignments: Sequence[str] = ()) -> Config:
+    """The settings of the demo, with `assignments` on top."""
     return make_config(assignments=[*SETTINGS, f"training.seed={seed}", *assignments])
 
 
@@ -164,6 +165,7 @@ def examples(run: Run, reviews: Sequence[Review]) -> list[Explanation]:
 
 
 def next_steps(folder: Path) -> list[NextStep]:
+    """Commands to try after the demo."""
     run, data = folder / "run", folder / "data"
     return [
         NextStep("Explain a text of your own", f"emhrnn explain {run} 'The soup was not bad at all.'"),

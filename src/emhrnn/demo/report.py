@@ -92,6 +92,7 @@ class DemoReport:
 
 
 def render_html(report: DemoReport) -> str:
+    """The whole page."""
     title = f"{OURS} reads reviews: {report.accuracy(OURS):.1%} right"
     sections = (
         headline(report),
@@ -105,6 +106,7 @@ def render_html(report: DemoReport) -> str:
 
 
 def headline(report: DemoReport) -> str:
+    """Title and the four main figures."""
     gain = 100 * (report.accuracy(OURS) - report.accuracy(TFIDF))
     chance = report.chance_boundaries
     beside = (
@@ -133,6 +135,7 @@ Nobody told it where phrases end: it chose the ends that serve the labels.</p>
 
 
 def scores(report: DemoReport) -> str:
+    """The table of systems."""
     rows = "".join(
         f'<tr{attribute("ours" if row.name == OURS else "")}><th scope="row">{escape(row.name)}{note(row)}</th>'
         f'<td class="track">{bar(row.accuracy, "chance")}</td><td class="number">{row.accuracy:.1%}</td>'
@@ -150,10 +153,12 @@ def scores(report: DemoReport) -> str:
 
 
 def note(row: ScoreRow) -> str:
+    """The note of a system, under its name."""
     return f'<br><span class="muted">{escape(row.note)}</span>' if row.note else ""
 
 
 def charts(report: DemoReport) -> str:
+    """Learning curves, confusion matrix and phrase lengths."""
     figures = [confusion(report), lengths(report)]
     if report.history:
         figures = [accuracy_curve(report), loss_curve(report), *figures]
@@ -164,6 +169,7 @@ def charts(report: DemoReport) -> str:
 
 
 def accuracy_curve(report: DemoReport) -> str:
+    """Validation accuracy by epoch, beside that of TF-IDF."""
     line = Line("", [(epoch.epoch, epoch.valid_accuracy) for epoch in report.history])
     best = max(epoch.valid_accuracy for epoch in report.history)
     drawing = line_chart(
@@ -176,6 +182,7 @@ def accuracy_curve(report: DemoReport) -> str:
 
 
 def loss_curve(report: DemoReport) -> str:
+    """Training and validation loss by epoch."""
     lines = [
         Line("validation", [(epoch.epoch, epoch.valid_loss) for epoch in report.history]),
         Line("training", [(epoch.epoch, epoch.train_loss) for epoch in report.history]),
@@ -187,6 +194,7 @@ def loss_curve(report: DemoReport) -> str:
 
 
 def confusion(report: DemoReport) -> str:
+    """The confusion matrix as a heat map."""
     right = sum(row[c] for c, row in enumerate(report.confusion))
     total = sum(sum(row) for row in report.confusion)
     label = f"Confusion matrix: {right} of {total} on the diagonal"
@@ -195,6 +203,7 @@ def confusion(report: DemoReport) -> str:
 
 
 def lengths(report: DemoReport) -> str:
+    """How long learned phrases are, beside the true ones."""
     truth = report.true_phrases
     caption = "Columns: learned phrases." + (" Line: true phrases" if truth else "")
     drawing = column_chart(
@@ -208,6 +217,7 @@ def lengths(report: DemoReport) -> str:
 
 
 def explanations(report: DemoReport) -> str:
+    """The explained test documents; empty without any."""
     if not report.explanations:
         return ""
     articles = "\n".join(html_section(explanation) for explanation in report.explanations)
@@ -215,6 +225,7 @@ def explanations(report: DemoReport) -> str:
 
 
 def next_steps(report: DemoReport) -> str:
+    """Commands to try; empty without any."""
     if not report.next_steps:
         return ""
     steps = "".join(f"<p>{escape(step.why)}</p><pre>{escape(step.command)}</pre>" for step in report.next_steps)
@@ -222,10 +233,12 @@ def next_steps(report: DemoReport) -> str:
 
 
 def footer(report: DemoReport) -> str:
+    """Time and versions."""
     versions = " · ".join(f"{name} {version}" for name, version in report.versions.items())
     return f"<footer>Made in {escape(duration(report.seconds))}, offline. {escape(versions)}</footer>"
 
 
 def duration(seconds: float) -> str:
+    """`1 min 44 s` for 104.3 seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"
