@@ -122,6 +122,14 @@ def test_weights_that_are_not_ours(cli: Cli, own_run: Path) -> None:
     assert "not written by emhrnn" in cli.error("explain", own_run, "good")
 
 
+def test_a_flipped_digit_in_the_metrics_is_no_score(cli: Cli, own_run: Path) -> None:
+    cli.ok("info", own_run)
+    metrics = (own_run / "metrics.json").read_text()
+    (own_run / "metrics.json").write_text(metrics.replace('"accuracy": ', '"accuracy": 1', 1))
+    assert "metrics.json: corrupt" in cli.error("info", own_run)
+    assert "metrics.json: corrupt" in cli.error("info", own_run, "--card")
+
+
 def test_metrics_and_history_are_not_needed_to_use_a_run(cli: Cli, own_run: Path) -> None:
     (own_run / "metrics.json").write_text("{")
     (own_run / "history.jsonl").write_text("{")

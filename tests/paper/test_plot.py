@@ -93,7 +93,7 @@ def test_refusals(cli: Cli, own_run: Path, tmp_path: Path, monkeypatch: pytest.M
     assert "no such run folder" in cli.error("paper", "plot", tmp_path / "none")
     assert "give another file" in cli.error("paper", "plot", own_run, "--out", own_run / "config.json" / "p.svg")
     (own_run / "metrics.json").write_text("{")
-    assert "metrics are corrupt" in cli.error("paper", "plot", own_run)
+    assert "metrics.json: corrupt" in cli.error("paper", "plot", own_run)
     (own_run / "metrics.json").unlink()  # as while training goes on
     cli.ok("paper", "plot", own_run)
     write_history(own_run / "history.jsonl", [])

@@ -77,17 +77,10 @@ def run_facts(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: the folder is no run, or one of the two files is damaged.
     """
-    import json
-
-    from emhrnn.errors import CheckpointError
-    from emhrnn.training.run import MARK, METRICS, WEIGHTS, read_description
+    from emhrnn.training.run import MARK, WEIGHTS, read_description, read_metrics
 
     description = read_description(path)
-    metrics = path / METRICS
-    try:
-        description["metrics"] = json.loads(metrics.read_text(encoding="utf-8")) if metrics.exists() else None
-    except (OSError, ValueError):
-        raise CheckpointError(f"{metrics}: corrupt; copy the run again or train anew") from None
+    description["metrics"] = read_metrics(path)
     description["weights"] = (path / WEIGHTS).is_file()
     description["unfinished"] = (path / MARK).exists()
     return description

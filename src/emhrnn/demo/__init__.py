@@ -57,11 +57,8 @@ def run_demo(
     config = demo_config(seed, assignments)
     trained = train(folder / "data" / "train.jsonl", folder / "run", config=config, progress=progress, say=say)
     run = trained.model.run
-    test = other_corpus(
-        Named(path=folder / "data" / "test.jsonl"), folder / "run" / "corpus" / "test",
-        vocabulary=run.vocabulary, classes=run.classes, text=run.text,
-            users=run.users, products=run.products, progress=False,
-    )  # fmt: skip
+    place = folder / "run" / "corpus" / "test"
+    test = other_corpus(Named(path=folder / "data" / "test.jsonl"), place, run, progress=False)
     scores = validate(run, test)
     boundaries, chance, true_lengths = phrase_recovery(run, tests)
     assert scores.phrases is not None

@@ -2,7 +2,6 @@
 same for the same data."""
 
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_bytes
 from emhrnn.training.progress import Epoch, read_history
-from emhrnn.training.run import HISTORY, METRICS, read_description
+from emhrnn.training.run import HISTORY, read_description, read_metrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -202,7 +201,7 @@ def read_run(folder: Path, name: str | None = None) -> PlottedRun:
     if not any(epoch.best for epoch in epochs):
         raise CheckpointError(f"{folder} has no history yet; wait for its first epoch, or go on with --resume")
     try:
-        metrics = json.loads((folder / METRICS).read_text(encoding="utf-8")) if (folder / METRICS).is_file() else {}
+        metrics = read_metrics(folder) or {}
         phrases = (metrics.get("valid", {}).get("phrases") or {}).get("histogram")
         metric = str(description["config"]["training"]["metric"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:

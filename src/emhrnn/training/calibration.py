@@ -1,7 +1,6 @@
 """Predictions of a run made right, with all processes of a job: scores on labelled data, and the calibration of its
 probabilities at the end of training and on new data (the mathematics are in evaluation/calibration.py)."""
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,14 +13,24 @@ from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, Logits, Said, fit_shares, fit_temperature
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
-from emhrnn.files import write_json, write_text
+from emhrnn.files import write_text
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import NGrams, Shares
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.distributed import ALONE, Processes
-from emhrnn.training.run import CARD, METRICS, WEIGHTS, Run, load_run, locked_run, read_description, save_weights
+from emhrnn.training.run import (
+    CARD,
+    WEIGHTS,
+    Run,
+    load_run,
+    locked_run,
+    read_description,
+    read_metrics,
+    save_metrics,
+    save_weights,
+)
 
 
 def predict_together(job: Processes, run: Run, corpus: Corpus) -> Predictions:
@@ -162,13 +171,13 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
                     f"cannot calibrate {folder} to {data.path}: {calibration.undecided}; give {FEWEST} documents or "
                     "more, some of which it gets wrong. The run is left as it was"
                 )
+            metrics = read_metrics(folder)
             save_weights(folder, run, note.get("epoch", 0))
             calibration = replace(calibration, source=data.path.resolve().name)
-            if (folder / METRICS).is_file():  # else it is still in training, or learned bit by bit
-                metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+            if metrics is not None:  # else it is still in training, or learned bit by bit
                 metrics |= {"calibration": calibration.to_dict(), "stale": ["valid"]}  # scores are of before
                 write_text(folder / CARD, markdown(card_of(folder, metrics)))
-                write_json(folder / METRICS, metrics)
+                save_metrics(folder, metrics)
     return calibration, corpus.report
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from emhrnn.errors import CheckpointError
-from emhrnn.files import write_json, write_text
+from emhrnn.files import write_text
 from emhrnn.training.config import validated
 from emhrnn.training.progress import FitResult, read_history
-from emhrnn.training.run import CARD, HISTORY, METRICS, read_description
+from emhrnn.training.run import CARD, HISTORY, read_description, read_metrics, save_metrics
 
 LIMITS = (
     "It knows the classes above and no other: a text that belongs to none of them gets one all the same.",
@@ -98,21 +98,20 @@ def write_metrics(folder: Path, fitted: FitResult) -> None:
         "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
     }
     write_text(folder / CARD, markdown(card_of(folder, metrics)))
-    write_json(folder / METRICS, metrics)
+    save_metrics(folder, metrics)
 
 
 def card_of(folder: Path, metrics: dict[str, Any] | None = None) -> Card:
     """From the files of a run folder; its metrics may be given before they are written.
 
     Raises:
-        CheckpointError: the folder is no run, or training has not finished.
+        CheckpointError: the folder is no run, is damaged, or training has not finished.
     """
     description = read_description(folder)
-    if metrics is None and not (folder / METRICS).is_file():
+    metrics = read_metrics(folder) if metrics is None else metrics
+    if metrics is None:
         raise CheckpointError(f"{folder} has no scores yet; finish training it first: --resume")
     try:
-        if metrics is None:
-            metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
         return _card(folder, description, metrics)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{folder}: its description is corrupt ({error}); copy the run again") from None

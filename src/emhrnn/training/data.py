@@ -152,41 +152,27 @@ def _word_counts(corpus: Corpus) -> Int64[np.ndarray, " vocabulary"]:
     return counts
 
 
-def other_corpus(
-    data: Named,
-    destination: Path,
-    *,
-    vocabulary: Vocabulary,
-    classes: tuple[str, ...],
-    text: TextSettings,
-    users: tuple[str, ...],
-    products: tuple[str, ...],
-    progress: bool = True,
-) -> Corpus:
-    """Validation or test data in the words and classes of a model, and in its users and products: whoever is not among
-    them is unknown."""
+def other_corpus(data: Named, destination: Path, like: Run | Corpus, *, progress: bool = True) -> Corpus:
+    """Validation or test data in the words and classes of a run or of its training data, and in their users and
+    products: whoever is not among them is unknown.
+
+    Raises:
+        DataError: the data was prepared with other classes or text settings, or cannot be read.
+    """
     corpus = prepared(data)
     if corpus is None:
         return prepare(
-            data.path,
-            destination,
-            format=data.format,
-            columns=data.columns,
-            split=data.split,
-            vocabulary=vocabulary,
-            classes=classes if data.columns.labelled else None,
-            text=text,
-            users=users,
-            products=products,
-            progress=progress,
-        )
-    if corpus.labelled and data.columns.labelled and corpus.classes != classes:
+            data.path, destination, format=data.format, columns=data.columns, split=data.split,
+            vocabulary=like.vocabulary, classes=like.classes if data.columns.labelled else None, text=like.text,
+            users=like.users, products=like.products, progress=progress,
+        )  # fmt: skip
+    if corpus.labelled and data.columns.labelled and corpus.classes != like.classes:
         raise DataError(
-            f"{data.path} was prepared with the classes {_some(corpus.classes)}, the model has {_some(classes)}; "
+            f"{data.path} was prepared with the classes {_some(corpus.classes)}, the model has {_some(like.classes)}; "
             "give the raw file, or prepare it anew with --like RUN"
         )
-    check_read_alike(data.path, corpus.text, text)
-    return corpus.remap(vocabulary, users=users, products=products)
+    check_read_alike(data.path, corpus.text, like.text)
+    return corpus.remap(like.vocabulary, users=like.users, products=like.products)
 
 
 @contextmanager
@@ -198,11 +184,7 @@ def labelled_corpus(run: Run, data: Named, *, why: str, progress: bool = False) 
             fit the run.
     """
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
-        corpus = other_corpus(
-            data, Path(scratch) / "corpus",
-            vocabulary=run.vocabulary, classes=run.classes, text=run.text,
-            users=run.users, products=run.products, progress=progress,
-        )  # fmt: skip
+        corpus = other_corpus(data, Path(scratch) / "corpus", run, progress=progress)
         if not corpus.labelled:
             raise DataError(f"{data.path} has no labels {why}")
         check_same_kind(data.path, corpus, multi_label=run.multi_label)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -145,22 +145,9 @@ class Moment:
     slower_to_come: bool  # a later phase takes longer than what the estimate is made from
 
 
-@runtime_checkable
-class View(Protocol):
-    """Entered when training begins, left when it ends, in whatever way."""
-
-    def __enter__(self) -> object: ...
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def step(self, moment: Moment) -> None: ...
-
-    def epoch(self, past: Sequence[Epoch]) -> None:
-        """An epoch is done, the last of the past ones."""
-
-
 class Lines:
-    """A line when an epoch is done, for pipes and files; or nothing at all."""
+    """A line when an epoch is done, for pipes and files; or nothing at all. Entered when training begins, left when it
+    ends, in whatever way."""
 
     def __init__(self, epochs: int, *, show: bool = True) -> None:
         self.epochs = epochs
@@ -180,11 +167,11 @@ class Lines:
             sys.stderr.write(epoch_line(past[-1], self.epochs) + "\n")
 
 
-class Terminal:
+class Terminal(Lines):
     """The line of every epoch that is done, and below them the one that is going on."""
 
     def __init__(self, epochs: int, metric: str, past: Sequence[Epoch], console: Console | None = None) -> None:
-        self.epochs = epochs
+        super().__init__(epochs)
         self.metric = metric
         self.past = list(past)
         self.console = console or Console(stderr=True, highlight=False)
@@ -310,7 +297,7 @@ class Meter:
         self.past: list[Epoch] = []
         self.began = 0.0
         self.besides = 0.0  # seconds that the last epoch took besides its steps: validation, mostly
-        self.view: View = Lines(config.training.epochs, show=False)
+        self.view = Lines(config.training.epochs, show=False)
 
     def __enter__(self) -> "Meter":
         self.began += time.perf_counter()
@@ -377,7 +364,7 @@ class Meter:
         return epoch
 
 
-def make_view(config: Config, past: Sequence[Epoch], show: bool) -> View:
+def make_view(config: Config, past: Sequence[Epoch], show: bool) -> Lines:
     """Live in a terminal; lines elsewhere, or nothing."""
     epochs = config.training.epochs
     if not (show and sys.stderr.isatty()):

@@ -234,6 +234,34 @@ def model_of(folder: Path) -> str:
         raise CheckpointError(f"{folder / CONFIG}: corrupt; copy the run again or train anew") from None
 
 
+def save_metrics(folder: Path, metrics: dict[str, Any]) -> None:
+    """Write metrics.json, with a checksum of itself: a flipped digit would be shown as a score."""
+    write_json(folder / METRICS, {**metrics, "checksum": _checksum(metrics)})
+
+
+def read_metrics(folder: Path) -> dict[str, Any] | None:
+    """metrics.json; None where training is not done.
+
+    Raises:
+        CheckpointError: the file is damaged.
+    """
+    path = folder / METRICS
+    if not path.is_file():
+        return None
+    try:
+        metrics = dict(json.loads(path.read_text(encoding="utf-8")))
+        sound = metrics.pop("checksum", None) in (None, _checksum(metrics))  # version 0.1 wrote none
+    except (OSError, ValueError, TypeError):
+        sound = False
+    if not sound:
+        raise CheckpointError(f"{path}: corrupt; copy the run again or train anew")
+    return metrics
+
+
+def _checksum(metrics: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(metrics, sort_keys=True).encode()).hexdigest()
+
+
 def load_run(folder: Path, *, weigh: bool = True) -> Run:
     """The trained model of a run folder; without `weigh`, its experts as they were learned, to be calibrated anew."""
     description = read_description(folder)

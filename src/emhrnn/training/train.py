@@ -137,11 +137,7 @@ def _corpora(
     corpus.check_trainable()
     if valid is None:
         return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
-    validation = other_corpus(
-        valid, out / VALID,
-        vocabulary=corpus.vocabulary, classes=corpus.classes, text=corpus.text,
-        users=corpus.users, products=corpus.products, progress=progress,
-    )  # fmt: skip
+    validation = other_corpus(valid, out / VALID, corpus, progress=progress)
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
     check_same_kind(valid.path, validation, multi_label=corpus.multi_label)

@@ -51,11 +51,7 @@ class StudyData:
                 generator = numpy_generator(config.training.seed, Purpose.SPLIT)
                 self._ready[config.data] = train.split(config.data.validation, generator)
             else:
-                valid = other_corpus(
-                    self.valid, Path(), vocabulary=train.vocabulary, classes=train.classes, text=train.text,
-                    users=train.users, products=train.products,
-                )  # fmt: skip
-                self._ready[config.data] = train, valid
+                self._ready[config.data] = train, other_corpus(self.valid, Path(), train)
         return with_frequent_names(config, *self._ready[config.data])
 
     def new_run(self, config: Config) -> Run:

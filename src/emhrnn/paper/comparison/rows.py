@@ -90,10 +90,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
         valid=data / "valid",
     )  # fmt: skip
     run = trained.model.run
-    test = other_corpus(
-        Named(path=data / "test"), data / "test",
-        vocabulary=run.vocabulary, classes=run.classes, text=run.text, users=run.users, products=run.products,
-    )  # fmt: skip
+    test = other_corpus(Named(path=data / "test"), data / "test", run)
     report_progress(folder, 1.0, "testing")
     began = time.perf_counter()
     predictions = run.predict(test)
