@@ -144,6 +144,7 @@ def _document(
 
 
 def predict(probabilities: Float[np.ndarray, " classes"], classes: tuple[str, ...], multi_label: bool) -> Labels:
+    """The label of a document; of a multi-label one, all labels with more than even odds."""
     if len(probabilities) != len(classes):
         raise DataError(f"{len(probabilities)} probabilities for {len(classes)} classes; give one per class")
     if multi_label:
@@ -166,5 +167,6 @@ def normalise(
 
 
 def expect(name: str, values: Float[np.ndarray, " n"], count: int, unit: str) -> None:
+    """Raise a DataError unless there is one value for each unit."""
     if len(values) != count:
         raise DataError(f"{name} has {len(values)} values but the batch has {count} {unit}s; give one per {unit}")

@@ -332,6 +332,8 @@ class BatchEvidence:
 
 @dataclass(frozen=True, eq=False)
 class Evidenced:
+    """What the evidence model says of a batch, ready to be shown."""
+
     levels: Levels
     effects: BatchEffects
     evidence: BatchEvidence

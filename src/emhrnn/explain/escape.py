@@ -21,6 +21,7 @@ class VisibleCharacters(dict[int, str | int]):
 
 
 def visible_character(code: int) -> str | int:
+    """A character as it is shown: itself, a picture of it, or its code."""
     character = chr(code)
     if character in SPACES:
         return " "

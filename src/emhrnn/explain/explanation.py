@@ -111,6 +111,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
+    """A run of words that the model reads as one."""
+
     text: str
     start: int
     end: int
@@ -124,6 +126,8 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
+    """A sentence and its phrases."""
+
     text: str
     start: int
     end: int
@@ -388,6 +392,7 @@ class Explanation:
 
 
 def as_tuple(labels: Labels) -> tuple[str, ...]:
+    """One label, or several, as a tuple."""
     return (labels,) if isinstance(labels, str) else labels
 
 
@@ -479,6 +484,7 @@ class DocumentArrays:
 
 
 def check_offsets(name: str, offsets: Int64[np.ndarray, " n"], segments: int, total: int) -> None:
+    """Raise a DataError unless offsets rise strictly from 0 to `total`."""
     if len(offsets) != segments + 1 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 1).any():
         raise DataError(f"{name} must rise strictly from 0 to {total} in {segments} steps; got {offsets.tolist()[:10]}")
 
@@ -496,16 +502,19 @@ def check_weights(name: str, weights: Float64[np.ndarray, " n"], offsets: Int64[
 
 
 def check_effects(name: str, values: Float64[np.ndarray, " n"], count: int) -> None:
+    """Raise a DataError unless there is one finite number each."""
     if len(values) != count or not np.isfinite(values).all():
         raise DataError(f"effects of {name}: {len(values)} values for {count} {name}; give one finite number each")
 
 
 def check_unit(name: str, values: Float64[np.ndarray, " ..."] | None) -> None:
+    """Raise a DataError unless all values are between 0 and 1."""
     if values is not None and not ((values >= 0) & (values <= 1 + TOLERANCE)).all():
         raise DataError(f"{name} must lie between 0 and 1; check the model")
 
 
 def check_classes(classes: Sequence[str], probabilities: Float64[np.ndarray, "... classes"]) -> None:
+    """Raise a DataError unless class names differ and each has a probability."""
     check_unit("probabilities", probabilities)
     if probabilities.shape[-1] != len(classes):
         raise DataError(f"{probabilities.shape[-1]} probabilities for {len(classes)} classes; give one per class")

@@ -94,6 +94,7 @@ def html_section(
 
 
 def prediction(explanation: Explanation) -> str:
+    """The label, and whether it is right where that is known."""
     verdict = ""
     if explanation.label is not None:
         kind, sign = ("right", "\u2713 correct") if explanation.correct else ("wrong", "\u2717 wrong")
@@ -102,6 +103,7 @@ def prediction(explanation: Explanation) -> str:
 
 
 def class_tables(explanation: Explanation) -> str:
+    """Probabilities of the classes; of many, the rest folds away."""
     ranking, chosen = explanation.ranking(), as_tuple(explanation.predicted)
     if len(ranking) <= CLASSES_SHOWN:  # in their own order: one to five stars reads better than sorted
         ranking = list(zip(explanation.classes, explanation.probabilities.tolist(), strict=True))
@@ -115,6 +117,7 @@ def class_tables(explanation: Explanation) -> str:
 
 
 def class_table(rows: Iterable[tuple[str, float]], chosen: tuple[str, ...]) -> str:
+    """Probabilities as bars."""
     cells = "".join(
         f'<tr{attribute("chosen" if name in chosen else "")}><th scope="row">{escape(name)}</th>'
         f'<td>{bar(probability, "chance")}</td><td class="number">{escape(percent(probability))}</td></tr>'

@@ -33,27 +33,27 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "model": explanation.model,
-        "predicted": labels_to_json(explanation.predicted),
-        "label": None if explanation.label is None else labels_to_json(explanation.label),
+        "predicted": _labels_to_json(explanation.predicted),
+        "label": None if explanation.label is None else _labels_to_json(explanation.label),
         "probabilities": dict(zip(explanation.classes, explanation.probabilities.tolist(), strict=True)),
         "decided_by": explanation.decided_by,
         "effects_on": None if explanation.effects is None else explanation.effects.label,
         "headline": headline_text(explanation),
-        "decided": None if path is None else path_to_dict(path),
+        "decided": None if path is None else _path_to_dict(path),
         "text": explanation.text,
-        **evidence_to_dict(explanation),
-        "sentences": sentences_to_dict(explanation),
+        **_evidence_to_dict(explanation),
+        "sentences": _sentences_to_dict(explanation),
         **direct,
     }
 
 
-def path_to_dict(path: DecisivePath) -> dict[str, Any]:
+def _path_to_dict(path: DecisivePath) -> dict[str, Any]:
     """What decided, level by level, with its place in the text."""
-    return {level: span_to_dict(node) for level, node in path._asdict().items()}
+    return {level: _span_to_dict(node) for level, node in path._asdict().items()}
 
 
-def evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
-    evidence = kept_evidence(explanation)
+def _evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
+    evidence = _kept_evidence(explanation)
     if evidence is None or explanation.effects is None:
         return {}
     return {
@@ -65,7 +65,7 @@ def evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def kept_evidence(explanation: Explanation) -> PhraseEvidence | None:
+def _kept_evidence(explanation: Explanation) -> PhraseEvidence | None:
     """For all classes; of many, for the likeliest, the predicted and the one that effects are on."""
     evidence = explanation.evidence
     if evidence is None or explanation.effects is None or len(evidence.classes) <= MOST_CLASSES:
@@ -75,9 +75,9 @@ def kept_evidence(explanation: Explanation) -> PhraseEvidence | None:
     return evidence.only([name for name in evidence.classes if name in kept])
 
 
-def sentences_to_dict(explanation: Explanation) -> list[dict[str, Any]]:
-    sentences = [sentence_to_dict(sentence) for sentence in explanation.sentences]
-    evidence = kept_evidence(explanation)
+def _sentences_to_dict(explanation: Explanation) -> list[dict[str, Any]]:
+    sentences = [_sentence_to_dict(sentence) for sentence in explanation.sentences]
+    evidence = _kept_evidence(explanation)
     if evidence is not None:
         phrases = [phrase for sentence in sentences for phrase in sentence["phrases"]]
         for nodes, table in ((sentences, evidence.sentences()), (phrases, evidence.phrases)):
@@ -86,19 +86,19 @@ def sentences_to_dict(explanation: Explanation) -> list[dict[str, Any]]:
     return sentences
 
 
-def sentence_to_dict(sentence: Sentence) -> dict[str, Any]:
-    return {**span_to_dict(sentence), "phrases": [phrase_to_dict(phrase) for phrase in sentence.phrases]}
+def _sentence_to_dict(sentence: Sentence) -> dict[str, Any]:
+    return {**_span_to_dict(sentence), "phrases": [_phrase_to_dict(phrase) for phrase in sentence.phrases]}
 
 
-def phrase_to_dict(phrase: Phrase) -> dict[str, Any]:
-    return {**span_to_dict(phrase), "words": [word_to_dict(word) for word in phrase.words]}
+def _phrase_to_dict(phrase: Phrase) -> dict[str, Any]:
+    return {**_span_to_dict(phrase), "words": [_word_to_dict(word) for word in phrase.words]}
 
 
-def word_to_dict(word: Word) -> dict[str, Any]:
-    return {**span_to_dict(word), "known": word.known, "boundary": word.boundary}
+def _word_to_dict(word: Word) -> dict[str, Any]:
+    return {**_span_to_dict(word), "known": word.known, "boundary": word.boundary}
 
 
-def span_to_dict(node: Sentence | Phrase | Word) -> dict[str, Any]:
+def _span_to_dict(node: Sentence | Phrase | Word) -> dict[str, Any]:
     return {
         "text": node.text,
         "start": node.start,
@@ -115,14 +115,14 @@ def explanation_from_dict(data: dict[str, Any]) -> Explanation:
     if data.get("format") != FORMAT:
         raise DataError(f"not an explanation: format is {data.get('format')!r}, expected {FORMAT!r}")
     try:
-        return read_columns(data)
+        return _read_columns(data)
     except DataError:  # what does not fit says so by itself
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"broken explanation ({type(error).__name__}: {error}); write it with to_dict()") from error
 
 
-def read_columns(data: dict[str, Any]) -> Explanation:
+def _read_columns(data: dict[str, Any]) -> Explanation:
     sentences = data["sentences"]
     phrases = [phrase for sentence in sentences for phrase in sentence["phrases"]]
     words = [word for phrase in phrases for word in phrase["words"]]
@@ -132,8 +132,8 @@ def read_columns(data: dict[str, Any]) -> Explanation:
         text=data["text"],
         classes=tuple(data["probabilities"]),
         probabilities=np.array(list(data["probabilities"].values()), dtype=np.float64),
-        predicted=labels_from_json(data["predicted"]),
-        label=None if data["label"] is None else labels_from_json(data["label"]),
+        predicted=_labels_from_json(data["predicted"]),
+        label=None if data["label"] is None else _labels_from_json(data["label"]),
         model=data["model"],
         starts=np.array([word["start"] for word in words], dtype=np.int64),
         ends=np.array([word["end"] for word in words], dtype=np.int64),
@@ -145,12 +145,12 @@ def read_columns(data: dict[str, Any]) -> Explanation:
         known=np.array([word["known"] for word in words], dtype=bool),
         pi=None if None in pi else np.array(pi, dtype=np.float64),
         direct=None if data.get("direct") is None else np.array(data["direct"], dtype=np.float64),
-        effects=read_effects(data, words, phrases, sentences),
-        evidence=read_evidence(data, phrases, sentence_offsets),
+        effects=_read_effects(data, words, phrases, sentences),
+        evidence=_read_evidence(data, phrases, sentence_offsets),
     )
 
 
-def read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effects | None:
+def _read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effects | None:
     """Files from before effects were known have none."""
     label = data.get("effects_on")
     if label is None:
@@ -160,7 +160,7 @@ def read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effects
     return Effects(label, words, phrases, sentences, data.get("prior"), by)
 
 
-def read_evidence(
+def _read_evidence(
     data: dict[str, Any], phrases: list[dict[str, Any]], sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
 ) -> PhraseEvidence | None:
     if data.get("evidence") is None:
@@ -175,9 +175,9 @@ def read_evidence(
     )
 
 
-def labels_to_json(labels: Labels) -> str | list[str]:
+def _labels_to_json(labels: Labels) -> str | list[str]:
     return labels if isinstance(labels, str) else list(labels)
 
 
-def labels_from_json(labels: str | list[str]) -> Labels:
+def _labels_from_json(labels: str | list[str]) -> Labels:
     return labels if isinstance(labels, str) else tuple(labels)

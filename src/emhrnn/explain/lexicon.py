@@ -43,6 +43,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Occurrence:
+    """Where a phrase occurs."""
+
     text: int  # number of the document
     phrase: int  # number of the phrase in it
 
@@ -91,6 +93,7 @@ class Gathered:
 
 
 def normal_form(phrase: str) -> str:
+    """A phrase in lower case, without punctuation at its ends."""
     return " ".join(phrase.lower().split()).strip(" .,;:!?\"'()-\u2013\u2014\u2026")
 
 

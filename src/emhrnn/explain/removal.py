@@ -219,6 +219,7 @@ class RemovalUnits:
 
 
 def units_of(batch: Batch, z: Bool[np.ndarray, " words"], level: str) -> RemovalUnits:
+    """The words, phrases or sentences of a batch, by the name of the level (`LEVELS`)."""
     if level == "word":
         return RemovalUnits(np.arange(batch.n_words), batch.word_offsets)
     if level == "phrase":

@@ -51,16 +51,19 @@ def drawn(fraction: Number) -> str:
 
 
 def figure(title: str, caption: str, drawing: str) -> str:
+    """A chart with its title and caption."""
     return (
         f'<figure class="card"><h3>{escape(title)}</h3><figcaption>{escape(caption)}</figcaption>\n{drawing}</figure>\n'
     )
 
 
 def canvas(label: str, content: str, *, width: int = WIDTH, height: int = HEIGHT) -> str:
+    """An SVG image with its description."""
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{content}</svg>'
 
 
 def text(x: Number, y: Number, content: str, *, anchor: str = "middle", kind: str = "axis") -> str:
+    """A piece of text at a place of the canvas."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(content)}</text>'
 
 
@@ -148,10 +151,12 @@ def level(fraction: Number, steps: int) -> int:
 
 
 def box(kind: str, x: Number, y: Number, width: Number, height: Number) -> str:
+    """A rectangle."""
     return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="3"/>'
 
 
 def horizontal(y: Number, kind: str) -> str:
+    """A horizontal line over the whole chart."""
     return f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 
@@ -173,4 +178,5 @@ def thin_out(values: Sequence[T], most: int) -> Sequence[T]:
 
 
 def shorten(name: str, letters: int) -> str:
+    """A name of at most so many letters."""
     return name if len(name) <= max(letters, 3) else name[: max(letters, 3) - 1] + "\u2026"

@@ -119,6 +119,7 @@ class Ink:
 
 
 def prediction(explanation: Explanation, ink: Ink) -> Text:
+    """The label, the model, and whether it is right where that is known."""
     line = Text()
     line.append(ink.safe(joined(explanation.predicted)), "bold")
     line.append(f"  {ink.safe(explanation.model)}", "dim")
@@ -129,6 +130,7 @@ def prediction(explanation: Explanation, ink: Ink) -> Text:
 
 
 def class_bars(explanation: Explanation, ink: Ink) -> Table:
+    """Probabilities of the classes as bars."""
     ranking, chosen = explanation.ranking(), as_tuple(explanation.predicted)
     rows = ranking[:CLASSES_SHOWN]
     if len(ranking) <= CLASSES_SHOWN:  # in their own order: one to five stars reads better than sorted
@@ -168,6 +170,7 @@ def sentences(explanation: Explanation, ink: Ink, *, attention: bool) -> Table:
 
 
 def written(pieces: Sequence[Fragment], ink: Ink) -> Text:
+    """A sentence for people as text of the terminal."""
     line = Text()
     for text, kind in pieces:
         if kind == "quote":
@@ -220,4 +223,5 @@ def _style(strength: float) -> Style:
 
 
 def joined(labels: Labels) -> str:
+    """Labels for people."""
     return ", ".join(as_tuple(labels)) or "no label"
