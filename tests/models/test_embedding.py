@@ -78,7 +78,7 @@ def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidi
     expected, logits = model.words(batch), model(batch).logits
     for words in (None, np.unique(batch.words), np.unique(np.append(batch.words, VOCABULARY - 1))):
         model.precompute_words(words)
-        assert model.words_ready
+        assert not model.precompute_for(10**9)  # it is done
         states = model.words(batch)
         torch.testing.assert_close(states.h1, expected.h1)
         torch.testing.assert_close(states.a, expected.a)
@@ -100,7 +100,7 @@ def test_words_that_come_again_are_projected_once(bidirectional: bool, monkeypat
         assert [len(table.projections[0]) for table in made] == [len(np.unique(batch.words))]
         model.words(make_batch([[2]], seed=3))
     assert len(made) == 1
-    assert not model.words_ready
+    assert model.precompute_for(10**9)  # none is kept
 
 
 def test_words_that_the_table_lacks_are_computed() -> None:

@@ -8,9 +8,7 @@ from sklearn.svm import LinearSVC
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.models.fitting import NEVER, Fitted, fit_linear, fit_standardised, labels_of
-from emhrnn.paper.models.bag_of_means import BagOfMeans, BagOfMeansConfig
-from tests.models.examples import make_table
+from emhrnn.models.fitting import NEVER, fit_linear, fit_standardised, labels_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -50,7 +48,6 @@ def test_a_class_without_documents_is_never_predicted() -> None:
 def test_documents_need_labels() -> None:
     with pytest.raises(DataError, match="documents without labels cannot be fitted"):
         labels_of([Batch.from_lists([[[1]]])])
-    assert isinstance(BagOfMeans(BagOfMeansConfig(), table=make_table(), classes=2), Fitted)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "svm"])

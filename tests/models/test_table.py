@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.fitting import Fitted
 from emhrnn.models.row import Facts, ModelConfig
 from emhrnn.models.table import MODELS, build_model
 from emhrnn.models.transformer import TransformerConfig
@@ -41,7 +40,7 @@ def test_every_row_is_built_and_predicts(name) -> None:
     }
     if name != "evidence":  # which shows a segmentation with the evidence of its phrases, on request
         assert {weights for weights, there in shown.items() if there} == set(MODELS[name].shows)
-    assert isinstance(model, Fitted) == (MODELS[name].learns == "fit")
+    assert model.fits_at_once == (MODELS[name].learns == "fit")
 
 
 def test_every_setting_has_a_line_of_help_and_a_valid_default() -> None:

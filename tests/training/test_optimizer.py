@@ -7,12 +7,13 @@ from torch import nn
 
 from emhrnn.layers.native import native_kernels
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngrams import PACE
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.optimizer import TINY, Optimizer, RowAdagrad
 
 
-class Tower(nn.Module):
+class Tower(DocumentModel):
     """Two layers, of which the lower learns at a tenth of the rate."""
 
     def __init__(self) -> None:
@@ -51,7 +52,8 @@ def test_tables_of_few_rows_learn_at_their_own_rates_too() -> None:
 
 
 def test_weight_decay_spares_biases_and_the_indicator() -> None:
-    model = nn.ModuleDict({"indicator": nn.Linear(2, 1), "output": nn.Linear(2, 2)})
+    model = DocumentModel()
+    model.indicator, model.output = nn.Linear(2, 1), nn.Linear(2, 2)
     optimizer = Optimizer(model, TrainingConfig(weight_decay=0.1), indicator_pace=5.0)
     found = {
         name: (group["weight_decay"], group["pace"])

@@ -146,12 +146,11 @@ def change_segmentation(run: "Run", segmentation: str) -> "EMHRNN":
 def _use_expert(run: "Run", expert: str) -> None:
     """Experts are trained apart, so each alone is close to a model that was trained without the other."""
     from emhrnn.errors import ConfigError
-    from emhrnn.models.em_hrnn import EMHRNN
     from emhrnn.models.ngrams import Shares
 
     if expert not in EXPERTS:
         raise ConfigError(f"unknown expert {expert!r}; use {' or '.join(EXPERTS)}")
-    if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
+    if run.model.experts is None:
         raise ConfigError("this run has a single expert; --expert needs em-hrnn with model.ngrams and one level")
     run.model.weigh(Shares(*EXPERTS[expert]))
 

@@ -8,11 +8,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from jaxtyping import Bool, Float32, Int64
-from torch import nn
 
 from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output, probabilities
 
 BATCH_WORDS = 16_000  # larger batches no longer gain, and would leave the cache
@@ -38,7 +37,7 @@ class Documents(Protocol):
 
 
 def predict(
-    model: nn.Module,
+    model: DocumentModel,
     documents: Documents,
     *,
     multi_label: bool,
@@ -47,14 +46,11 @@ def predict(
     precompute: bool = True,
 ) -> Predictions:
     """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements.
-    `precompute`: the words of an EM-HRNN once for all documents, where that is cheaper; without it the model is used as
-    it is."""
+    `precompute`: the words once for all documents, where that is cheaper; without it the model is used as it is."""
     logits: np.ndarray | None = None
     histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
     with ExitStack() as stack:
-        words = documents.lengths.sum()
-        if precompute and isinstance(model, EMHRNN) and not model.words_ready and words > len(model.embedding.table):
-            model.precompute_words()
+        if precompute and model.precompute_for(int(documents.lengths.sum())):
             stack.callback(model.forget_words)
         stack.enter_context(torch.inference_mode())
         for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
@@ -27,6 +27,7 @@ from emhrnn.em.imputation import sample_prior
 from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.evaluation.significance import Difference, paired_bootstrap
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import rule
 
@@ -113,7 +114,7 @@ def _found(predictions: Predictions) -> Found:
     return predictions.logits.argmax(axis=1), predictions.phrases.mean
 
 
-class Marginal(nn.Module):
+class Marginal(DocumentModel):
     """Predicts one label per document by the mean over `drawn` segmentations of `model`. `label_bits` and
     `boundary_bits` hold one tensor per batch seen, with a value per document."""
 

@@ -188,10 +188,7 @@ def segmented(run: Run, batch: Batch) -> tuple[Float[Tensor, "documents classes"
 def encode(run: Run, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
     """The model on given phrases. A model without latent phrases has no use for them, and one that sums over all
     segmentations neither."""
-    if isinstance(run.model, EMHRNN):
-        return run.model.encode(batch, run.model.words(batch), z)
-    output: Output = run.model(batch)
-    return output
+    return run.model.encode_phrases(batch, z)
 
 
 LEVELS = ("word", "phrase", "sentence")

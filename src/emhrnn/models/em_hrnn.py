@@ -22,6 +22,7 @@ recurrent layer. `ngrams`: words and pairs of neighbours also speak for the clas
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -41,6 +42,7 @@ from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.recurrent import Bidirectional, CellName, Recurrent, recurrent_layer
 from emhrnn.layers.slopes import Passes
 from emhrnn.models.embedding import WordEmbedding, WordTable
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngrams import PACE, NGrams, Shares
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
@@ -160,7 +162,7 @@ class WordStates:
         return WordStates(self.h1[words], self.scores[words], self.a[words], d)
 
 
-class EMHRNN(nn.Module):
+class EMHRNN(DocumentModel):
     """The model of the paper: a batch, and phrase ends z, to the probabilities of the classes."""
 
     threshold: Float[Tensor, ""]  # on the logit of pi, for `segment`
@@ -310,15 +312,28 @@ class EMHRNN(nn.Module):
         costs a look-up instead of a matrix product. After the weights change, call this again or `forget_words`."""
         self._word_table = WordTable.of(self.embedding, self.word_directions(), words)
 
-    @property
-    def words_ready(self) -> bool:
-        """Whether `precompute_words` was called."""
-        return self._word_table is not None
+    def precompute_for(self, words: int) -> bool:
+        pays = self._word_table is None and words > len(self.embedding.table)
+        if pays:
+            self.precompute_words()
+        return pays
 
     def forget_words(self) -> None:
         self._word_table = None
 
     # ------------------------------------------------------------------ the rest, for one z
+
+    @property
+    def segments(self) -> bool:
+        return self.rule is None
+
+    @property
+    def boundary_threshold(self) -> float:
+        return 1 / (1 + math.exp(-float(self.threshold)))
+
+    @property
+    def experts(self) -> NGrams | None:
+        return self.ngrams
 
     def segment(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
         """z as predicted: pi over the threshold, and every sentence end."""
@@ -371,6 +386,9 @@ class EMHRNN(nn.Module):
         v, gamma = pool(self.sentence_attention, h3, torch.from_numpy(documents))
         v = dropout(v, self.dropout, generator)
         return self.output(v) if d is None else self.output(v) + d, v, gamma
+
+    def encode_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
+        return self.encode(batch, self.words(batch), z)
 
     def forward(self, batch: Batch) -> Output:
         """Predict: segment, then encode."""

@@ -49,6 +49,7 @@ from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, PhraseIndex, distinc
 from emhrnn.layers.recurrent import Bidirectional, recurrent_layer
 from emhrnn.layers.semi_markov import best_cut, increments, log_partition
 from emhrnn.models.identity import IdScores
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.row import ModelConfig
@@ -110,7 +111,7 @@ class EvidenceConfig(ModelConfig):
         return self
 
 
-class Evidence(nn.Module):
+class Evidence(DocumentModel):
     """A batch to logits; `read` gives the segmentation and the evidence of each phrase, too."""
 
     vectors: Float[Tensor, "vocabulary size"]  # of words, frozen

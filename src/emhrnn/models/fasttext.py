@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.models.fitting import labels_of, weights_of
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import ModelConfig
 
@@ -42,12 +43,14 @@ class FastTextConfig(ModelConfig):
     fit_epochs: int | None = Field(None, ge=0, description="passes over the data; none = as many as its size asks for")
 
 
-class FastText(nn.Module):
+class FastText(DocumentModel):
     """Mean of word and bigram vectors, then a linear classifier; trained by the fastText library."""
 
     rows: Tensor
     seen: Tensor
     weight: Tensor
+
+    fits_at_once = True
 
     def __init__(self, config: FastTextConfig, *, vocabulary: int, classes: int, learning_rate: float = 0.5) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ any weights. A model whose buffers have no fixed shape also has `take_sizes` (tr
 """
 
 from collections.abc import Iterable
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -23,13 +23,6 @@ Features: TypeAlias = sparse.csr_matrix | Float[np.ndarray, "documents features"
 Weights: TypeAlias = Float32[np.ndarray, " documents"] | None
 
 NEVER = -50.0  # the logit of a class that training has not shown
-
-
-@runtime_checkable
-class Fitted(Protocol):
-    """`batches` is read several times: give a list, or an object that starts anew at each `iter`."""
-
-    def fit(self, batches: Iterable[Batch], seed: int) -> None: ...
 
 
 def labels_of(batches: Iterable[Batch]) -> np.ndarray:

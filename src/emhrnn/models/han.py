@@ -29,6 +29,7 @@ from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.recurrent import GRU, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import NetworkConfig
 
@@ -48,7 +49,7 @@ class HNAttConfig(HANConfig):
     attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
-class HAN(nn.Module):
+class HAN(DocumentModel):
     def __init__(
         self,
         config: HANConfig,

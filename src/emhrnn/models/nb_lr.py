@@ -25,10 +25,11 @@ from pydantic import Field
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.fitting import NEVER, Weights, labels_of, weights_of
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
 from emhrnn.models.row import ModelConfig
@@ -51,11 +52,13 @@ class NBLRConfig(ModelConfig):
     )
 
 
-class NBLR(nn.Module):
+class NBLR(DocumentModel):
     keys: Tensor
     weight: Tensor
     bias: Tensor
     chosen_c: Tensor
+
+    fits_at_once = True
 
     def __init__(self, config: NBLRConfig, *, vocabulary: int, classes: int, min_documents: int = 2) -> None:
         """`vocabulary` is how many words there are. N-grams of fewer than `min_documents` documents are left out.

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor, nn
+from torch import Tensor
 
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.segmentation import PAPER_RATE
 
 VECTORS = "word vectors"  # in `Row.needs`
@@ -70,7 +71,7 @@ class Facts:
     upper_rate: float = 0.5  # em.upper_rate: share of phrases that end a group
 
 
-Builder = Callable[[Any, Facts, Tensor, Sequence[str], int], nn.Module]  # config, facts, vectors, vocabulary, seed
+Builder = Callable[[Any, Facts, Tensor, Sequence[str], int], DocumentModel]  # config, facts, vectors, vocabulary, seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +92,12 @@ class Row:
         return "words" in self.shows
 
 
-def network(model: Callable[..., nn.Module], config: type[NetworkConfig], **facts: Any) -> Row:
+def network(model: Callable[..., DocumentModel], config: type[NetworkConfig], **facts: Any) -> Row:
     """A model that learns by gradient descent and is built from its settings, word vectors and classes alone."""
 
-    def build(config: NetworkConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    def build(
+        config: NetworkConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
+    ) -> DocumentModel:
         return model(config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed))
 
     return Row(config=config, build=build, learns="gradient", **facts)

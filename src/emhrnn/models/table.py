@@ -7,13 +7,14 @@ from importlib import import_module
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN, EMHRNNConfig
 from emhrnn.models.evidence import OVERLAPPING, Evidence, EvidenceConfig
 from emhrnn.models.fasttext import FastText, FastTextConfig
 from emhrnn.models.han import HAN, HANConfig, HNAttConfig
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.nb_lr import NBLR, NBLRConfig
 from emhrnn.models.row import Builder, Facts, ModelConfig, Row, network
 from emhrnn.models.segmentation import rule
@@ -24,7 +25,9 @@ DEFAULT = "em-hrnn"
 PAPER = "emhrnn.paper.models"  # found by name: the product does not import the paper's other models
 
 
-def build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+def build_em_hrnn(
+    config: EMHRNNConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
+) -> DocumentModel:
     """EM-HRNN with one latent level or several."""
     sizes = {"phrase_size", "sentence_size", "attention_size", "cell", "tune_embedding", "dropout"}
     shared = config.model_dump(include=sizes) | {
@@ -44,7 +47,7 @@ def build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Tensor, vocabulary:
     )
     if config.levels == 1:
         return first
-    levels: nn.Module = import_module(f"{PAPER}.em_hrnn_levels").with_upper_levels(
+    levels: DocumentModel = import_module(f"{PAPER}.em_hrnn_levels").with_upper_levels(
         first, config, shared, facts.upper_rate
     )
     return levels
@@ -52,7 +55,7 @@ def build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Tensor, vocabulary:
 
 def build_evidence(
     config: EvidenceConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
-) -> nn.Module:
+) -> DocumentModel:
     """Latent phrases that each add their own evidence."""
     fixed = config.segmentation not in ("learned", OVERLAPPING)
     return Evidence(
@@ -78,10 +81,10 @@ def build_evidence(
     )
 
 
-def _of_words(model: Callable[..., nn.Module]) -> Builder:
+def _of_words(model: Callable[..., DocumentModel]) -> Builder:
     """Builds a model that is fitted in one go and reads word ids, not vectors."""
 
-    def build(config: ModelConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    def build(config: ModelConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> DocumentModel:
         return model(config, vocabulary=len(vocabulary), classes=facts.classes)
 
     return build
@@ -157,7 +160,7 @@ def check_model(name: str) -> None:
 
 def build_model(
     config: ModelConfig, facts: Facts, table: Float[Tensor, "vocabulary size"], vocabulary: Sequence[str], seed: int
-) -> nn.Module:
+) -> DocumentModel:
     """An untrained model with these settings.
 
     Raises:

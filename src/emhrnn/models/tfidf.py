@@ -16,10 +16,11 @@ import torch
 from pydantic import Field
 from scipy import sparse
 from sklearn.preprocessing import normalize
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.fitting import Classifier, fit_linear, labels_of, weights_of
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
 from emhrnn.models.row import ModelConfig
@@ -41,11 +42,13 @@ class TfIdfSVMConfig(TfIdfConfig):
     C: float = Field(1.0, gt=0, description="inverse strength of the regularisation")
 
 
-class TfIdf(nn.Module):
+class TfIdf(DocumentModel):
     keys: Tensor
     idf: Tensor
     weight: Tensor
     bias: Tensor
+
+    fits_at_once = True
 
     def __init__(
         self, config: TfIdfConfig, *, vocabulary: int, classes: int, kind: Classifier, min_documents: int = 2

@@ -34,6 +34,7 @@ from emhrnn.errors import ConfigError
 from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.pretrained import check_source, from_run, load, save
 from emhrnn.models.row import Facts, ModelConfig
@@ -67,7 +68,7 @@ class TransformerConfig(ModelConfig):
 
 def build_transformer(
     config: TransformerConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
-) -> nn.Module:
+) -> DocumentModel:
     """A pretrained encoder with a head; from the folder of a run, where the run has its configuration."""
     tokenizer, network = from_run(facts.encoder) if facts.encoder else load(config.pretrained)
     pooling = config.pooling or ("mean" if config.frozen else "cls")
@@ -151,7 +152,7 @@ class Encoder(nn.Module):
         return self.pieces.numpy()[index], offsets
 
 
-class Transformer(nn.Module):
+class Transformer(DocumentModel):
     def __init__(self, encoder: Encoder, *, classes: int, generator: torch.Generator, layer_decay: float) -> None:
         super().__init__()
         self.layer_decay = layer_decay
@@ -181,9 +182,11 @@ class Transformer(nn.Module):
         save(folder, self.encoder.tokenizer, self.encoder.network)
 
 
-class FrozenTransformer(nn.Module):
+class FrozenTransformer(DocumentModel):
     weight: Tensor
     bias: Tensor
+
+    fits_at_once = True
 
     def __init__(self, encoder: Encoder, *, classes: int, C: float) -> None:
         super().__init__()

@@ -15,7 +15,6 @@ from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import explain_texts, explanations_of
 from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
 from emhrnn.files import encoded
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.scoring.output import Row, ScoredPart, to_bytes
 from emhrnn.text import Text
 from emhrnn.training.run import load_run
@@ -45,7 +44,7 @@ class Scorer:
         # A word costs a look-up once its input projection is there: 1.6 kB. All of GloVe's would be 160 MB in every
         # process; a chunk uses a sixth of them, ten times each and more.
         self._all_words = len(self.run.vocabulary) <= FEW_WORDS
-        if isinstance(self.run.model, EMHRNN) and self._all_words:
+        if self._all_words:
             self.run.model.precompute_words()
         if task.explain:
             explain_texts(self.run, ["word"])  # a model that cannot explain says so now
@@ -85,7 +84,7 @@ class Scorer:
     def _fill(self, table: list[Row], rows: list[dict[str, Any]], batch: Batch) -> None:
         """Label, probabilities and, if asked for, what decided."""
         run = self.run
-        if isinstance(run.model, EMHRNN) and not self._all_words:
+        if not self._all_words:
             run.model.forget_words()  # before there are new ones: memory for one table is enough
             run.model.precompute_words(np.flatnonzero(np.bincount(batch.words)))
         explained = self._explained(rows) if self.task.explain else []

@@ -19,7 +19,6 @@ from starlette.routing import Match
 
 from emhrnn.api import load
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.serve import corpus, document, pages
 from emhrnn.serve.api import api
 from emhrnn.serve.engine import ServedRun, ServerState, state_of
@@ -51,8 +50,7 @@ def application(
     limits, metrics, served = limits or ServerLimits(), Metrics(), list[ServedRun]()
     for name, folder in zip(_names(runs), runs, strict=True):
         model = load(folder)
-        if isinstance(model.run.model, EMHRNN):
-            model.run.model.precompute_words()  # for good: the weights no longer change
+        model.run.model.precompute_words()  # for good: the weights no longer change
         served.append(ServedRun(name, folder, model, limits, metrics))
     metrics.waiting.set_function(lambda: sum(run.waiting for run in served))
     secret = None if token is None else Token(token, limits.wrong_tokens)

@@ -16,7 +16,6 @@ from emhrnn.explain.explanation import Explanation, Phrase, Word
 from emhrnn.explain.headline import Shading
 from emhrnn.explain.html import Classwise
 from emhrnn.explain.removal import encode, without
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.table import EXPLAINING
 from emhrnn.serve.corpus import jobs_of, row_of
 from emhrnn.serve.engine import RequestText, ServedRun, columns, state_of
@@ -111,7 +110,7 @@ def view(run: Run, written: RequestText, threshold: float | None, dropped: froze
     """Explain a document, and predict it without the phrases that are dropped; in the thread of its model."""
     texts, users, products = columns([written])
     document = read(run, texts)[0]
-    learned = isinstance(run.model, EMHRNN) and run.model.rule is None
+    learned = run.model.segments
     explanation = explain_read(
         run, [document], threshold=threshold if learned else None, users=users, products=products, exact=True
     )[0]
@@ -158,8 +157,8 @@ def _reasons(explanation: Explanation) -> Sequence[Phrase | Word]:
 
 
 def _own_threshold(run: Run) -> float:
-    model = run.model
-    return round(float(1 / (1 + np.exp(-float(model.threshold)))), 6) if isinstance(model, EMHRNN) else 0.5
+    own = run.model.boundary_threshold
+    return 0.5 if own is None else round(own, 6)
 
 
 def _thresholds(explanation: Explanation, own: float) -> tuple[float, ...]:

@@ -22,7 +22,6 @@ from fastapi import Request
 from emhrnn.api import Model
 from emhrnn.errors import EmhrnnError
 from emhrnn.explain.explainer import explain_texts
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.table import MODELS
 from emhrnn.serve.guard import Token
 from emhrnn.serve.limits import RefusedError, ServerLimits
@@ -118,7 +117,7 @@ class ServedRun:
             )
         if threshold is None:
             return self._answer(_Task("explain", documents))
-        if not isinstance(run.model, EMHRNN):
+        if run.model.boundary_threshold is None:
             raise RefusedError(
                 422,
                 f"{run.told_model} has no threshold for the ends of phrases; leave it out, or serve em-hrnn with one "

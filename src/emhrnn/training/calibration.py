@@ -14,7 +14,6 @@ from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, Logits, S
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
 from emhrnn.files import write_text
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import NGrams, Shares
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpoint import load_tensors
@@ -110,11 +109,11 @@ def calibrate(
 def _weighed(run: Run, valid: Corpus, logits: Logits, job: Processes) -> tuple[Shares | None, Logits]:
     """The shares of the experts, where there are several, and the logits with them: as the first process finds them,
     for machines of different kinds round differently."""
-    if not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
+    if run.model.experts is None:
         return None, logits
     shares, weighed = torch.empty(4, dtype=torch.float64), torch.empty(logits.shape)
     if job.first:
-        said = _said(run.model.ngrams, valid, logits)
+        said = _said(run.model.experts, valid, logits)
         fitted, _remark = fit_shares(said, _labels(valid))  # the temperature's remark says the same
         shares.copy_(torch.from_numpy(fitted))
         weighed.copy_(torch.from_numpy(np.tensordot(fitted.astype(np.float32), said, axes=1)))

@@ -13,18 +13,19 @@ from types import FrameType
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.em.blocks import exact_blocks
 from emhrnn.errors import TrainingError
 from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.model import DocumentModel
 from emhrnn.training.checkpoint import save_tensors
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.em_objective import EMObjective, witnesses
-from emhrnn.training.objective import Counting, LabelLoss, Objective, OwnObjective, PlainObjective, make_label_loss
+from emhrnn.training.objective import LabelLoss, Objective, OwnObjective, PlainObjective, make_label_loss
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
 from emhrnn.training.run import BAD_BATCH
@@ -45,7 +46,7 @@ class _InOrder:
 
 
 def make_objective(
-    model: nn.Module, config: Config, corpus: Corpus, job: Processes = ALONE, *, known: int = 0
+    model: DocumentModel, config: Config, corpus: Corpus, job: Processes = ALONE, *, known: int = 0
 ) -> Objective:
     """The objective that fits the model. Class weights come from the corpus; `known` documents came before it."""
     label_loss = make_label_loss(config.training, corpus)
@@ -58,7 +59,7 @@ def make_objective(
         return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
     if isinstance(model, OwnObjective):
         return model.make_objective(config, label_loss, corpus, job, known=known)
-    if isinstance(model, Counting) and (known or model.uncounted):
+    if known or model.uncounted:
         model.count(_InOrder(corpus), label_loss.class_weights)
     return PlainObjective(model, label_loss, config.training.seed, job)
 

@@ -3,17 +3,17 @@
 A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has Algorithm 1 (`em_objective`).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import log_likelihood
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
@@ -134,23 +134,6 @@ class Objective(Protocol):
 
 
 @runtime_checkable
-class Annealed(Protocol):
-    """A model with a schedule of its own, as the multiscale networks have for the slope of their detectors."""
-
-    def set_epoch(self, epoch: int) -> None: ...
-
-
-@runtime_checkable
-class Counting(Protocol):
-    """A model that goes through the training documents before its first step."""
-
-    @property
-    def uncounted(self) -> bool: ...
-
-    def count(self, batches: Iterable[Batch], class_weights: Tensor | None = None) -> None: ...
-
-
-@runtime_checkable
 class OwnObjective(Protocol):
     """A model that is trained in a way of its own."""
 
@@ -163,14 +146,13 @@ class OwnObjective(Protocol):
 class PlainObjective:
     """For every model without latent boundaries."""
 
-    model: nn.Module
+    model: DocumentModel
     label_loss: LabelLoss
     seed: int
     job: Processes = ALONE
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
-        if isinstance(self.model, Annealed):
-            self.model.set_epoch(epoch)
+        self.model.set_epoch(epoch)
         output = self.model(batch, self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step)))
         return label_part(self.label_loss, self.job, output.logits, batch), {}
 

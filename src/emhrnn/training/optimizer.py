@@ -4,22 +4,14 @@ A batch holds a few hundred distinct words of a vocabulary of a hundred thousand
 a step costs what the words of the batch cost, not what the vocabulary costs.
 """
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from emhrnn.layers.native import kernels_for
+from emhrnn.models.model import DocumentModel
 from emhrnn.training.config import TrainingConfig
-
-
-@runtime_checkable
-class Scaled(Protocol):
-    """A model whose parts learn at different rates, as the layers of a pretrained encoder do."""
-
-    def learning_rate_scales(self) -> dict[str, float]:
-        """By parameter name, the share of the learning rate."""
-
 
 VECTORS, NGRAMS = "embedding.table", "ngrams.table"  # parameters of which a batch touches few rows
 
@@ -27,11 +19,11 @@ VECTORS, NGRAMS = "embedding.table", "ngrams.table"  # parameters of which a bat
 class Optimizer:
     """Steps every parameter of a model; gradients of word vectors may be sparse."""
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, *, indicator_pace: float = 1.0) -> None:
+    def __init__(self, model: DocumentModel, config: TrainingConfig, *, indicator_pace: float = 1.0) -> None:
         """`indicator_pace` multiplies the learning rate of EM-HRNN's indicator layer."""
         rows = {name: p for name, p in model.named_parameters() if name.endswith((VECTORS, NGRAMS))}
         dense = {name: p for name, p in model.named_parameters() if name not in rows}
-        scales = model.learning_rate_scales() if isinstance(model, Scaled) else {}
+        scales = model.learning_rate_scales()
         groups: dict[tuple[float, float], list[nn.Parameter]] = {}  # by weight decay and pace
         for name, p in dense.items():
             indicator = "indicator" in name.split(".")

@@ -12,7 +12,6 @@ import torch
 from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import sha256, write_json
-from emhrnn.models.fitting import Fitted
 from emhrnn.text import Vectors, Vocabulary, read_vectors
 from emhrnn.training import checkpoint
 from emhrnn.training.calibration import validate
@@ -70,7 +69,7 @@ def resumed_run(
             context.job.tell("finished")
             yield _finished(out, opened)
             return
-        if not isinstance(opened.run.model, Fitted) and (out / WEIGHTS).exists() and not _checkpoint_files(out):
+        if not opened.run.model.fits_at_once and (out / WEIGHTS).exists() and not _checkpoint_files(out):
             raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
         _check_known(out, description, opened.run.config)
         checkpoints_of(out, opened.run, opened.train, opened.valid).load(silent=True)  # raises before a file is touched

@@ -23,18 +23,18 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus import Batch, Corpus, TextEncoder, TextSettings, is_corpus
 from emhrnn.errors import CheckpointError, DataError, ExtraError, TrainingError
 from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import locked, write_json, write_text
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngrams import Shares
 from emhrnn.models.output import probabilities
 from emhrnn.models.row import Facts
@@ -72,7 +72,7 @@ NAMES = {
 class Run:
     """A model with its words and classes."""
 
-    model: nn.Module
+    model: DocumentModel
     config: Config
     vocabulary: Vocabulary
     classes: tuple[str, ...]
@@ -107,7 +107,6 @@ class Run:
     def weigh(self, shares: Shares) -> None:
         """The experts of the model have these shares from now on. What they have learned is kept, to be saved and to go
         on from: a share of 0 could not be taken back."""
-        assert isinstance(self.model, EMHRNN)
         assert self.shares is None
         self.shares, self.learned = shares, self.model.weigh(shares)
 
@@ -161,22 +160,13 @@ def identity(run: Run) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-@runtime_checkable
-class WithFiles(Protocol):
-    """A model that is more than its settings and weights."""
-
-    def save_files(self, folder: Path) -> None:
-        """Write the rest, from which it is built again when the run is loaded."""
-
-
 def describe(folder: Path, run: Run, **facts: Any) -> None:
     """Write everything of the run folder but the weights; `facts` are kept as given (data, command, ...). The
     description comes last: where it is, the rest is there, too."""
     run.vocabulary.save(folder / VOCABULARY)
     if run.users or run.products:
         write_json(folder / IDS, {"users": run.users, "products": run.products})
-    if isinstance(run.model, WithFiles):
-        run.model.save_files(folder / ENCODER)
+    run.model.save_files(folder / ENCODER)
     write_json(
         folder / CONFIG,
         {
@@ -315,7 +305,7 @@ def _weigh(folder: Path, run: Run, shares: Any) -> None:
         sound = all(isinstance(s, float) and math.isfinite(s) and s >= 0 for s in vars(given).values())
     except TypeError:
         sound = False
-    if not sound or not isinstance(run.model, EMHRNN) or run.model.ngrams is None:
+    if not sound or run.model.experts is None:
         raise CheckpointError(f"{folder / WEIGHTS}: corrupt (shares {shares!r}); copy the run again or train anew")
     run.weigh(given)
 

@@ -20,7 +20,6 @@ from emhrnn.corpus.readers.source import data_files
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.scores import METRICS
 from emhrnn.files import sha256
-from emhrnn.models.fitting import Fitted
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.text import Vectors, read_vectors
@@ -250,10 +249,10 @@ def fit(
     run.uncalibrate()  # one that was trained before goes on from what it has learned
     if config.threads:
         torch.set_num_threads(config.threads)
-    if isinstance(run.model, Fitted):
+    if run.model.fits_at_once:
         if job.size > 1:
             raise ConfigError(f"{run.config.model.name} is fitted at once by one process; start it without torchrun")
-        return _fit_at_once(run, run.model, train, valid, context, folder)
+        return _fit_at_once(run, train, valid, context, folder)
     job.copy_first(run.model.state_dict().values())
     objective = make_objective(run.model, run.config, train, job)
     optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
@@ -328,13 +327,11 @@ def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes) ->
     now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
 
 
-def _fit_at_once(
-    run: Run, model: Fitted, train: Corpus, valid: Corpus, context: TrainingContext, folder: Path | None
-) -> FitResult:
+def _fit_at_once(run: Run, train: Corpus, valid: Corpus, context: TrainingContext, folder: Path | None) -> FitResult:
     """For models that scikit-learn or fastText fit: one epoch, whatever the settings say."""
     began = time.perf_counter()
     batches = _Batches(train, make_label_loss(run.config.training, train), show=context.progress)
-    model.fit(batches, run.config.training.seed)
+    run.model.fit(batches, run.config.training.seed)
     seconds = time.perf_counter() - began
     scores = validate(run, valid)
     some = train.select(train.spread(len(valid)))  # all would cost as much as the fit of some models
@@ -383,7 +380,7 @@ def check_label_settings(run: Run, train: Corpus) -> None:
     for name in (name for name, is_asked in asked.items() if is_asked):
         given = f"training.{name} = {getattr(settings, name)}"
         instead = ", or weigh rows with --weight-column" if name == "class_weight" else ""
-        if name == "label_smoothing" and isinstance(run.model, Fitted):
+        if name == "label_smoothing" and run.model.fits_at_once:
             raise ConfigError(f"{given}, but {run.config.model.name} is fitted in one go, without it; leave it out")
         if train.multi_label:
             raise ConfigError(

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool
-from torch import nn
 
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation.scores import score
 from emhrnn.files import atomic_file
-from emhrnn.models.fitting import Fitted
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.table import check_model
 from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.provenance import commit
@@ -156,9 +155,9 @@ def unpack(text: str, documents: int) -> Bool[np.ndarray, " documents"]:
     return np.unpackbits(bits, count=documents).astype(bool)
 
 
-def learned_numbers(model: nn.Module) -> int:
+def learned_numbers(model: DocumentModel) -> int:
     """How many numbers were learned besides word vectors. Of a fitted model, those of its tables that are in use."""
-    if isinstance(model, Fitted):
+    if model.fits_at_once:
         tables = [b for name, b in model.named_buffers() if b.is_floating_point() and name != "vectors"]
         return sum(int(torch.count_nonzero(table)) for table in tables)
     return sum(

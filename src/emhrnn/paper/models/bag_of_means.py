@@ -15,11 +15,12 @@ from pydantic import Field
 from scipy import sparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.models.fitting import fit_linear, labels_of, weights_of
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import ModelConfig
 
@@ -32,12 +33,14 @@ class BagOfMeansConfig(ModelConfig):
     C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
 
 
-class BagOfMeans(nn.Module):
+class BagOfMeans(DocumentModel):
     """The row `bag-of-means`; fitted at once."""
 
     nearest: Tensor
     weight: Tensor
     bias: Tensor
+
+    fits_at_once = True
 
     def __init__(self, config: BagOfMeansConfig, *, table: Float[Tensor, "vocabulary size"], classes: int) -> None:
         super().__init__()

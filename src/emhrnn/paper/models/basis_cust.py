@@ -33,6 +33,7 @@ from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.identity import IdVectors
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import IdsConfig
 
@@ -48,7 +49,7 @@ class BasisCustConfig(IdsConfig):
     )
 
 
-class BasisCust(nn.Module):
+class BasisCust(DocumentModel):
     """The row `basis-cust`."""
 
     def __init__(

@@ -32,6 +32,7 @@ from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.identity import IdVectors
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import IdsConfig
 
@@ -46,7 +47,7 @@ class CMAConfig(IdsConfig):
     attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
-class CMA(nn.Module):
+class CMA(DocumentModel):
     """The row `cma`."""
 
     def __init__(

@@ -32,6 +32,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import NetworkConfig
 
@@ -48,7 +49,7 @@ class CNNWordConfig(NetworkConfig):
     length: int = Field(231, ge=123, description="words it reads of a document")
 
 
-class CNNWord(nn.Module):
+class CNNWord(DocumentModel):
     """The row `cnn-word`."""
 
     def __init__(

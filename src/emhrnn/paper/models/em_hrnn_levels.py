@@ -29,6 +29,7 @@ from emhrnn.layers.attention import attend
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.packing import pack
 from emhrnn.models.em_hrnn import EMHRNN, EMHRNNConfig, WordStates
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.training.config import Config
 from emhrnn.training.distributed import Processes
@@ -129,7 +130,7 @@ class LevelsObjective:
         return lengths
 
 
-class EMHRNNLevels(nn.Module):
+class EMHRNNLevels(DocumentModel):
     """The levels that have learned and the one that learns, `level`; those above wait."""
 
     level: Int64[Tensor, ""]

@@ -31,6 +31,7 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import NetworkConfig
 
@@ -42,7 +43,7 @@ class GRNNConfig(NetworkConfig):
     sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
 
 
-class GRNN(nn.Module):
+class GRNN(DocumentModel):
     """The rows `conv-grnn` and `lstm-grnn`."""
 
     def __init__(

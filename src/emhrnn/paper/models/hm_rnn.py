@@ -26,6 +26,7 @@ from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
 from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import NetworkConfig
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
@@ -38,7 +39,7 @@ class HMRNNConfig(NetworkConfig):
     word_size: int = Field(50, ge=1, description="units of each layer")
 
 
-class HMRNN(nn.Module):
+class HMRNN(DocumentModel):
     """The row `hm-rnn`."""
 
     slope: Tensor

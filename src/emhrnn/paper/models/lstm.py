@@ -16,7 +16,7 @@ The plainest recurrent model: words far back reach v by the mean, not through ma
 import torch
 from jaxtyping import Float
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.attention import attend
@@ -25,6 +25,7 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import NetworkConfig
 
@@ -35,7 +36,7 @@ class LSTMConfig(NetworkConfig):
     word_size: int = Field(50, ge=1, description="units of the word layer")
 
 
-class MeanLSTM(nn.Module):
+class MeanLSTM(DocumentModel):
     """The row `lstm`."""
 
     def __init__(

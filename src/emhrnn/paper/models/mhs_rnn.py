@@ -36,6 +36,7 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import NetworkConfig
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
@@ -59,7 +60,7 @@ class MHSRNNAttConfig(MHSRNNConfig):
     attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
-class MHSRNN(nn.Module):
+class MHSRNN(DocumentModel):
     """The rows `mhs-rnn` and `mhs-rnn-att`."""
 
     slope: Tensor

@@ -5,8 +5,9 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.row import VECTORS, Facts, IdsConfig, Row, network
 from emhrnn.paper.models.bag_of_means import BagOfMeans, BagOfMeansConfig
 from emhrnn.paper.models.basis_cust import BasisCust, BasisCustConfig
@@ -19,10 +20,10 @@ from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNAttConfig, MHSRNNConfig
 from emhrnn.paper.models.sswe import SSWE, SSWEConfig
 
 
-def _with_ids(model: Callable[..., nn.Module], config: type[IdsConfig], **facts: Any) -> Row:
+def _with_ids(model: Callable[..., DocumentModel], config: type[IdsConfig], **facts: Any) -> Row:
     """A network that reads users and products."""
 
-    def build(config: IdsConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> nn.Module:
+    def build(config: IdsConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> DocumentModel:
         return model(
             config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed),
             users=facts.users, products=facts.products,
@@ -32,7 +33,7 @@ def _with_ids(model: Callable[..., nn.Module], config: type[IdsConfig], **facts:
     return Row(config=config, build=build, learns="gradient", needs=("user and product ids",), shows=shows, **facts)
 
 
-def _fitted(model: Callable[..., nn.Module]) -> Callable[..., nn.Module]:
+def _fitted(model: Callable[..., DocumentModel]) -> Callable[..., DocumentModel]:
     """Builds a model that is fitted in one go from word vectors."""
     return lambda config, facts, table, vocabulary, seed: model(config, table=table, classes=facts.classes)
 

@@ -26,6 +26,7 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import ModelConfig
 
@@ -41,12 +42,14 @@ class SSWEConfig(ModelConfig):
     C: float = Field(0.01, gt=0, description="inverse strength of the regularisation")
 
 
-class SSWE(nn.Module):
+class SSWE(DocumentModel):
     """The row `sswe-svm`; fitted at once."""
 
     vectors: Tensor
     weight: Tensor
     bias: Tensor
+
+    fits_at_once = True
 
     def __init__(
         self,
