@@ -139,12 +139,14 @@ Z = Bool[np.ndarray, " words"]
 def exact(
     model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
 ) -> EStep:
+    """All free positions of each document at once."""
     return _by_blocks(model, batch, states, z, settings, generator, exact_blocks(batch, settings.exact_limit))
 
 
 def blocks(
     model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
 ) -> EStep:
+    """Windows that cover each document, or some of them."""
     windows = window_blocks(batch, settings.block_length)
     if settings.windows:
         windows = draw_blocks(windows, settings.windows, generator=generator)
@@ -154,6 +156,7 @@ def blocks(
 def local(
     model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
 ) -> EStep:
+    """Windows around random centres."""
     return _by_blocks(model, batch, states, z, settings, generator, _draw_blocks(batch, states, settings, generator))
 
 

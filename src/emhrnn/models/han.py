@@ -50,6 +50,8 @@ class HNAttConfig(HANConfig):
 
 
 class HAN(DocumentModel):
+    """Words and sentences by BiGRU, pooled by attention, mean or maximum."""
+
     def __init__(
         self,
         config: HANConfig,

@@ -53,6 +53,8 @@ class NBLRConfig(ModelConfig):
 
 
 class NBLR(DocumentModel):
+    """Logistic regression on log-count ratios of n-grams."""
+
     keys: Tensor
     weight: Tensor
     bias: Tensor

@@ -167,4 +167,5 @@ def rows_that_fit(megabytes: float, classes: int, besides: int) -> int:
 
 
 def saved_rows(tensors: Mapping[str, Tensor], name: str) -> int:
+    """How many entries a saved tensor has, 0 where it is missing."""
     return tensors[name].numel() if name in tensors else 0

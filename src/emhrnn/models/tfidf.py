@@ -43,6 +43,8 @@ class TfIdfSVMConfig(TfIdfConfig):
 
 
 class TfIdf(DocumentModel):
+    """TF-IDF of n-grams and a linear classifier."""
+
     keys: Tensor
     idf: Tensor
     weight: Tensor

@@ -153,6 +153,8 @@ class Encoder(nn.Module):
 
 
 class Transformer(DocumentModel):
+    """A pretrained encoder with a linear head, both tuned."""
+
     def __init__(self, encoder: Encoder, *, classes: int, generator: torch.Generator, layer_decay: float) -> None:
         super().__init__()
         self.layer_decay = layer_decay
@@ -183,6 +185,8 @@ class Transformer(DocumentModel):
 
 
 class FrozenTransformer(DocumentModel):
+    """A pretrained encoder that stays as it is, and a linear head that is fitted at once."""
+
     weight: Tensor
     bias: Tensor
 
