@@ -60,7 +60,33 @@ def test_the_marked_blocks_run(folder: Path) -> None:
         assert done.returncode == 0, f"{code}\n{done.stderr.decode()}"
 
 
-def test_commands_are_told_from_their_output() -> None:
+def test_the_figures_of_the_readme_stand_in_the_results() -> None:
+    """After `results/evidence.md` is written again, the table of the README has to follow."""
+    text = README.read_text(encoding="utf-8")
+    table = re.search(r"<!-- figures: (\S+) -->\n(.*?)\n\n", text, re.DOTALL)
+    assert table is not None
+    record = (README.parent / table[1]).read_text(encoding="utf-8").split("\n### ")
+    header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2].splitlines()]
+    models = [name.split(" (")[0] for name in header[1:]]
+    assert len(rows) >= 4
+    for name, *figures in rows:
+        data = re.search("`(.*)`", name)
+        assert data is not None
+        section = next(part for part in record if part.startswith(data[1]))
+        for model, figure in zip(models, figures, strict=True):
+            accuracy = re.search(rf"^\| {re.escape(model)} \| \**([\d.]+)", section, re.MULTILINE)
+            assert accuracy is not None, f"{table[1]} has no row {model} under {data[1]}"
+            assert figure.strip("*") == accuracy[1], f"README: {model} on {data[1]}: {table[1]} says {accuracy[1]}"
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert target.startswith("https:") or (README.parent / target).exists(), target
+
+
+def test_commands_are_separated_from_their_output() -> None:
     assert commands("$ a --b\noutput\n$ c\n") == "a --b\nc"
     assert commands("a   # why\nb\n") == "a   # why\nb"
     text = "<!-- test: console -->\n```\na\n```\n\n```\nnot this\n```\n<!-- test: python -->\n\n```python\nb\n```\n"

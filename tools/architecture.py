@@ -34,6 +34,46 @@ DOORS = (
     ("a request to the server", "cli:serve", "serve:serve", "serve:application", "serve:ServedRun"),
 )
 
+# What a person looks for, and where it is.
+TREE = """\
+src/emhrnn/
+  text/          raw string -> Document (sentences, words, character offsets); vocabulary; pretrained vectors
+  corpus/        csv | jsonl | parquet | folders -> memory-mapped Arrow -> ragged Batch; encode.py: new texts -> Batch
+    readers/     one file per format
+    reviews/     the embedded corpus: a seeded grammar that knows its phrase boundaries
+  layers/        ragged LSTM and GRU, AttentionPool, forest of the E-step: pure torch, and
+    native/      the same in C++, compiled on first use; kernels.cpp lists its parts
+  models/        one file per system; em_hrnn.py is the paper's
+  em/            blocks -> configurations -> log p(y | Z) of all at once -> Posterior -> M-steps
+    plan.py          which phrases, sentences and documents are distinct: integers only
+    likelihood.py    a few large matrix products over that plan
+    steps.py         E-steps by name (exact, blocks, local) and M-steps
+    semi_markov.py   the exact posterior over all segmentations, for `evidence`
+  evaluation/    predictions, scores, phrase lengths and boundary agreement
+  training/      how a model learns
+    train.py         from data to a run folder: prepare, describe, fit
+    loop.py          for each batch: loss, gradient, step
+    objective.py, em_objective.py   the loss of labels; one step of EM
+    run.py           the run folder: save, load, lock
+    checkpoint.py, resume.py        resume after a crash, bit for bit
+    progress.py      history, live view, TensorBoard
+    distributed.py   several processes on one model (torchrun)
+    calibration.py, card.py         calibrated probabilities; the model card
+  explain/       Explanation tree -> terminal, JSON, self-contained HTML
+  api.py         load and train; estimator.py: the same for scikit-learn
+  scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, ONNX, settings search, the demo, commands
+  paper/         everything that exists because of the paper; nothing above imports it
+    models/      its other baselines
+    comparison/  systems on sets of data under one protocol, with significance
+    simulation/  table 1; table2/ and analysis/: tables 2 and 3, figures 4-5; faithfulness/, chunks.py
+    evidence.py  learned against fixed segmentations, from the records in results/
+  compiler.py    compiles the C++ files of text, layers and em once per machine, without torch
+tests/           mirrors the package; oracles/ holds the slow, obvious twins
+benchmarks/      speed as ratios within one run: text, lstm, train_step, estep, evidence, multiscale,
+                 scoring, explain, distributed, serve; estep_quality: what each E-step finds
+results/         tables and figures, each naming the command that made it
+"""
+
 
 def definitions() -> dict[tuple[str, str], str]:
     """(folder or top module, name) of every class and function -> its file, relative to the package."""
@@ -129,8 +169,15 @@ def page() -> str:
     graph = imports()
     return f"""# Architecture
 
-`make architecture` writes this file from the source tree; a test checks that it is up to date. What each folder holds:
-the tree in the [README](../README.md#where-things-are). Where new code goes: [CONTRIBUTING](../CONTRIBUTING.md).
+`make architecture` writes this file from the source tree; a test checks that it is up to date. Where new code
+goes: `CONTRIBUTING.md`.
+
+## What each folder holds
+
+A folder imports only folders above it, and `compiler.py` (import-linter checks the exact order in `pyproject.toml`).
+
+```
+{TREE}```
 
 ## The way of the data
 
