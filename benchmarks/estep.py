@@ -26,7 +26,7 @@ from emhrnn.em.blocks import exact_blocks, local_blocks
 from emhrnn.em.plan import make_plan
 from emhrnn.em.steps import e_step
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK
 from emhrnn.models.output import log_likelihood
 
 BLOCKS, LENGTH = 10, 5
@@ -36,7 +36,7 @@ PASSES = BLOCKS << LENGTH
 def make_model(embedding_size: int = 100) -> EMHRNN:
     generator = torch.Generator().manual_seed(0)
     table = torch.randn(VOCABULARY, embedding_size, generator=generator) * 0.4
-    return EMHRNN(table=table, classes=CLASSES, generator=generator)
+    return EMHRNN(PAPER_NETWORK, table=table, classes=CLASSES, generator=generator)
 
 
 def training_step(model: EMHRNN, batch: Batch, z: np.ndarray) -> Callable[[], None]:

@@ -25,7 +25,7 @@ from benchmarks.estep import training_step
 from benchmarks.timing import fix_threads, interleave
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.steps import STRATEGIES
-from emhrnn.models.em_hrnn import EMHRNN, EMConfig
+from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK, EMConfig
 from emhrnn.models.output import log_likelihood
 from emhrnn.text import read_document
 from emhrnn.text.vectors import read_vectors
@@ -106,7 +106,7 @@ def quality(path: Path, vectors: Path, documents: int, epochs: int) -> list[dict
     *training, first, second = batches(reviews[: len(reviews) // BATCH * BATCH], vocabulary)
     generator = torch.Generator().manual_seed(0)
     table = torch.from_numpy(read_vectors(vectors).lookup(vocabulary, generator=rng))
-    model = EMHRNN(table=table, classes=2, generator=generator)
+    model = EMHRNN(PAPER_NETWORK, table=table, classes=2, generator=generator)
     warm_up(model, training, epochs, rng)
     held_out = [first, second]
     with torch.no_grad():

@@ -127,16 +127,13 @@ def inference(words: int) -> Callable[[Batch], object]:
     """The paper's model with its sizes, ready to predict, warmed up."""
     import torch
 
-    from emhrnn.models.em_hrnn import EMHRNN
+    from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK
 
     generator = torch.Generator().manual_seed(0)
     boundaries = np.random.default_rng(0)
-    model = EMHRNN(
-        table=torch.randn(words, 100, generator=generator),
-        classes=5,
-        generator=generator,
-        rule=lambda batch: (boundaries.random(batch.n_words) < BOUNDARY_RATE) | batch.sentence_final,
-    ).eval()
+    table = torch.randn(words, 100, generator=generator)
+    model = EMHRNN(PAPER_NETWORK, table=table, classes=5, generator=generator).eval()
+    model.rule = lambda batch: (boundaries.random(batch.n_words) < BOUNDARY_RATE) | batch.sentence_final
     model.precompute_words()
 
     def infer(batch: Batch) -> object:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.em_hrnn import EMHRNN
+from tests.models.examples import paper_network
 
 VOCABULARY, CLASSES = 12, 3
 
@@ -23,18 +24,12 @@ def small_model(
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(VOCABULARY, 5, generator=generator)
     model = EMHRNN(
-        table=table,
-        classes=classes,
-        generator=generator,
-        word_size=4,
-        phrase_size=3,
-        sentence_size=5,
-        attention_size=6,
-        bidirectional_words=bidirectional_words,
-        cell="gru" if seed // 2 % 2 else "lstm",
-        skip=seed % 2 == 1,
-        ngrams=7 if seed // 4 % 2 else 0,
-    )
+        paper_network(
+            word_size=4, phrase_size=3, sentence_size=5, attention_size=6, bidirectional_words=bidirectional_words,
+            cell="gru" if seed // 2 % 2 else "lstm", skip=seed % 2 == 1, ngrams=seed // 4 % 2 == 1, buckets=7,
+        ),
+        table=table, classes=classes, generator=generator,
+    )  # fmt: skip
     with torch.no_grad():
         if model.ngrams is not None:
             model.ngrams.table.normal_(generator=generator)

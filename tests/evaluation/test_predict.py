@@ -7,6 +7,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.evaluation.predict import predict
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import probabilities
+from tests.models.examples import paper_network
 
 TEXTS = [
     "Good. Very good!",
@@ -21,7 +22,7 @@ def test_order_and_precomputed_words() -> None:
     corpus = Corpus.from_texts(TEXTS)
     generator = torch.Generator().manual_seed(0)
     table = torch.randn(len(corpus.vocabulary), 10, generator=generator)
-    model = EMHRNN(table=table, classes=3, generator=generator, bidirectional_words=True)
+    model = EMHRNN(paper_network(bidirectional_words=True), table=table, classes=3, generator=generator)
     predicted = predict(model, corpus, multi_label=False)
     assert corpus.lengths.sum() > len(corpus.vocabulary)  # so the words were precomputed
     with torch.no_grad():

@@ -3,7 +3,7 @@
 import torch
 
 from emhrnn.corpus import Corpus, TextSettings
-from emhrnn.models.evidence import Evidence
+from emhrnn.models.evidence import Evidence, EvidenceConfig
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run
@@ -32,15 +32,12 @@ def make_run(
     told = [(str(label),) if several else str(label) for label in labels]
     corpus = Corpus.from_texts(texts, told, classes=[str(c) for c in range(len(classes))], text=text)
     vocabulary: Vocabulary = corpus.vocabulary
-    model = Evidence(
-        table=torch.randn(len(vocabulary), 5, generator=generator),
-        classes=len(classes),
-        generator=generator,
-        longest=longest,
-        encoder_size=0 if silent else 4,
-        counted=not silent,
-        several=several,
-    )
+    made = EvidenceConfig(
+        longest=longest, encoder_size=0 if silent else 4, counts=not silent, presence=1.0, sentence_weights=0,
+        pauses=False,
+    )  # fmt: skip
+    table = torch.randn(len(vocabulary), 5, generator=generator)
+    model = Evidence(made, table=table, classes=len(classes), generator=generator, several=several)
     model.count([corpus.batch(torch.arange(60).numpy())])
     with torch.no_grad():
         if not silent:

@@ -10,16 +10,18 @@ from torch import nn
 from emhrnn.explain.effects import encode_with_effects, log_odds, log_odds_slopes, with_context
 from emhrnn.explain.removal import thorough_effects, without
 from emhrnn.models.em_hrnn import EMHRNN
-from tests.models.examples import CLASSES, enlarged, generator_of, make_batch, make_table, seeds, shapes
+from tests.models.examples import CLASSES, enlarged, generator_of, make_batch, make_table, paper_network, seeds, shapes
 from tests.oracles import effects as oracle
 from tests.oracles.em_hrnn import nested
 
 
 def make_model(seed: int, **sizes: object) -> EMHRNN:
     model = EMHRNN(
-        table=make_table(seed), classes=CLASSES, generator=generator_of(seed), word_size=4, phrase_size=3,
-        sentence_size=3, attention_size=4, cell="gru" if seed // 2 % 2 else "lstm",
-        skip=seed % 2 == 1, ngrams=7 if seed // 4 % 2 else 0, **sizes,
+        paper_network(
+            word_size=4, phrase_size=3, sentence_size=3, attention_size=4, cell="gru" if seed // 2 % 2 else "lstm",
+            skip=seed % 2 == 1, ngrams=seed // 4 % 2 == 1, buckets=7, **sizes,
+        ),
+        table=make_table(seed), classes=CLASSES, generator=generator_of(seed),
     )  # fmt: skip
     if model.ngrams is not None:
         nn.init.normal_(model.ngrams.table, generator=generator_of(seed))

@@ -1,6 +1,7 @@
 """Ragged batches and the laws that every model keeps, for the tests of this folder."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,6 +10,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.models.em_hrnn import PAPER_NETWORK, EMHRNNConfig
 from emhrnn.models.output import Output, log_likelihood
 
 VOCABULARY, SIZE, CLASSES = 12, 5, 3
@@ -16,6 +18,11 @@ PLAIN = {"tune_embedding": False, "dropout": 0.0}  # settings of a network that 
 
 seeds = st.integers(0, 2**20)
 shapes = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+def paper_network(**settings: Any) -> EMHRNNConfig:
+    """The paper's EM-HRNN but for these settings."""
+    return EMHRNNConfig(**PAPER_NETWORK.model_dump() | settings)
 
 
 def generator_of(seed: int) -> torch.Generator:

@@ -10,7 +10,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.embedding import WordEmbedding, WordTable
 from emhrnn.models.output import log_likelihood
-from tests.models.examples import VOCABULARY, generator_of, make_batch, make_table
+from tests.models.examples import VOCABULARY, generator_of, make_batch, make_table, paper_network
 
 BATCH = Batch.from_lists([[[3, 0, 2], [0]], [[1, 0]]], [0, 1])
 
@@ -18,17 +18,9 @@ BATCH = Batch.from_lists([[[3, 0, 2], [0]], [[1, 0]]], [0, 1])
 def make(tuned: bool, bidirectional: bool) -> EMHRNN:
     generator = torch.Generator().manual_seed(1)
     table = torch.randn(5, 4, generator=generator)
-    return EMHRNN(
-        table=table,
-        classes=2,
-        generator=generator,
-        tune_embedding=tuned,
-        word_size=3,
-        phrase_size=3,
-        sentence_size=3,
-        attention_size=3,
-        bidirectional_words=bidirectional,
-    )
+    sizes = {"word_size": 3, "phrase_size": 3, "sentence_size": 3, "attention_size": 3}
+    config = paper_network(tune_embedding=tuned, bidirectional_words=bidirectional, **sizes)
+    return EMHRNN(config, table=table, classes=2, generator=generator)
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -71,8 +63,8 @@ def test_vectors_are_what_forward_gives() -> None:
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool) -> None:
     model = EMHRNN(
-        table=make_table(), classes=3, generator=generator_of(1), tune_embedding=tuned, word_size=4,
-        bidirectional_words=bidirectional, cell=cell,
+        paper_network(tune_embedding=tuned, word_size=4, bidirectional_words=bidirectional, cell=cell),
+        table=make_table(), classes=3, generator=generator_of(1),
     )  # fmt: skip
     batch = make_batch([[5, 1], [7]], seed=3)
     expected, logits = model.words(batch), model(batch).logits
@@ -88,8 +80,9 @@ def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidi
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_words_that_come_again_are_projected_once(bidirectional: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     model = EMHRNN(
-        table=make_table(), classes=3, generator=generator_of(1), word_size=4, bidirectional_words=bidirectional
-    )
+        paper_network(word_size=4, bidirectional_words=bidirectional),
+        table=make_table(), classes=3, generator=generator_of(1),
+    )  # fmt: skip
     batch = make_batch([[9, 30], [40]], seed=3)
     made = []
     monkeypatch.setattr(WordTable, "of", lambda *given, of=WordTable.of: made.append(of(*given)) or made[-1])
@@ -105,7 +98,7 @@ def test_words_that_come_again_are_projected_once(bidirectional: bool, monkeypat
 
 def test_words_that_the_table_lacks_are_computed() -> None:
     """Never read from beside it."""
-    model = EMHRNN(table=make_table(), classes=3, generator=generator_of(1), word_size=4)
+    model = EMHRNN(paper_network(word_size=4), table=make_table(), classes=3, generator=generator_of(1))
     batch = make_batch([[5, 1], [7]], seed=3)
     expected = model.words(batch)
     model.precompute_words(np.unique(batch.words)[1:])

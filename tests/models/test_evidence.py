@@ -1,7 +1,7 @@
 """Phrase evidence: against enumeration of all segmentations, its explanation by one of them, and what it leaves out."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from safetensors.torch import load, save
 
 from emhrnn.corpus.batch import Batch
@@ -19,7 +20,7 @@ from emhrnn.layers.evidence import seen_evidence
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.phrases import repeats
 from emhrnn.models import evidence as module
-from emhrnn.models.evidence import Evidence, Reading, capped, phrases_of
+from emhrnn.models.evidence import OVERLAPPING, Evidence, EvidenceConfig, Reading, capped, phrases_of
 from emhrnn.models.segmentation import rule
 from tests.models.examples import CLASSES, SIZE, VOCABULARY, check_learns, generator_of, make_table, seeds
 from tests.oracles import evidence as oracle
@@ -28,10 +29,10 @@ WORDS = ["<unk>", ",", "the", ".", *(f"w{i}" for i in range(VOCABULARY - 4))]
 ragged = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=3), min_size=2, max_size=6)
 PARTS: dict[str, dict[str, Any]] = {
     "all": {"pauses": WORDS, "sentence_weights": 3},
-    "no counts": {"counted": False},
+    "no counts": {"counts": False},
     "no tables": {"tables": False, "presence": 0.0},
     "no encoder": {"encoder_size": 0, "presence": 0.5},
-    "encoder alone": {"counted": False, "tables": False},
+    "encoder alone": {"counts": False, "tables": False},
     "counts alone": {"tables": False, "encoder_size": 0, "longest": 3},
     "words": {"longest": 1, "pauses": WORDS},
     "weights alone": {"encoder_size": 0, "sentence_weights": 3},
@@ -59,9 +60,26 @@ def make_batch(lengths: list[list[int]], seed: int, *, several: bool = False, we
     return replace(batch, labels=labels, weights=weights)
 
 
-def small(seed: int = 0, **settings: Any) -> Evidence:
-    sizes: dict[str, Any] = {"encoder_size": 3, "least": 1, "table_documents": 1}
-    return Evidence(table=make_table(seed), classes=CLASSES, generator=generator_of(seed), **sizes | settings)
+def small(
+    seed: int = 0,
+    *,
+    several: bool = False,
+    authors: tuple[int, int] | None = None,
+    pauses: list[str] | None = None,
+    rule: Callable[[Batch], np.ndarray] | None = None,
+    **settings: Any,
+) -> Evidence:
+    """With `pauses`, which are the words; with `authors`, their numbers; with a `rule` for its segmentation."""
+    sizes = {"longest": 4, "presence": 1.0, "encoder_size": 3, "sentence_weights": 0, "least_documents": 1}
+    config = EvidenceConfig(
+        **{"table_documents": 1, "pauses": pauses is not None, "ids": authors is not None, **sizes, **settings}
+    )
+    model = Evidence(
+        config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed), vocabulary=pauses or (),
+        several=several, authors=authors or (0, 0),
+    )  # fmt: skip
+    model.rule = rule
+    return model
 
 
 def moved(model: Evidence, seed: int) -> Evidence:
@@ -317,7 +335,7 @@ def test_phrases_that_are_too_long_are_cut(z: str, longest: int, expected: str) 
 @settings(max_examples=6)
 def test_overlapping_gives_the_sum_over_all_candidates(several, lengths, seed):
     batch = make_batch(lengths, seed, several=several)
-    model, counted = trained(batch, seed, several=several, overlapping=True, pauses=WORDS)
+    model, counted = trained(batch, seed, several=several, segmentation=OVERLAPPING, pauses=WORDS)
     with torch.no_grad():
         logits = model(batch).logits
     for d, sentences in enumerate(oracle.documents_of(batch)):
@@ -331,7 +349,7 @@ def test_overlapping_gives_the_sum_over_all_candidates(several, lengths, seed):
 
 def test_overlapping_candidates_are_shared_evenly_by_their_words() -> None:
     batch = Batch.from_lists([[[4, 5, 6], [7]]], [0])
-    model, _ = trained(batch, 3, longest=3, overlapping=True)
+    model, _ = trained(batch, 3, longest=3, segmentation=OVERLAPPING)
     with torch.no_grad():
         e = model.evidence(batch) * model.lambdas(batch)[0]  # (words, K, classes)
         words = model.read(batch).words
@@ -372,7 +390,7 @@ def test_phrases_may_be_longer_than_every_sentence() -> None:
             torch.testing.assert_close(
                 model(batch).logits.double(), torch.from_numpy(np.stack(expected)), atol=2e-4, rtol=1e-4
             )
-    with pytest.raises(ValueError, match="1 to 8"):
+    with pytest.raises(ValidationError, match="less than or equal to 8"):
         trained(batch, 5, longest=9)
 
 
@@ -489,8 +507,10 @@ def test_the_file_stays_below_the_bound(classes: int) -> None:
     documents = [[rng.integers(1, vocabulary, 300).tolist()] for _ in range(60)]
     batch = Batch.from_lists(documents + documents, (np.arange(120) % classes).tolist())
     model = Evidence(
-        table=torch.zeros(vocabulary, 10), classes=classes, generator=generator_of(0), encoder_size=16, least=1,
-        pauses=["w"] * vocabulary, sentence_weights=8, megabytes=megabytes,
+        EvidenceConfig(
+            longest=4, presence=1.0, encoder_size=16, least_documents=1, sentence_weights=8, megabytes=megabytes
+        ),
+        table=torch.zeros(vocabulary, 10), classes=classes, generator=generator_of(0), vocabulary=["w"] * vocabulary,
     )  # fmt: skip
     model.count([batch])
     size = len(save(model.state_dict()))
@@ -502,13 +522,14 @@ def test_the_file_stays_below_the_bound(classes: int) -> None:
 def test_a_bound_without_room_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"model\.megabytes = 0\.01 leaves no room.*;"):
         small(megabytes=0.01)
+    config = EvidenceConfig(megabytes=5.0, longest=4, sentence_weights=0, pauses=False)
     with pytest.raises(ConfigError, match=r"model\.megabytes = 5 .* 1000 classes.*; raise it"):
-        Evidence(table=make_table(), classes=1000, generator=generator_of(0), megabytes=5.0)
+        Evidence(config, table=make_table(), classes=1000, generator=generator_of(0))
 
 
 def test_no_part_at_all_is_refused() -> None:
-    with pytest.raises(ConfigError, match="switch one of them on"):
-        small(counted=False, tables=False, encoder_size=0)
+    with pytest.raises(ValidationError, match="switch one of them on"):
+        small(counts=False, tables=False, encoder_size=0)
 
 
 def test_vectors_are_kept_only_where_they_are_read() -> None:

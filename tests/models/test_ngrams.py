@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from emhrnn.models import ngrams
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.ngrams import NGrams, Shares
-from tests.models.examples import CLASSES, generator_of, make_batch, make_table, seeds, shapes
+from tests.models.examples import CLASSES, generator_of, make_batch, make_table, paper_network, seeds, shapes
 from tests.oracles import em_hrnn as oracle
 
 BUCKETS = 7
@@ -40,16 +40,21 @@ def test_equal_the_oracle(lengths: list[list[int]], seed: int) -> None:
 
 
 def test_begins_as_the_model_without() -> None:
-    sizes = {"table": make_table(0), "classes": CLASSES, "word_size": 4, "phrase_size": 3, "sentence_size": 3}
-    with_ngrams = EMHRNN(**sizes, generator=generator_of(0), ngrams=BUCKETS)
-    without = EMHRNN(**sizes, generator=generator_of(0))
+    with_ngrams, without = (
+        EMHRNN(
+            paper_network(word_size=4, phrase_size=3, sentence_size=3, ngrams=ngrams, buckets=BUCKETS),
+            table=make_table(0), classes=CLASSES, generator=generator_of(0),
+        )
+        for ngrams in (True, False)
+    )  # fmt: skip
     batch = make_batch([[3, 2], [4]], 0)
     torch.testing.assert_close(with_ngrams(batch).logits, without(batch).logits, atol=0, rtol=0)
 
 
 def test_shares_scale_what_each_expert_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ngrams, "COMMON", 6)
-    model = EMHRNN(table=make_table(0), classes=CLASSES, generator=generator_of(0), ngrams=BUCKETS).double()
+    config = paper_network(ngrams=True, buckets=BUCKETS)
+    model = EMHRNN(config, table=make_table(0), classes=CLASSES, generator=generator_of(0)).double()
     torch.nn.init.normal_(model.ngrams.table, generator=generator_of(1))
     batch = make_batch([[3, 2], [4], [1]], 0)
     with torch.no_grad():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.pauses import SURE, Pauses
+from tests.models.examples import paper_network
 from tests.oracles import pauses as oracle
 
 WORDS = ["<unk>", "dog", "the", "because", ",", "...", "--", "-", "$"]
@@ -78,7 +79,8 @@ def test_the_model_adds_it_to_the_logit_of_pi() -> None:
     def model(pauses: list[str]) -> EMHRNN:
         generator = torch.Generator().manual_seed(0)
         table = torch.randn(len(WORDS), 5, generator=generator)
-        return EMHRNN(table=table, classes=2, generator=generator, word_size=4, pauses=pauses)
+        config = paper_network(word_size=4, pauses=bool(pauses))
+        return EMHRNN(config, table=table, classes=2, generator=generator, vocabulary=pauses)
 
     batch = batch_of([[["the", "dog", ",", "because"], ["dog"]]])
     plain, with_pauses = model([]), model(WORDS)

@@ -65,10 +65,6 @@ def test_a_model_reads_all_its_settings(name: str) -> None:
             read.add(attribute)
             return super().__getattribute__(attribute)
 
-        def model_dump(self, *, include: Any = (), **how: Any) -> Any:
-            read.update(include)
-            return super().model_dump(include=include, **how)
-
     build_model(Watched(**small(name).model_dump()), FACTS, make_table(), WORDS, seed=0)
     of_data = {"embedding_size", "id_count", "rate"}
     assert MODELS[name].config.model_fields.keys() - of_data <= read

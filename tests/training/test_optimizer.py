@@ -11,6 +11,7 @@ from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngrams import PACE
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.optimizer import TINY, Optimizer, RowAdagrad
+from tests.models.examples import paper_network
 
 
 class Tower(DocumentModel):
@@ -39,8 +40,10 @@ def test_layers_learn_at_their_own_rates() -> None:
 
 def test_tables_of_few_rows_learn_at_their_own_rates_too() -> None:
     model = EMHRNN(
-        table=torch.zeros(3, 2), classes=2, generator=torch.Generator(), tune_embedding=True, word_size=2,
-        phrase_size=2, sentence_size=2, attention_size=2, ngrams=4,
+        paper_network(
+            tune_embedding=True, word_size=2, phrase_size=2, sentence_size=2, attention_size=2, ngrams=True, buckets=4
+        ),
+        table=torch.zeros(3, 2), classes=2, generator=torch.Generator(),
     )  # fmt: skip
     optimizer = Optimizer(model, TrainingConfig())
     optimizer.set_learning_rate(0.5)

@@ -47,7 +47,7 @@ from emhrnn.models.ngrams import PACE, NGrams, Shares
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.row import NetworkConfig, Section
-from emhrnn.models.segmentation import PAPER_RATE, check_rule
+from emhrnn.models.segmentation import PAPER_RATE, check_rule, rule
 
 REPEATED = 2  # how often a word of a batch comes, at least, for a table of the batch's words to pay
 
@@ -100,6 +100,12 @@ class EMHRNNConfig(NetworkConfig):
         """N-grams have a score for each class, so that many classes share fewer buckets."""
         most = max(MOST_SCORES // count, 1)
         return self.model_copy(update={"buckets": most}) if self.ngrams and self.buckets > most else self
+
+
+# The paper's network (docs/paper.md 1.8).
+PAPER_NETWORK = EMHRNNConfig(
+    tune_embedding=False, bidirectional_words=False, cell="lstm", skip=False, ngrams=False, pauses=False, dropout=0.0
+)
 
 
 class EMConfig(Section):
@@ -169,47 +175,39 @@ class EMHRNN(DocumentModel):
 
     def __init__(
         self,
+        config: EMHRNNConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
-        tune_embedding: bool = False,
-        word_size: int = 50,
-        phrase_size: int = 50,
-        sentence_size: int = 50,
-        attention_size: int = 50,
-        bidirectional_words: bool = False,
-        cell: CellName = "lstm",
-        skip: bool = False,
-        ngrams: int = 0,
-        pauses: Sequence[str] = (),
-        dropout: float = 0.0,
+        vocabulary: Sequence[str] = (),
         rate: float = PAPER_RATE,
-        rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
     ) -> None:
-        """`ngrams` are the buckets of word pairs, 0 for a model that reads none; `pauses` are the words of the
-        vocabulary, none for a model that knows no pauses. `rule` replaces the learned segmentation by a fixed one (an
-        ablation)."""
+        """`vocabulary` are the words, for pauses and segmentations that read them. At first, `rate` of them end
+        a phrase."""
         super().__init__()
-        self.dropout, self.skip, self.rule = dropout, skip, rule
-        self.embedding = WordEmbedding(table, tuned=tune_embedding)
-        size = self.embedding.size
-        directions = [recurrent_layer(cell, size, word_size, generator) for _ in range(1 + bidirectional_words)]
-        self.word_layer: Recurrent | Bidirectional = (
-            Bidirectional(*directions) if bidirectional_words else directions[0]
-        )
-        h1_size = word_size * (2 if bidirectional_words else 1)
+        cell, phrase_size, sentence_size = config.cell, config.phrase_size, config.sentence_size
+        attention_size = config.attention_size
+        self.dropout, self.skip = config.dropout, config.skip
+        self.rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None  # in the place of learned phrases
+        if config.segmentation != "learned":
+            self.rule = rule(config.segmentation, vocabulary, rate)
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+        size, both = self.embedding.size, config.bidirectional_words
+        directions = [recurrent_layer(cell, size, config.word_size, generator) for _ in range(1 + both)]
+        self.word_layer: Recurrent | Bidirectional = Bidirectional(*directions) if both else directions[0]
+        h1_size = config.word_size * (1 + both)
         self.indicator = dense(h1_size, 1, generator)
         self.word_attention = AttentionPool(h1_size, attention_size, generator=generator)
         self.phrase_layer = recurrent_layer(cell, h1_size, phrase_size, generator)
-        p_size = phrase_size + (h1_size if skip else 0)
+        p_size = phrase_size + (h1_size if self.skip else 0)
         self.phrase_attention = AttentionPool(p_size, attention_size, generator=generator)
         self.sentence_forward = recurrent_layer(cell, p_size, sentence_size, generator)
         self.sentence_backward = recurrent_layer(cell, p_size, sentence_size, generator)
         self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
         self.output = dense(2 * sentence_size, classes, generator)
-        self.ngrams = NGrams(len(table), ngrams, classes) if ngrams else None
-        self.pauses = Pauses(pauses) if pauses else None
+        self.ngrams = NGrams(len(table), config.buckets, classes) if config.ngrams else None
+        self.pauses = Pauses(vocabulary) if config.pauses else None
         # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
         # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))

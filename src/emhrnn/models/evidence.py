@@ -54,7 +54,7 @@ from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.row import ModelConfig
 from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, saved_rows
-from emhrnn.models.segmentation import PAPER_RATE, check_rule
+from emhrnn.models.segmentation import PAPER_RATE, check_rule, rule
 
 BUCKETS = 12  # of the number of documents with a phrase: 1, 2-3, 4-7, ...
 USUAL_WORDS = 200  # of a document, for which lambda is `strength`
@@ -118,65 +118,58 @@ class Evidence(DocumentModel):
 
     def __init__(
         self,
+        config: EvidenceConfig,
         *,
         table: Float[Tensor, "vocabulary size"],
         classes: int,
         generator: torch.Generator,
-        longest: int = 4,
-        counted: bool = True,
-        tables: bool = True,
-        encoder_size: int = 32,
-        presence: float = 1.0,
-        pauses: Sequence[str] = (),
+        vocabulary: Sequence[str] = (),
         several: bool = False,
-        dropout: float = 0.0,
-        least: int = 2,
-        smoothing: float = 1.0,
-        table_documents: int = 10,
-        megabytes: float = 200.0,
-        sentence_weights: int = 0,
-        authors: tuple[int, int] | None = None,
-        rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None,
-        overlapping: bool = False,
+        authors: tuple[int, int] = (0, 0),
     ) -> None:
-        """`pauses` are the words of the vocabulary, none for a model without them. `sentence_weights` are the units of
-        the recurrent layers that weigh sentences; 0: all weigh 1. `authors` are the numbers of users and products, for
-        a model that reads them. `rule` replaces the sum over all segmentations by one fixed segmentation, `overlapping`
-        by the sum of the evidence of all candidates (ablations).
+        """`vocabulary` are the words, for pauses and segmentations that read them. Documents may have `several` labels.
+        `authors` are the numbers of users and products, for a model that reads them.
 
         Raises:
-            ConfigError: no part of the evidence is on, the bound on the size has no room for phrases, or there are no
-                users or products to read.
+            ConfigError: the bound on the size has no room for phrases, or there are no users or products to read.
         """
         super().__init__()
-        if not (counted or tables or encoder_size):
-            raise ConfigError("evidence without counts, tables and encoder says nothing; switch one of them on")
-        vocabulary, size = table.shape
-        self.classes, self.longest, self.presence, self.dropout = classes, longest, presence, dropout
-        self.counted, self.tables, self.several, self.rule = counted, tables, several, rule
-        self.overlapping, self.table_documents = overlapping, table_documents
+        words, size = table.shape
+        longest, encoder_size, sentence_weights = config.longest, config.encoder_size, config.sentence_weights
+        self.classes, self.longest, self.presence, self.dropout = classes, longest, config.presence, config.dropout
+        self.counted, self.tables, self.several = config.counts, config.tables, several
+        self.overlapping, self.table_documents = config.segmentation == OVERLAPPING, config.table_documents
+        self.rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None  # one segmentation for the sum over all
+        if config.segmentation not in ("learned", OVERLAPPING):
+            self.rule = rule(config.segmentation, vocabulary, config.rate)
         needs_vectors = bool(encoder_size or sentence_weights)
         self.scale = nn.Parameter(torch.full((longest, BUCKETS), START_SCALE))
         self.length_prior = nn.Parameter(START_LENGTH * torch.arange(longest, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(classes))
         self.strength = nn.Parameter(torch.tensor(START_STRENGTH))  # its logarithm
         self.power = nn.Parameter(torch.tensor(0.5))
-        self.pauses = Pauses(pauses) if pauses else None
+        self.pauses = Pauses(vocabulary) if config.pauses else None
         self.pause_strength = nn.Parameter(torch.tensor(START_PAUSES))
         self.encoder = _Encoder(size, longest, encoder_size, classes, generator) if encoder_size else None
         self.weigher = _SentenceWeights(size, sentence_weights, generator) if sentence_weights else None
         self.ids = nn.ModuleDict()
-        if authors is not None:
+        if config.ids:
             self.ids = nn.ModuleDict({kind: IdScores(kind, n, classes) for kind, n in zip(IDS, authors, strict=True)})
         self.register_buffer("vectors", table if needs_vectors else table[:0])
-        most = rows_that_fit(megabytes, classes, besides=sum(tensor.numel() for tensor in self.state_dict().values()))
+        others = sum(tensor.numel() for tensor in self.state_dict().values())
+        most = rows_that_fit(config.megabytes, classes, besides=others)
         if most < LEAST_ROWS:
             raise ConfigError(
-                f"model.megabytes = {megabytes:g} leaves no room for phrases beside vectors of {vocabulary:,} words "
+                f"model.megabytes = {config.megabytes:g} leaves no room for phrases beside vectors of {words:,} words "
                 f"and {classes} classes; raise it, or set data.max_vocabulary or model.encoder_size=0"
             )
         self.ngrams = SeenPhrases(
-            classes, longest=longest, least=least, most=most, smoothing=smoothing, several=several
+            classes,
+            longest=longest,
+            least=config.least_documents,
+            most=most,
+            smoothing=config.smoothing,
+            several=several,
         )
         self._phrases: tuple[int, PhraseIndex] | None = None
         self._folded: tuple[tuple[int, ...], Tensor, Tensor] | None = None

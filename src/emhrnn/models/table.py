@@ -11,13 +11,12 @@ from torch import Tensor
 
 from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN, EMHRNNConfig
-from emhrnn.models.evidence import OVERLAPPING, Evidence, EvidenceConfig
+from emhrnn.models.evidence import Evidence, EvidenceConfig
 from emhrnn.models.fasttext import FastText, FastTextConfig
 from emhrnn.models.han import HAN, HANConfig, HNAttConfig
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.nb_lr import NBLR, NBLRConfig
 from emhrnn.models.row import Builder, Facts, ModelConfig, Row, network
-from emhrnn.models.segmentation import rule
 from emhrnn.models.tfidf import TfIdf, TfIdfConfig, TfIdfSVMConfig
 from emhrnn.models.transformer import TransformerConfig, build_transformer
 
@@ -29,27 +28,13 @@ def build_em_hrnn(
     config: EMHRNNConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
 ) -> DocumentModel:
     """EM-HRNN with one latent level or several."""
-    sizes = {"phrase_size", "sentence_size", "attention_size", "cell", "tune_embedding", "dropout"}
-    shared = config.model_dump(include=sizes) | {
-        "table": table,
-        "classes": facts.classes,
-        "generator": torch.Generator().manual_seed(seed),
-    }
+    generator = torch.Generator().manual_seed(seed)
     first = EMHRNN(
-        **shared,
-        word_size=config.word_size,
-        bidirectional_words=config.bidirectional_words,
-        skip=config.skip,
-        ngrams=config.buckets if config.ngrams else 0,
-        pauses=vocabulary if config.pauses else (),
-        rate=facts.rate,
-        rule=None if config.segmentation == "learned" else rule(config.segmentation, vocabulary, facts.rate),
+        config, table=table, classes=facts.classes, generator=generator, vocabulary=vocabulary, rate=facts.rate
     )
     if config.levels == 1:
         return first
-    levels: DocumentModel = import_module(f"{PAPER}.em_hrnn_levels").with_upper_levels(
-        first, config, shared, facts.upper_rate
-    )
+    levels: DocumentModel = import_module(f"{PAPER}.em_hrnn_levels").with_upper_levels(first, config, facts, generator)
     return levels
 
 
@@ -57,28 +42,10 @@ def build_evidence(
     config: EvidenceConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
 ) -> DocumentModel:
     """Latent phrases that each add their own evidence."""
-    fixed = config.segmentation not in ("learned", OVERLAPPING)
     return Evidence(
-        table=table,
-        classes=facts.classes,
-        generator=torch.Generator().manual_seed(seed),
-        longest=config.longest,
-        counted=config.counts,
-        tables=config.tables,
-        encoder_size=config.encoder_size,
-        presence=config.presence,
-        pauses=vocabulary if config.pauses else (),
-        several=facts.several,
-        dropout=config.dropout,
-        least=config.least_documents,
-        smoothing=config.smoothing,
-        table_documents=config.table_documents,
-        megabytes=config.megabytes,
-        sentence_weights=config.sentence_weights,
-        authors=(facts.users, facts.products) if config.ids else None,
-        rule=rule(config.segmentation, vocabulary, config.rate) if fixed else None,
-        overlapping=config.segmentation == OVERLAPPING,
-    )
+        config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed),
+        vocabulary=vocabulary, several=facts.several, authors=(facts.users, facts.products),
+    )  # fmt: skip
 
 
 def _of_words(model: Callable[..., DocumentModel]) -> Builder:

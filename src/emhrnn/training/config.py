@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.em_hrnn import EMConfig, EMHRNNConfig
+from emhrnn.models.em_hrnn import PAPER_NETWORK, EMConfig, EMHRNNConfig
 from emhrnn.models.row import ModelConfig, Section
 from emhrnn.models.table import DEFAULT, MODELS, check_model
 
@@ -170,15 +170,7 @@ class Config(Section):
 # The paper's exact settings (docs/paper.md 1.8). The learning rate is to be picked on validation.
 PAPER: dict[str, dict[str, Any]] = {
     "data": {"vocabulary": "vectors"},
-    "model": {
-        "tune_embedding": False,
-        "bidirectional_words": False,
-        "cell": "lstm",
-        "skip": False,
-        "ngrams": False,
-        "pauses": False,
-        "dropout": 0.0,
-    },
+    "model": PAPER_NETWORK.model_dump(exclude_unset=True),
     "em": {
         "estep": "local",
         "focus": False,

@@ -15,7 +15,6 @@ are frozen, and so are their phrases. A new level begins with what the one below
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -31,6 +30,7 @@ from emhrnn.layers.packing import pack
 from emhrnn.models.em_hrnn import EMHRNN, EMHRNNConfig, WordStates
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
+from emhrnn.models.row import Facts
 from emhrnn.training.config import Config
 from emhrnn.training.distributed import Processes
 from emhrnn.training.em_objective import EMObjective, witnesses
@@ -48,8 +48,10 @@ class PhraseUnits(Batch):
 class UpperLevel(EMHRNN):
     """An EM-HRNN that reads `Units`."""
 
-    def __init__(self, *, size: int, **settings: Any) -> None:
-        super().__init__(table=torch.zeros(1, size), **settings)
+    def __init__(
+        self, config: EMHRNNConfig, *, size: int, classes: int, generator: torch.Generator, rate: float
+    ) -> None:
+        super().__init__(config, table=torch.zeros(1, size), classes=classes, generator=generator, rate=rate)
         del self.embedding
 
     def words(self, batch: Batch, generator: torch.Generator | None = None) -> WordStates:
@@ -194,13 +196,14 @@ class EMHRNNLevels(DocumentModel):
         return [level for level in self.levels[: int(self.level) + 1] if isinstance(level, EMHRNN)]
 
 
-def with_upper_levels(first: EMHRNN, config: EMHRNNConfig, shared: dict[str, Any], rate: float) -> EMHRNNLevels:
-    """A model of `config.levels` levels above the words. `first` is the lowest; `shared` is given to all; `rate` is the
-    share of phrases that end a group."""
-    shared = {name: value for name, value in shared.items() if name not in ("table", "tune_embedding")}
+def with_upper_levels(first: EMHRNN, config: EMHRNNConfig, facts: Facts, generator: torch.Generator) -> EMHRNNLevels:
+    """A model of `config.levels` levels above the words, of which `first` is the lowest."""
     size = config.word_size * (1 + config.bidirectional_words)  # of the first level's phrase vectors
+    upper = config.model_copy(
+        update={"word_size": config.phrase_size, "bidirectional_words": False, "segmentation": "learned"}
+    )
     uppers = [
-        UpperLevel(**shared, size=below, word_size=config.phrase_size, rate=rate)
+        UpperLevel(upper, size=below, classes=facts.classes, generator=generator, rate=facts.upper_rate)
         for below in (size, *[config.phrase_size] * (config.levels - 2))
     ]
     return EMHRNNLevels(first, uppers)

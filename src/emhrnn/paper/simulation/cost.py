@@ -21,7 +21,7 @@ from emhrnn.em.blocks import EXACT_LIMIT, Blocks, bit_table, exact_blocks, local
 from emhrnn.em.likelihood import batch_labels, configuration_likelihood
 from emhrnn.em.posterior import log_prior
 from emhrnn.em.steps import m_step_pi, marginal_loss
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK
 from emhrnn.models.output import log_likelihood
 from emhrnn.models.segmentation import random as random_z
 from emhrnn.paper.jobs import report_progress
@@ -180,7 +180,9 @@ def _seconds(call: Callable[[], object]) -> float:
 
 def _model() -> EMHRNN:
     generator = torch.Generator().manual_seed(0)
-    return EMHRNN(table=torch.randn(100, SIZE, generator=generator), classes=CLASSES, generator=generator)
+    return EMHRNN(
+        PAPER_NETWORK, table=torch.randn(100, SIZE, generator=generator), classes=CLASSES, generator=generator
+    )
 
 
 def _documents(words: int, documents: int) -> Batch:

@@ -18,7 +18,7 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.recurrent import LSTM
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK
 
 READINGS = ("independent", "state", "vocabulary")
 SENTENCES, LENGTH, SIZE, CLASSES = 2, 5, 50, 5
@@ -88,7 +88,7 @@ def _draw_words(
 
 def _teacher(table: Float[Tensor, "vocabulary size"], setting: WorldSetting, generator: torch.Generator) -> EMHRNN:
     """A random network in which boundaries matter: as first drawn, it gives all documents one label."""
-    teacher = EMHRNN(table=table, classes=CLASSES, generator=generator)
+    teacher = EMHRNN(PAPER_NETWORK, table=table, classes=CLASSES, generator=generator)
     word_layer = teacher.word_layer
     assert isinstance(word_layer, LSTM)
     with torch.no_grad():

@@ -28,7 +28,7 @@ from emhrnn.em.likelihood import batch_labels
 from emhrnn.em.posterior import Posterior
 from emhrnn.em.steps import e_step, m_step_pi, weigh
 from emhrnn.models import segmentation
-from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK, WordStates
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
@@ -80,7 +80,8 @@ class _Learner:
         self.dropout = torch.Generator().manual_seed(int(self.random.integers(2**62)))
         table = world.teacher.embedding.table
         assert isinstance(table, Tensor)
-        self.model = EMHRNN(table=table, classes=CLASSES, generator=self.dropout, dropout=schedule.dropout, rate=0.5)
+        config = PAPER_NETWORK.model_copy(update={"dropout": schedule.dropout})
+        self.model = EMHRNN(config, table=table, classes=CLASSES, generator=self.dropout, rate=0.5)
         n = self.documents.n_documents
         self.z = segmentation.random(self.documents, 0.5, self.random).reshape(n, -1)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=schedule.learning_rate)
