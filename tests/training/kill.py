@@ -21,7 +21,7 @@ import torch
 
 from emhrnn.api import train
 from emhrnn.training.checkpoint import FOLDER, checkpoint_files, load_tensors
-from emhrnn.training.config import make_config
+from emhrnn.training.config import make_config, settings_of
 from tests.behaviour.commands import TINY, write_reviews
 
 SYSTEMS = {
@@ -106,7 +106,8 @@ def killed(nursery: Nursery, data: Path, out: Path, system: str, kills: int, see
         moment = int(generator.integers(1, MOMENTS)) if done < kills else 0
         arguments = ["train", "--out", out, "--resume", "--quiet"]
         if not (out / "config.json").exists():
-            arguments += [data, *(part for a in [*COMMON, *SYSTEMS[system]] for part in ("--set", a))]
+            known = [setting for setting in COMMON if setting.partition("=")[0] in settings_of(system)]
+            arguments += [data, *(part for a in [*known, *SYSTEMS[system]] for part in ("--set", a))]
         arguments += ["--set", f"training.checkpoint_seconds={generator.choice([0, 60])}"]
         if nursery.run(moment, arguments):
             return done

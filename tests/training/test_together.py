@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from emhrnn.training.checkpoint import load_tensors
-from tests.behaviour.commands import rows, write_rows
+from tests.behaviour.commands import rows, tiny, write_rows
 from tests.training import together
 from tests.training.kill import check_equal
 
@@ -107,7 +107,7 @@ def test_one_message_whoever_fails(folder: Path, tmp_path: Path) -> None:
     code, out = run([*PAIR, "-m", "tests.training.together", "--fail", "1", "5", *train])
     assert code != 0
     assert told(out) == ["process 1 has a reason of its own"]
-    code, out = run([*PAIR, "-m", "emhrnn", *train, "--overwrite", "--model", "tfidf-lr"])
+    code, out = run([*PAIR, "-m", "emhrnn", *train[:5], "--overwrite", *tiny("tfidf-lr")])
     assert code != 0
     assert told(out) == ["tfidf-lr is fitted at once by one process; start it without torchrun"]
 
