@@ -9,6 +9,7 @@ from emhrnn.paper.cli.evidence import evidence
 from emhrnn.paper.cli.faithfulness import faithfulness
 from emhrnn.paper.cli.plot import plot
 from emhrnn.paper.cli.prepare import prepare
+from emhrnn.paper.cli.rationales import rationales
 from emhrnn.paper.cli.simulate import simulate, table1
 
 __all__ = ["COMMANDS", "app", "compare"]  # `compare` stands beside the product's commands
@@ -26,6 +27,7 @@ COMMANDS = (
     (chunks, "Compare learned phrases with linguistic chunks (CoNLL-2000)."),
     (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
+    (rationales, "Compare explanations with evidence that people marked."),
     (plot, "Plot the training history of runs."),
     (prepare, "Tokenise data once, for many uses."),
 )

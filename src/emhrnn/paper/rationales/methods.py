@@ -1,0 +1,266 @@
+"""Explanation methods to compare with human evidence: each scores every word, phrase and sentence of a document by how
+much it speaks for the predicted class, and says what that cost.
+
+evidence              exact, of models whose phrases add up to the logits
+removal               every phrase and sentence really left out; words, too, where that is cheap (em-hrnn, hn-att)
+first-order           effects from one backward pass
+attention             weights of the model; they have no sign
+integrated gradients  of the word vectors, from zero
+lime                  a linear model of 500 copies that keep some of the words (Ribeiro et al. 2016)
+weights               of n-grams in a linear model, times the feature; the words of an n-gram share it evenly
+alone                 parts of a text read alone, as a text of their own (sets of rated parts only)
+random                uniform numbers
+
+A method that a model does not allow is left out. Phrases are the model's; where it has none, its sentences.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from sklearn.linear_model import Ridge
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.explain.attention import levels_of
+from emhrnn.explain.effects import AddsEvidence, encode_with_effects, gradient_effects, log_odds
+from emhrnn.explain.explainer import batch_of, findings, groups, read
+from emhrnn.explain.removal import LEVELS, encode, logits_without, removal_effects, segmented, units_of
+from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.embedding import UNKNOWN, WordEmbedding
+from emhrnn.models.han import HAN
+from emhrnn.models.nb_lr import NBLR
+from emhrnn.models.output import Output
+from emhrnn.models.tfidf import TfIdf
+from emhrnn.paper.faithfulness.attributions import STEPS, Subject, integrated_gradients
+from emhrnn.text import Located
+from emhrnn.training.run import Run
+
+LIME_SAMPLES, LIME_WIDTH = 500, 0.25  # copies; width of the kernel of cosine distances
+LIME_PENALTY = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTexts:
+    """Texts as a run reads them: words, phrase ends, and the log-odds of the class that it predicts."""
+
+    run: Run
+    documents: Sequence[Located]
+    batch: Batch
+    z: Bool[np.ndarray, " words"]
+    chosen: Int64[torch.Tensor, " documents"]
+    odds: Float64[np.ndarray, " documents"]
+
+    @classmethod
+    def of(cls, run: Run, documents: Sequence[Located]) -> "ReadTexts":
+        """Of documents that `read` has read."""
+        batch = batch_of(run, documents)
+        logits, z = segmented(run, batch)
+        chosen = logits.argmax(dim=1)
+        odds = log_odds(logits, chosen, multi_label=False, temperature=run.temperature)
+        return cls(
+            run, documents, batch, batch.sentence_final if z is None else z, chosen, odds.numpy().astype(np.float64)
+        )
+
+    def odds_without(
+        self, d: int, removed: Int64[np.ndarray, "removed 2"], *, alone: bool = False
+    ) -> Float64[np.ndarray, " removed"]:
+        """The log-odds of the predicted class without each [first, last) of the words of document d; or of them
+        alone."""
+        first, last = self.batch.word_offsets[d : d + 2]
+        one, place = self.batch.part(d, d + 1), np.arange(last - first)
+        inside = (removed[:, :1] <= place) & (place < removed[:, 1:])  # (removed, words)
+        return self._odds(d, logits_without(self.run, one, self.z[first:last], inside if alone else ~inside))
+
+    def odds_of_nothing(self, d: int) -> float:
+        """The log-odds of the predicted class without any words."""
+        return float(self.odds_without(d, np.array([[0, len(self.documents[d])]]))[0])
+
+    def _odds(self, d: int, logits: torch.Tensor) -> Float64[np.ndarray, " copies"]:
+        classes = self.chosen[d].expand(len(logits))
+        odds = log_odds(logits, classes, multi_label=False, temperature=self.run.temperature)
+        values: np.ndarray = odds.numpy().astype(np.float64)
+        return values
+
+
+def read_groups(run: Run, texts: Sequence[str]) -> list[ReadTexts]:
+    """Texts in batches, in order."""
+    documents = read(run, texts)
+    return [ReadTexts.of(run, documents[start:stop]) for start, stop in groups([len(one) for one in documents])]
+
+
+@dataclass(frozen=True, eq=False)
+class UnitScores:
+    """By level: of words, phrases and sentences of a batch. Passes are per document, those of all levels together."""
+
+    levels: Mapping[str, Float64[np.ndarray, " units"]]
+    forward: float
+    backward: float = 0.0
+    seconds: float = 0.0  # CPU time for the batch
+
+
+Method = Callable[[ReadTexts, np.random.Generator], UnitScores | None]
+
+
+def score(method: str, texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    """Scores by one of `METHODS`, timed; None where the model does not allow it."""
+    begin = time.process_time()
+    found = METHODS[method](texts, generator)
+    if found is None:
+        return None
+    return UnitScores(found.levels, found.forward, found.backward, time.process_time() - begin)
+
+
+def prediction_seconds(texts: ReadTexts) -> float:
+    """CPU time of a plain prediction of the batch."""
+    begin = time.process_time()
+    with torch.inference_mode():
+        texts.run.model(texts.batch)
+    return time.process_time() - begin
+
+
+def _evidence(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    if not isinstance(texts.run.model, AddsEvidence):
+        return None
+    found = findings(texts.run, texts.batch).effects
+    assert found is not None
+    return UnitScores(dict(zip(LEVELS, found.columns(), strict=True)), 1.0)
+
+
+def _removal(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    levels = LEVELS if isinstance(texts.run.model, EMHRNN | HAN) else LEVELS[1:]
+    found = removal_effects(texts.run, texts.batch, texts.z, levels, texts.chosen, limited=False)
+    assert found is not None
+    columns = {level: values.numpy().astype(np.float64) for level, values in zip(levels, found, strict=True)}
+    return UnitScores(columns, 1 + sum(map(len, columns.values())) / texts.batch.n_documents)
+
+
+def _first_order(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    run, model, batch = texts.run, texts.run.model, texts.batch
+    if isinstance(model, EMHRNN):
+        with torch.no_grad():
+            states = model.words(batch)
+        _, effects = encode_with_effects(model, batch, states, texts.z, temperature=run.temperature)
+        return UnitScores(dict(zip(LEVELS, effects.columns(), strict=True)), 1.0, 1.0)
+    found = gradient_effects(model, batch, temperature=run.temperature)
+    return None if found is None else _summed(texts, found[1].columns()[0], 1.0, 1.0)
+
+
+def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    if isinstance(texts.run.model, AddsEvidence):
+        return None
+    found = levels_of(encode(texts.run, texts.batch, texts.z), texts.batch)
+    if found is None:
+        return None
+    gamma = found.gamma.astype(np.float64)
+    phrases = gamma[texts.batch.sentence_of_word[np.flatnonzero(found.z)]] * found.beta
+    words = phrases[np.cumsum(found.z) - found.z] * found.alpha
+    return UnitScores({"word": words, "phrase": phrases, "sentence": gamma}, 1.0)
+
+
+def _gradients(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    run, model = texts.run, texts.run.model
+    if isinstance(model, EMHRNN):
+        subject = Subject.of(run, texts.documents)
+        return UnitScores(integrated_gradients(subject).scores, float(STEPS), float(STEPS))
+    parts = [part for part in model.modules() if isinstance(part, WordEmbedding)]
+    if not parts:
+        return None
+    words = np.zeros(texts.batch.n_words)
+    for step in range(STEPS):
+        words += _slopes_on_path(texts, parts, (step + 0.5) / STEPS) / STEPS
+    return _summed(texts, words, float(STEPS), float(STEPS))
+
+
+def _slopes_on_path(texts: ReadTexts, parts: Sequence[WordEmbedding], share: float) -> Float64[np.ndarray, " words"]:
+    """Vector x gradient at this share of the vectors, of each word."""
+    vectors: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def shrink(module: torch.nn.Module, arguments: object, x: torch.Tensor) -> torch.Tensor:
+        vectors.append((x.detach(), (share * x.detach()).requires_grad_()))
+        return vectors[-1][1]
+
+    hooks = [part.register_forward_hook(shrink) for part in parts]
+    with torch.enable_grad():
+        try:
+            output: Output = texts.run.model(texts.batch)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        odds = log_odds(output.logits, texts.chosen, multi_label=False, temperature=texts.run.temperature)
+        slopes = torch.autograd.grad(odds.sum(), [shrunk for _, shrunk in vectors])
+    pairs = zip(vectors, slopes, strict=True)
+    words: np.ndarray = torch.stack([(x * slope).sum(dim=1) for (x, _), slope in pairs]).sum(dim=0).double().numpy()
+    return words
+
+
+def _lime(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    batch, words = texts.batch, list[np.ndarray]()
+    for d, (first, last) in enumerate(pairwise(batch.word_offsets)):
+        share = generator.random((LIME_SAMPLES, 1))  # LIME removes any number of words
+        keep = generator.random((LIME_SAMPLES, last - first)) < share
+        logits = logits_without(texts.run, batch.part(d, d + 1), texts.z[first:last], keep)
+        closeness = np.exp(-((1 - np.sqrt(keep.mean(axis=1))) ** 2) / LIME_WIDTH**2)
+        fitted = Ridge(alpha=LIME_PENALTY).fit(keep, texts._odds(d, logits), sample_weight=closeness)
+        words.append(fitted.coef_)
+    return _summed(texts, np.concatenate(words), float(LIME_SAMPLES))
+
+
+def _weights(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    model, batch = texts.run.model, texts.batch
+    if not isinstance(model, TfIdf | NBLR):
+        return None
+    weights = model.weight.numpy() if isinstance(model, TfIdf) else model.weight.numpy().T  # (classes, features)
+    chosen, features = texts.chosen.numpy(), model.features(batch).tocsr()
+    others = (weights.sum(axis=0) - weights[chosen]) / max(len(weights) - 1, 1)  # (documents, features)
+    added = features.multiply(weights[chosen] - others).tocsr()
+    keys = model.keys.numpy()
+    document_of_word = batch.document_of_sentence[batch.sentence_of_word]
+    found = list[tuple[np.ndarray, ...]]()  # document, feature, first word and words of each occurrence
+    start, key = np.flatnonzero(batch.words != UNKNOWN), batch.words[batch.words != UNKNOWN]
+    for length in (1, 2) if isinstance(model, TfIdf) else (1, 2, 3):
+        if length > 1:
+            last = start + length - 2
+            on = np.flatnonzero(~batch.sentence_final[last])
+            on = on[batch.words[last[on] + 1] != UNKNOWN]
+            start = start[on]
+            key = (key[on] + 1) * model.vocabulary + batch.words[start + length - 1]
+        place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+        known = keys[place] == key
+        found.append((document_of_word[start[known]], place[known], start[known], np.full(known.sum(), length)))
+    document, feature, first, lengths = (np.concatenate(column) for column in zip(*found, strict=True))
+    _, inverse, counts = np.unique(document * len(keys) + feature, return_inverse=True, return_counts=True)
+    values = np.asarray(added[document, feature]).ravel() / counts[inverse] / lengths / texts.run.temperature
+    words = np.zeros(batch.n_words)
+    for offset in range(3):
+        np.add.at(words, first[lengths > offset] + offset, values[lengths > offset])
+    return _summed(texts, words, 1.0)
+
+
+def _random(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    sizes = {level: int(units_of(texts.batch, texts.z, level).offsets[-1]) for level in LEVELS}
+    return UnitScores({level: generator.uniform(-1, 1, size) for level, size in sizes.items()}, 0.0)
+
+
+def _summed(
+    texts: ReadTexts, words: Float64[np.ndarray, " words"], forward: float, backward: float = 0.0
+) -> UnitScores:
+    """Phrases and sentences as the sums of their words."""
+    of_word = {level: units_of(texts.batch, texts.z, level).of_word for level in LEVELS}
+    return UnitScores({level: np.bincount(units, weights=words) for level, units in of_word.items()}, forward, backward)
+
+
+METHODS: Mapping[str, Method] = {
+    "evidence": _evidence,
+    "removal": _removal,
+    "first-order": _first_order,
+    "attention": _attention,
+    "integrated gradients": _gradients,
+    "lime": _lime,
+    "weights": _weights,
+    "random": _random,
+}
+ALONE = "alone"  # of rated parts of a text
