@@ -39,7 +39,9 @@ def made_up() -> tuple[Model, list[str]]:
     texts = [" ".join(reviews[4 * i : 4 * i + 4]) for i in range(TEXTS)]
     vocabulary = Vocabulary.from_counts(count_words(reviews))
     table = torch.randn(len(vocabulary), 100, generator=torch.Generator().manual_seed(0))
-    run = new_run(make_config(), vocabulary, ("bad", "good"), table, multi_label=False, text=TextSettings())
+    run = new_run(
+        make_config(model="em-hrnn"), vocabulary, ("bad", "good"), table, multi_label=False, text=TextSettings()
+    )
     run.model.eval()
     return Model(run), texts
 

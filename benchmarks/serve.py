@@ -55,7 +55,14 @@ def make_run(folder: Path) -> None:
     filler = [f"word{n}" for n in range(VOCABULARY - len(words))]
     vocabulary = Vocabulary([UNK, *words, *filler])
     table = torch.zeros(len(vocabulary), 100)
-    run = new_run(make_config(), vocabulary, ("1", "2", "3", "4", "5"), table, multi_label=False, text=TextSettings())
+    run = new_run(
+        make_config(model="em-hrnn"),
+        vocabulary,
+        ("1", "2", "3", "4", "5"),
+        table,
+        multi_label=False,
+        text=TextSettings(),
+    )
     folder.mkdir()
     describe(folder, run)
     save_weights(folder, run, 0)

@@ -15,9 +15,8 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.run import CARD, HISTORY, METRICS, WEIGHTS
-from tests.behaviour.commands import BAD, GOOD, TINY, rows, write_reviews
+from tests.behaviour.commands import BAD, GOOD, SMALL, SMALL_EM, rows, write_reviews
 
-SMALL = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
 TEXTS = [text for text, _ in rows(24)]
 NAMES = [label for _, label in rows(24)]
 
@@ -84,7 +83,7 @@ def test_a_saved_classifier_is_a_run(fitted: EMHRNNClassifier, tmp_path: Path) -
 
 def test_it_is_the_same_model_as_that_of_the_command_line(fitted: EMHRNNClassifier, tmp_path: Path) -> None:
     trained = emhrnn.train(
-        write_reviews(tmp_path / "reviews.csv", 24), tmp_path / "run", settings=SMALL, progress=False
+        write_reviews(tmp_path / "reviews.csv", 24), tmp_path / "run", settings=SMALL_EM, progress=False
     )
     np.testing.assert_array_equal(trained.model.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
 

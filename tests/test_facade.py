@@ -9,9 +9,7 @@ import pytest
 
 import emhrnn
 from emhrnn.errors import CheckpointError, ConfigError, DataError
-from tests.behaviour.commands import GOOD, TINY, write_rows
-
-SMALL = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
+from tests.behaviour.commands import GOOD, SMALL_EM, write_rows
 
 
 def test_every_public_name_is_there_and_says_what_it_is() -> None:
@@ -43,7 +41,7 @@ def test_help_imports_neither_torch_nor_numpy() -> None:
 def test_train_and_load(tmp_path: Path) -> None:
     texts = [(f"{'good' if i % 2 else 'bad'} soup {i}", str(i % 2)) for i in range(20)]
     data = write_rows(tmp_path / "a.jsonl", texts)
-    trained = emhrnn.train(data, tmp_path / "run", settings=SMALL, progress=False)
+    trained = emhrnn.train(data, tmp_path / "run", settings=SMALL_EM, progress=False)
     assert trained.folder == tmp_path / "run"
     model = emhrnn.load(tmp_path / "run")
     assert model.classes == ("0", "1")
@@ -64,7 +62,7 @@ def test_train_and_load(tmp_path: Path) -> None:
 def test_several_labels_per_document(tmp_path: Path) -> None:
     lines = [f'{{"text": "good soup {i}", "label": {labels}}}' for i, labels in enumerate(['["a"]', '["a", "b"]'] * 10)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    model = emhrnn.train(tmp_path / "a.jsonl", tmp_path / "run", settings=SMALL, progress=False).model
+    model = emhrnn.train(tmp_path / "a.jsonl", tmp_path / "run", settings=SMALL_EM, progress=False).model
     predicted = model.predict(["good soup", "bad"])
     assert all(isinstance(labels, tuple) and set(labels) <= {"a", "b"} for labels in predicted)
 

@@ -99,7 +99,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     classifier.save("run")                              # for emhrnn.load and the command line
 
     Parameters:
-        model: "em-hrnn", or another name that `emhrnn models` lists.
+        model: "evidence", or another name that `emhrnn models` lists.
         epochs: at most so many passes over the texts; None leaves it to the preset.
         preset: "default", or "paper" for the letter of the paper.
         vectors: pretrained word vectors, or a file of them.
@@ -122,7 +122,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
 
     def __init__(
         self,
-        model: str = "em-hrnn",
+        model: str = "evidence",
         *,
         epochs: int | None = None,
         preset: str = "default",

@@ -14,18 +14,18 @@ import pytest
 from emhrnn.cli import main
 from emhrnn.training.config import settings_of
 
-TINY = [
-    "--set", "training.epochs=1", "--set", "em.warmup_epochs=0", "--set", "data.min_count=1",
-    "--set", "model.embedding_size=4", "--set", "model.word_size=3", "--set", "model.phrase_size=3",
-    "--set", "model.sentence_size=3", "--set", "model.attention_size=3",
-    "--set", "model.buckets=50",
-]  # fmt: skip
+SMALL = {
+    "training.epochs": 1, "em.warmup_epochs": 0, "data.min_count": 1, "model.embedding_size": 4, "model.word_size": 3,
+    "model.phrase_size": 3, "model.sentence_size": 3, "model.attention_size": 3, "model.buckets": 50,
+}  # fmt: skip
+SMALL_EM = {"model.name": "em-hrnn", **SMALL}  # of an em-hrnn that has learned almost nothing
+TINY = [part for name, value in SMALL_EM.items() for part in ("--set", f"{name}={value}")]
 
 
 def tiny(model: str, *more: str) -> list[str]:
-    """Options to train a small model by this name: those of `TINY` that it has, and more settings."""
-    known = [setting for setting in TINY[1::2] if setting.partition("=")[0] in settings_of(model)]
-    return ["--model", model, *(part for setting in (*known, *more) for part in ("--set", setting))]
+    """Options to train a small model by this name: those of `SMALL` that it has, and more settings."""
+    own = [f"{name}={value}" for name, value in known(model, SMALL).items()]
+    return ["--model", model, *(part for setting in (*own, *more) for part in ("--set", setting))]
 
 
 def known(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:

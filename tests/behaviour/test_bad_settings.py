@@ -20,7 +20,10 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--model", "em-hrrn"], "unknown model 'em-hrrn'; did you mean 'em-hrnn'? `emhrnn models` lists them all"),
+        (
+            ["--set", "model.name=em-hrrn"],
+            "unknown model 'em-hrrn'; did you mean 'em-hrnn'?",
+        ),
         (["--preset", "papper"], "unknown preset 'papper'; use one of default, paper"),
         (["--set", "training.epoch=3"], "did you mean 'training.epochs'?"),
         (["--set", "training.epochs=-3"], "training.epochs = -3"),
@@ -30,7 +33,7 @@ def data(tmp_path: Path) -> Path:
         (["--seed", str(10**23)], "input should be less than 9223372036854775808"),
         (["--set", "training.threads=100000"], "input should be less than or equal to 1024"),
         (["--set", "model.layers=3"], "em-hrnn has no setting 'model.layers', which is for hm-rnn"),
-        (["--model", "hn-att"], "hn-att has no setting 'model.phrase_size', which is for em-hrnn"),
+        (["--set", "model.name=hn-att"], "hn-att has no setting 'model.phrase_size', which is for em-hrnn"),
         (["--set", "model.segmentation=guess"], "unknown segmentation 'guess'"),
         (["--estep", "guess"], "em.estep = 'guess'"),
         (["--format", "xml"], "unknown format 'xml'; give one of csv"),

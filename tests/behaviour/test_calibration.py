@@ -124,7 +124,9 @@ def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: P
 def too_sure(noisy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of four experts that have learned half-wrong labels."""
     out = tmp_path_factory.mktemp("too-sure") / "run"
-    config = make_config(assignments=["training.epochs=2", "em.warmup_epochs=1", "data.validation=0.4"])
+    config = make_config(
+        assignments=["training.epochs=2", "em.warmup_epochs=1", "data.validation=0.4"], model="em-hrnn"
+    )
     train(noisy, out, config=config, progress=False)
     return out
 
@@ -265,9 +267,9 @@ def test_a_run_is_read_when_nobody_else_has_it(own_run: Path, noisy: Path) -> No
 
 def test_every_metric_can_pick_the_best_epoch() -> None:
     assert set(TrainingConfig.model_fields["metric"].annotation.__args__) == set(METRICS)  # type: ignore[union-attr]
-    assert make_config(assignments=["training.metric=ece"]).training.metric == "ece"
+    assert make_config(assignments=["training.metric=ece"], model="em-hrnn").training.metric == "ece"
     with pytest.raises(ConfigError, match="input should be 'accuracy', 'macro_f1', 'loss' or 'ece'"):
-        make_config(assignments=["training.metric=f1"])
+        make_config(assignments=["training.metric=f1"], model="em-hrnn")
 
 
 @settings(max_examples=20, deadline=None)

@@ -38,8 +38,8 @@ def test_help_of_a_command_fits_a_terminal_and_has_two_examples(cli: Cli, comman
 def test_help_lists_the_settings_of_the_model(cli: Cli, command: str) -> None:
     """Of the default model, or of the one that is named; with its own defaults."""
     for model, options in (
-        ("em-hrnn", []),
-        ("evidence", ["--model", "evidence"]),
+        ("evidence", []),
+        ("em-hrnn", ["--model", "em-hrnn"]),
         ("hn-att", ["--set", "model.name=hn-att"]),
     ):
         help = cli.ok(command, *options, "--help").out

@@ -26,10 +26,14 @@ from sklearn.utils.estimator_checks import check_estimator
 import emhrnn
 from emhrnn import DocumentClassifier, EMHRNNClassifier
 from emhrnn.errors import ConfigError, DataError, EmhrnnError, TrainingError
-from tests.behaviour.commands import TINY, known, rows
+from tests.behaviour.commands import SMALL, known, rows
 
-SMALL: dict[str, Any] = {name: int(value) for name, value in (item.split("=") for item in TINY if item != "--set")}
-SMALL |= {"em.estep": "blocks", "em.block_length": 1, "training.learning_rate": 0.02, "training.batch_words": 150}
+SETTINGS: dict[str, Any] = SMALL | {
+    "em.estep": "blocks",
+    "em.block_length": 1,
+    "training.learning_rate": 0.02,
+    "training.batch_words": 150,
+}
 TEXTS = [text for text, _ in rows(24)]
 NAMES = [label for _, label in rows(24)]
 SETS = [["good", "cheap"] if name == "good" else ["cheap"] if i % 4 else [] for i, name in enumerate(NAMES)]
@@ -37,7 +41,7 @@ TABLE = np.array([[name in labels for name in ("cheap", "good")] for labels in S
 
 
 def small(**options: Any) -> EMHRNNClassifier:
-    return EMHRNNClassifier(**{"settings": SMALL, **options})
+    return EMHRNNClassifier(**{"settings": SETTINGS, **options})
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +225,7 @@ def test_random_state() -> None:
 
 
 def test_early_stopping() -> None:
-    stopped = small(epochs=6, n_iter_no_change=1, validation_fraction=0.5, settings={**SMALL, "em.estep": "none"})
+    stopped = small(epochs=6, n_iter_no_change=1, validation_fraction=0.5, settings={**SETTINGS, "em.estep": "none"})
     del stopped.settings["training.epochs"]  # type: ignore[index]
     stopped.fit(TEXTS, ["good", "bad"] * 2 * 6)
     assert stopped.n_iter_ <= stopped.best_epoch_ + 2
@@ -281,7 +285,7 @@ def test_lists_of_labels() -> None:
 
 def test_settings_that_several_labels_would_not_use() -> None:
     for name, value in (("class_weight", "balanced"), ("label_smoothing", 0.1)):
-        classifier = small(settings={**SMALL, f"training.{name}": value})
+        classifier = small(settings={**SETTINGS, f"training.{name}": value})
         with pytest.raises(ConfigError, match=f"training.{name} = {value} is for one label per document"):
             classifier.fit(TEXTS, SETS)
         with pytest.raises(ConfigError, match="is for one label per document"):
@@ -389,7 +393,7 @@ def test_calibration() -> None:
 
 
 def test_partial_fit_learns_and_keeps_its_words() -> None:
-    classifier = small(settings={**SMALL, "em.estep": "none", "training.learning_rate": 0.05})
+    classifier = small(settings={**SETTINGS, "em.estep": "none", "training.learning_rate": 0.05})
     for _ in range(8):
         assert classifier.partial_fit(TEXTS * 2, NAMES * 2, classes=["good", "bad"]) is classifier
     assert classifier.n_iter_ == 8
@@ -451,7 +455,7 @@ def test_save_and_load(fitted: EMHRNNClassifier, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["hn-att", "tfidf-lr"])
 def test_every_model_is_a_classifier(model: str, tmp_path: Path) -> None:
-    classifier = DocumentClassifier(model, settings=known(model, SMALL)).fit(TEXTS, NAMES)
+    classifier = DocumentClassifier(model, settings=known(model, SETTINGS)).fit(TEXTS, NAMES)
     assert classifier.model_.run.config.model.name == model
     assert len(classifier.transform(TEXTS)) == 24
     same(pickle.loads(pickle.dumps(classifier)), classifier)  # noqa: S301 # our own

@@ -256,7 +256,7 @@ def test_small_is_a_file_of_20_megabytes(cli: Cli, tmp_path: Path) -> None:
 
 def test_small_is_for_models_with_a_bound(cli: Cli, tmp_path: Path) -> None:
     data = write_reviews(tmp_path / "reviews.csv", 24)
-    for options in ([], ["--model", "tfidf-lr"]):
+    for options in (["--model", "em-hrnn"], ["--model", "tfidf-lr"]):
         message = cli.error("train", data, "--out", tmp_path / "run", "--small", *options)
         assert "--small" in message
         assert "--model evidence" in message

@@ -111,8 +111,8 @@ def test_a_document_of_a_megabyte() -> None:
         (["model.longest=9"], ("model.longest", "less than or equal to 8")),
         (["model.counts=false", "model.tables=false", "model.encoder_size=0"], ("switch one of them on",)),
         (["model.segmentation=guess"], ("unknown segmentation 'guess'",)),
-        (["model.name=hn-att", "model.segmentation=overlapping"], ("overlapping",)),
-        (["model.name=em-hrnn", "model.segmentation=overlapping"], ("overlapping",)),
+        (["model.name=hn-att", "model.segmentation=overlapping"], ("hn-att has no setting",)),
+        (["model.name=em-hrnn", "model.segmentation=overlapping"], ("em-hrnn has no setting",)),
     ],
 )
 def test_settings_that_leave_nothing(cli: Cli, tmp_path: Path, options: list[str], told: tuple[str, ...]) -> None:

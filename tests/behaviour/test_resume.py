@@ -144,7 +144,7 @@ def test_vectors_that_changed_before_the_first_checkpoint(cli: Cli, data: Path, 
 
 def test_vectors_in_memory_are_to_be_given_again(data: Path, tmp_path: Path) -> None:
     vectors = Vectors(["soup", "room"], np.ones((2, 4), dtype=np.float32))
-    settings = {"training.epochs": 1, "model.word_size": 3}
+    settings = {"model.name": "em-hrnn", "training.epochs": 1, "model.word_size": 3}
     train(data, tmp_path / "run", vectors=vectors, settings=settings, progress=False)
     shutil.rmtree(tmp_path / "run" / "checkpoint")
     with pytest.raises(DataError, match="started with vectors in memory, and saved nothing yet; give them again"):

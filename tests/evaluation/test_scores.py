@@ -65,7 +65,10 @@ def test_boundary_agreement_ignores_sentence_ends() -> None:
     assert boundary_agreement(batch, batch.sentence_final, true).f1 == 0
 
 
-SMALL = {"model.embedding_size": 6, "model.word_size": 4, "model.phrase_size": 4, "model.sentence_size": 4}
+SMALL = {
+    "model.name": "em-hrnn", "model.embedding_size": 6, "model.word_size": 4, "model.phrase_size": 4,
+    "model.sentence_size": 4,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,13 @@ def test_training_tells_it(tmp_path: Path, settings: dict[str, object], told: bo
         "".join(json.dumps({"text": r.text, "label": r.label}) + "\n" for r in generate_reviews(60, seed=0))
     )
     said: list[str] = []
-    train(data, tmp_path / "run", settings={**SMALL, "training.epochs": 1, **settings}, progress=False, say=said.append)
+    train(
+        data,
+        tmp_path / "run",
+        settings={**SMALL, "training.epochs": 1, **settings},
+        progress=False,
+        say=said.append,
+    )
     assert any("whole sentences" in line and "--set em.impute=rate" in line for line in said) == told
 
 
@@ -107,7 +116,7 @@ def test_training_tells_it(tmp_path: Path, settings: dict[str, object], told: bo
     ],
 )
 def test_advice_is_not_what_is_set_already(settings: dict[str, object], ends: float, told: str) -> None:
-    assert advice(with_settings(make_config(), settings).em, ends) == told
+    assert advice(with_settings(make_config(model="em-hrnn"), settings).em, ends) == told
 
 
 def test_very_short_sentences_are_told_with_what_helps(tmp_path: Path) -> None:
@@ -115,5 +124,11 @@ def test_very_short_sentences_are_told_with_what_helps(tmp_path: Path) -> None:
     lines = [{"text": f"Good {i}. So good." if i % 2 else f"Bad {i}. So bad.", "label": i % 2} for i in range(60)]
     data.write_text("".join(json.dumps(line) + "\n" for line in lines))
     said: list[str] = []
-    train(data, tmp_path / "run", settings={**SMALL, "training.epochs": 2}, progress=False, say=said.append)
+    train(
+        data,
+        tmp_path / "run",
+        settings={**SMALL, "training.epochs": 2},
+        progress=False,
+        say=said.append,
+    )
     assert any("whole sentences" in line and line.endswith("leaves no others; raise it") for line in said), said

@@ -122,7 +122,9 @@ def test_a_lexicon_of_phrases() -> None:
 
 
 def test_other_models_are_not_taken_for_evidence() -> None:
-    config = make_config(assignments=[f"model.{name}_size=3" for name in ("word", "phrase", "sentence", "attention")])
+    config = make_config(
+        assignments=[f"model.{name}_size=3" for name in ("word", "phrase", "sentence", "attention")], model="em-hrnn"
+    )
     vocabulary = make_run().vocabulary
     table = torch.zeros(len(vocabulary), 3)
     run = new_run(config, vocabulary, ("bad", "good"), table, multi_label=False, text=TextSettings())

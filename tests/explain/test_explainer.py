@@ -24,7 +24,7 @@ def run() -> Run:
     vocabulary = Vocabulary.from_counts(count_words(FRAGMENTS))
     table = torch.randn(len(vocabulary), 6, generator=torch.Generator().manual_seed(0))
     names = ("word_size", "phrase_size", "sentence_size", "attention_size")
-    config = make_config(assignments=[f"model.{name}=4" for name in names])
+    config = make_config(assignments=[f"model.{name}=4" for name in names], model="em-hrnn")
     return new_run(config, vocabulary, ("bad", "good"), table, multi_label=False, text=TextSettings())
 
 

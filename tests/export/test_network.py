@@ -29,7 +29,9 @@ def random_run(
         f"model.{name}_size={size}" for name, size in (("word", 4), ("phrase", 6), ("sentence", 3), ("attention", 5))
     ]
     settings += [f"model.cell={cell}"]
-    config = make_config(assignments=[*settings, f"model.bidirectional_words={str(bidirectional).lower()}"])
+    config = make_config(
+        assignments=[*settings, f"model.bidirectional_words={str(bidirectional).lower()}"], model="em-hrnn"
+    )
     words = Vocabulary([UNK, *(f"w{n}" for n in range(1, VOCABULARY))])
     run = new_run(config, words, ("a", "b", "c"), make_table(), multi_label=multi_label, text=TextSettings())
     generator = generator_of(3)

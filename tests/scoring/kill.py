@@ -57,7 +57,14 @@ def make_run(folder: Path, words: list[str]) -> None:
     """Random weights, and phrases of the usual length."""
     table = torch.randn(len(words) + 1, 100, generator=torch.Generator().manual_seed(0))
     vocabulary = Vocabulary([UNK, *words])
-    run = new_run(make_config(), vocabulary, ("1", "2", "3", "4", "5"), table, multi_label=False, text=TextSettings())
+    run = new_run(
+        make_config(model="em-hrnn"),
+        vocabulary,
+        ("1", "2", "3", "4", "5"),
+        table,
+        multi_label=False,
+        text=TextSettings(),
+    )
     assert isinstance(run.model, EMHRNN)
     with torch.no_grad():
         a = run.model.words(Batch.from_lists([[list(range(1000))]])).a

@@ -20,7 +20,7 @@ from emhrnn.serve.app import application
 from emhrnn.serve.document import view
 from emhrnn.serve.engine import RequestText
 from emhrnn.training.run import load_run, save_weights
-from tests.behaviour.commands import BAD, GOOD, TINY
+from tests.behaviour.commands import BAD, GOOD, SMALL_EM
 from tests.serve.test_guard import finished
 
 TEXTS = [f"{GOOD if i % 2 else BAD} Visit {i}." for i in range(12)]
@@ -32,8 +32,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("several")
     rows = [{"text": text, "label": ["plot", "cast"] if i % 2 else ["music"]} for i, text in enumerate(TEXTS)]
     (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    settings = dict(item.split("=") for item in TINY if item != "--set")
-    emhrnn.train(folder / "data.jsonl", folder / "run", settings=settings, progress=False)
+    emhrnn.train(folder / "data.jsonl", folder / "run", settings=SMALL_EM, progress=False)
     trained = load_run(folder / "run", weigh=False)
     assert isinstance(trained.model, EMHRNN)
     with torch.no_grad():

@@ -24,7 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"text": f"word{i % 3} again, and again. Row {i}.", "label": NASTY[i % 3]} for i in range(90)]
     (place / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = make_config(
-        assignments=["training.epochs=1", "em.warmup_epochs=0", "data.validation=0.4", "model.word_size=4"]
+        assignments=["training.epochs=1", "em.warmup_epochs=0", "data.validation=0.4", "model.word_size=4"],
+        model="em-hrnn",
     )
     train(place / "data.jsonl", place / "my_run", config=config, progress=False)
     return place / "my_run"
@@ -83,8 +84,8 @@ def test_a_run_without_scores_has_no_card(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no such run folder"):
         card_of(tmp_path / "none")
     run = new_run(
-        make_config(), corpus.vocabulary, corpus.classes, torch.zeros(len(corpus.vocabulary), 4), multi_label=False,
-        text=corpus.text,
+        make_config(model="em-hrnn"), corpus.vocabulary, corpus.classes, torch.zeros(len(corpus.vocabulary), 4),
+        multi_label=False, text=corpus.text,
     )  # fmt: skip
     describe(tmp_path, run)
     with pytest.raises(CheckpointError, match="no scores yet; finish training it first: --resume"):

@@ -67,7 +67,7 @@ def test_a_model_has_defaults_of_its_own() -> None:
     assert own.training.epochs == 2
     assert own.training.optimizer == "sgd"
     assert own.model_dump(exclude_unset=True)["training"].keys() == {"epochs", "optimizer"}
-    assert make_config(assignments=["model.name=hn-att"]).training.learning_rate == 0.002
+    assert make_config(assignments=["model.name=hn-att"], model="em-hrnn").training.learning_rate == 0.002
     assert validated(own.model_dump()) == own
 
 
@@ -79,12 +79,12 @@ def test_json_round_trip() -> None:
 
 def test_many_classes_share_fewer_buckets() -> None:
     """200,000 buckets for each of 1,000 classes would be 800 MB."""
-    config = make_config()
+    config = make_config(model="em-hrnn")
     assert config.for_classes(250) == config
-    assert config.for_classes(1000) == make_config(assignments=["model.buckets=50000"])
+    assert config.for_classes(1000) == make_config(assignments=["model.buckets=50000"], model="em-hrnn")
     assert config.for_classes(10**9).model.model_dump()["buckets"] == 1
     for assignment in ("model.ngrams=false", "model.name=fasttext"):
-        other = make_config(assignments=[assignment])
+        other = make_config(assignments=[assignment], model="em-hrnn")
         assert other.for_classes(1000) == other
 
 
@@ -103,7 +103,7 @@ def test_many_classes_share_fewer_buckets() -> None:
 )
 def test_mistakes_name_the_key_and_the_remedy(assignment: str, message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        make_config(assignments=[assignment])
+        make_config(assignments=[assignment], model="em-hrnn")
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -139,16 +139,16 @@ def test_bad_files(tmp_path: Path) -> None:
 )
 def test_settings_that_do_not_go_together(assignments: list[str], parts: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError) as error:
-        make_config(assignments=assignments)
+        make_config(assignments=assignments, model="em-hrnn")
     assert all(part in str(error.value) for part in parts), error.value
 
 
 def test_parts_of_one_level_are_off_with_several() -> None:
-    several = make_config(assignments=["model.levels=2"])
+    several = make_config(assignments=["model.levels=2"], model="em-hrnn")
     settings = several.model.model_dump()
     assert (settings["skip"], settings["ngrams"], settings["pauses"]) == (False, False, False)
-    assert several.model.model_fields_set == {"levels"}
-    assert make_config(assignments=["model.levels=1"]).model.model_dump()["skip"]
+    assert several.model.model_fields_set == {"name", "levels"}
+    assert make_config(assignments=["model.levels=1"], model="em-hrnn").model.model_dump()["skip"]
 
 
 def test_settings_for_several_models_count_where_they_exist(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_settings_for_several_models_count_where_they_exist(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_setting_of_every_model_can_be_set_to_its_default(name: str) -> None:
-    usual = make_config(assignments=[f"model.name={name}"])
+    usual = make_config(assignments=[f"model.name={name}"], model="em-hrnn")
     values = {place: default_of(name, place) for place in settings_of(name) if place != "model.name"}
     assert make_config(settings={"model.name": name, **values}) == usual
     assert all(field.description for field in settings_of(name).values())
@@ -179,12 +179,14 @@ def test_every_setting_of_every_model_can_be_set_to_its_default(name: str) -> No
 
 
 def test_read_and_changed_settings() -> None:
-    fitted = make_config(assignments=["model.name=tfidf-lr", "training.epochs=3"])
+    fitted = make_config(assignments=["model.name=tfidf-lr", "training.epochs=3"], model="em-hrnn")
     assert "epochs" not in fitted.read_settings()["training"]
     assert fitted.changed_settings() == {}
-    assert make_config(assignments=["training.epochs=4", "model.levels=1"]).changed_settings() == {"training.epochs": 4}
+    assert make_config(assignments=["training.epochs=4", "model.levels=1"], model="em-hrnn").changed_settings() == {
+        "training.epochs": 4
+    }
     own = ["model.name=cnn-word", "training.learning_rate=0.001"]
-    assert make_config(assignments=own).changed_settings() == {}
+    assert make_config(assignments=own, model="em-hrnn").changed_settings() == {}
 
 
 def test_with_settings() -> None:

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
+from emhrnn.models.model import DocumentModel
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.loop import order_of, steps
 from emhrnn.training.objective import LabelLoss, PlainObjective
@@ -28,7 +30,8 @@ def corpus() -> Corpus:
 
 def rates(corpus: Corpus, levels: int, position: Position) -> list[list[float]]:
     """Of each step from there on, by epoch."""
-    model = nn.Linear(1, 1)
+    model = DocumentModel()
+    model.weight = nn.Parameter(torch.zeros(1))
     objective, optimizer = Indifferent(model, LabelLoss(), CONFIG.seed), Optimizer(model, CONFIG)
     told: list[list[float]] = [[] for _ in range(CONFIG.epochs)]
     for step in steps(objective, optimizer, corpus, CONFIG, position, levels=levels):

@@ -84,7 +84,7 @@ def test_a_narrow_terminal_gets_three_lines_all_the_same(width: int) -> None:
 
 
 def test_without_a_terminal_there_is_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
-    config = make_config(assignments=["training.epochs=3"])
+    config = make_config(assignments=["training.epochs=3"], model="em-hrnn")
     assert isinstance(make_view(config, [], show=True), Lines)
     with Meter(config, show=True) as meter:
         for batch in range(10):
@@ -103,14 +103,14 @@ def test_without_a_terminal_there_is_a_line_per_epoch(capsys: pytest.CaptureFixt
 def test_a_terminal_gets_the_view_unless_it_is_dumb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    assert isinstance(make_view(make_config(), [], show=True), Terminal)
-    assert isinstance(make_view(make_config(), [], show=False), Lines)
+    assert isinstance(make_view(make_config(model="em-hrnn"), [], show=True), Terminal)
+    assert isinstance(make_view(make_config(model="em-hrnn"), [], show=False), Lines)
     monkeypatch.setenv("TERM", "dumb")
-    assert isinstance(make_view(make_config(), [], show=True), Lines)
+    assert isinstance(make_view(make_config(model="em-hrnn"), [], show=True), Lines)
 
 
 def test_time_left() -> None:
-    with Meter(make_config(assignments=["training.epochs=3"]), show=False) as meter:
+    with Meter(make_config(assignments=["training.epochs=3"], model="em-hrnn"), show=False) as meter:
         for batch in range(4):
             meter.add(step(1, batch))
         now = meter.moment(step(1, 3))

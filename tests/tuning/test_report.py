@@ -11,7 +11,7 @@ from emhrnn.tuning.space import Varied
 from emhrnn.tuning.study import SearchPlan
 
 PLAN = SearchPlan(
-    Path("out"), make_config(), (Varied("model.dropout", (0.0, 0.5), True),), grid=False, trials=None,
+    Path("out"), make_config(model="em-hrnn"), (Varied("model.dropout", (0.0, 0.5), True),), grid=False, trials=None,
     deadline=float("inf"), command="emhrnn tune x",
 )  # fmt: skip
 

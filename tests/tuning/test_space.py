@@ -9,12 +9,12 @@ from emhrnn.models.table import MODELS
 from emhrnn.training.config import make_config, with_settings
 from emhrnn.tuning.space import PAPER_GRID, SPACES, Varied, assignments_of, space_of, varied
 
-CONFIG = make_config()
+CONFIG = make_config(model="em-hrnn")
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_system_has_a_space_of_valid_settings(name: str) -> None:
-    config = make_config(assignments=[f"model.name={name}"])
+    config = make_config(assignments=[f"model.name={name}"], model="em-hrnn")
     space = varied(space_of(config), name)
     assert space
     for one in space:
@@ -27,11 +27,11 @@ def test_settings_that_would_do_nothing_do_not_vary() -> None:
     paper = make_config("paper")
     assert "training.batch_words" not in space_of(paper)
     for cut, expected in (("every-4", []), ("random", ["em.rate"])):
-        fixed = space_of(make_config(assignments=[f"model.segmentation={cut}"]))
+        fixed = space_of(make_config(assignments=[f"model.segmentation={cut}"], model="em-hrnn"))
         assert [name for name in fixed if name.startswith("em.")] == expected
-    assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"]))
+    assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"], model="em-hrnn"))
     for settings in (["training.epochs=1"], ["training.epochs=3", "model.levels=2"]):
-        names = [one.name for one in varied(space_of(make_config(assignments=settings)), "em-hrnn")]
+        names = [one.name for one in varied(space_of(make_config(assignments=settings, model="em-hrnn")), "em-hrnn")]
         assert "em.warmup_epochs" not in names
 
 

@@ -81,7 +81,7 @@ def test_search_train_and_go_on(cli: Cli, data: Path, tmp_path: Path) -> None:
     assert "Best of 2: trial " in told
     assert f"--config {out / 'best.toml'} --out run" in told
     first, second = trials_of(out)
-    assert float(first["training.learning_rate"]) == make_config().training.learning_rate  # as they are
+    assert float(first["training.learning_rate"]) == make_config(model="em-hrnn").training.learning_rate  # as they are
     assert first["training.learning_rate"] != second["training.learning_rate"]
     assert "model.word_size" not in first  # --set holds it
     text = (out / "best.toml").read_text()
@@ -197,7 +197,7 @@ def test_another_study_in_the_folder_is_refused(cli: Cli, data: Path, tmp_path: 
 def test_what_cannot_be_tuned(cli: Cli, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "t"
     call = ("tune", data, "--out", out)
-    assert "did you mean 'em.blocks'?" in cli.error(*call, "--vary", "em.block=1:2")
+    assert "did you mean 'em.blocks'?" in cli.error(*call, "--model", "em-hrnn", "--vary", "em.block=1:2")
     assert "nothing varies; give a setting with --vary" in cli.error(*call, "--only")
     assert "999 processes were asked for" in cli.error(*call, "--processes", "999")
     assert "unknown model 'em-hrn'; did you mean 'em-hrnn'?" in cli.error(*call, "--model", "em-hrn")

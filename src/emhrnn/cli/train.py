@@ -24,7 +24,7 @@ def train(
     data: OptionalData = None,
     model: Annotated[
         str | None,
-        typer.Option(help="The model to train; `emhrnn models` lists them.", show_default="em-hrnn", metavar="NAME"),
+        typer.Option(help="The model to train; `emhrnn models` lists them.", show_default="evidence", metavar="NAME"),
     ] = None,
     estep: Annotated[
         str | None,

@@ -46,7 +46,7 @@ def tune(
         bool, typer.Option("--paper", help="Preset paper: run its grid of learning rates, and nothing else.")
     ] = False,
     model: Annotated[
-        str | None, typer.Option(help="The model to tune.", show_default="em-hrnn", metavar="NAME")
+        str | None, typer.Option(help="The model to tune.", show_default="evidence", metavar="NAME")
     ] = None,
     preset: Annotated[
         str, typer.Option(help="default: ours; paper: the paper's exact settings.", metavar="NAME")

@@ -59,7 +59,6 @@ ONE_LEVEL = ("skip", "ngrams", "pauses")  # parts that a model with several late
 class EMHRNNConfig(NetworkConfig):
     """Settings of em-hrnn. The paper's layers all have 50 units."""
 
-    name: str = Field("em-hrnn", description="the model; `emhrnn models` lists them")
     word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
     phrase_size: int = Field(50, ge=1, description="units of the phrase layer")
     sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")

@@ -76,6 +76,7 @@ OVERLAPPING = "overlapping"  # a segmentation that is none: all candidate phrase
 class EvidenceConfig(ModelConfig):
     """Settings of evidence."""
 
+    name: str = Field("evidence", description="the model; `emhrnn models` lists them")
     embedding_size: int = Field(100, ge=1, description="size of word vectors, when no vectors are given")
     longest: int = Field(6, ge=1, le=8, description="most words of a phrase")
     counts: bool = Field(True, description="log-count ratios of seen phrases")

@@ -20,7 +20,7 @@ from emhrnn.models.row import Builder, Facts, ModelConfig, Row, network
 from emhrnn.models.tfidf import TfIdf, TfIdfConfig, TfIdfSVMConfig
 from emhrnn.models.transformer import TransformerConfig, build_transformer
 
-DEFAULT = "em-hrnn"
+DEFAULT = "evidence"
 PAPER = "emhrnn.paper.models"  # found by name: the product does not import the paper's other models
 
 

@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.em_hrnn import PAPER_NETWORK, EMConfig, EMHRNNConfig
+from emhrnn.models.em_hrnn import PAPER_NETWORK, EMConfig
 from emhrnn.models.row import ModelConfig, Section
 from emhrnn.models.table import DEFAULT, MODELS, check_model
 
@@ -75,7 +75,7 @@ class Config(Section):
     """All settings of a run. `em` holds the defaults where the model does not learn by EM, and is not written then."""
 
     data: DataConfig = DataConfig()
-    model: SerializeAsAny[ModelConfig] = EMHRNNConfig()
+    model: SerializeAsAny[ModelConfig] = Field(default_factory=lambda: MODELS[DEFAULT].config())
     em: EMConfig = EMConfig()
     training: TrainingConfig = TrainingConfig()
 
@@ -94,7 +94,7 @@ class Config(Section):
             for name in sorted(self.em.model_fields_set):
                 raise ConfigError(
                     f"em.{name} is for models that learn by EM, and {self.model.name} does not; leave it out, or use "
-                    f"--model {DEFAULT}"
+                    "--model em-hrnn"
                 )
             return self
         if self.levels > self.training.epochs:
@@ -189,6 +189,7 @@ PAPER: dict[str, dict[str, Any]] = {
     },
 }
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
+PAPER_MODEL = "em-hrnn"  # of the preset `paper`, where no model is named
 
 SMALL = ("model.megabytes=20", "data.max_vocabulary=15000", "data.vocabulary=data")  # a model file of at most 20 MB
 
@@ -208,7 +209,8 @@ def make_config(
     such as "training.epochs"; later ones win.
 
     With `shared`, file and shared assignments are given to several models at once: settings that this model does not
-    have are left out. `assignments` are its own, and come last. `model` is the model where none is named.
+    have are left out. `assignments` are its own, and come last. `model` is the model
+    where none is named and the preset is not the paper's.
 
     Raises:
         ConfigError: a setting, value or preset is unknown or not allowed, or the file cannot be read.
@@ -217,7 +219,7 @@ def make_config(
         raise ConfigError(f"unknown preset {preset!r}; use one of {', '.join(PRESETS)}")
     common = _merged({} if file is None else _read_sections(file), parsed(shared or ()))
     own = _merged(parsed(assignments), by_section(settings or {}))
-    name = _merged(common, own).get("model", {}).get("name", model)
+    name = _merged(common, own).get("model", {}).get("name", PAPER_MODEL if preset == "paper" else model)
     check_model(str(name))
     own["model"] = {"name": name, **own.get("model", {})} if name != DEFAULT else own.get("model", {})
     if shared is not None:

@@ -55,7 +55,7 @@ def test_the_test_rows_have_the_users_of_the_training_rows(tmp_path: Path) -> No
     ]
     source = tmp_path / "ids.jsonl"
     source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    config = make_config(assignments=SETTINGS)
+    config = make_config(assignments=SETTINGS, model="em-hrnn")
     data, own = tmp_path / "data" / "ids", tmp_path / "runs" / "row"
     data.mkdir(parents=True)
     own.mkdir(parents=True)

@@ -26,7 +26,7 @@ def make_subject(lengths: list[list[int]], seed: int, *, double: bool = False) -
     z = (rng.random(batch.n_words) < 0.4) | batch.sentence_final
     run = Run(
         model,
-        make_config(),
+        make_config(model="em-hrnn"),
         Vocabulary(["<unk>", *map(str, range(1, VOCABULARY))]),
         ("a", "b", "c"),
         False,

@@ -172,11 +172,13 @@ def test_trains_bottom_up_and_goes_on_as_if_it_had_never_stopped(data: Path, tmp
         if epoch.epoch == 2:  # in the middle of the second level
             raise KeyboardInterrupt
 
-    config = make_config(assignments=SETTINGS)
+    config = make_config(assignments=SETTINGS, model="em-hrnn")
     whole = train(data, tmp_path / "whole", config=config, progress=False)
     with pytest.raises(KeyboardInterrupt):
         train(data, tmp_path / "run", config=config, progress=False, on_epoch=stop)
-    more = make_config(assignments=["training.epochs=12"])  # of which the third would be the first level's
+    more = make_config(
+        assignments=["training.epochs=12"], model="em-hrnn"
+    )  # of which the third would be the first level's
     with pytest.raises(ConfigError, match=r"epochs = 12, but .* was started with 4, and its levels share them; leave"):
         train(None, tmp_path / "run", resume=True, config=more, progress=False)
     resumed = train(None, tmp_path / "run", resume=True, progress=False)
@@ -197,4 +199,4 @@ def test_trains_bottom_up_and_goes_on_as_if_it_had_never_stopped(data: Path, tmp
 
 def test_what_cannot_be() -> None:
     with pytest.raises(ConfigError, match=r"hn-att has no setting 'model\.levels', which is for em-hrnn"):
-        make_config(assignments=["model.name=hn-att", "model.levels=2"])
+        make_config(assignments=["model.name=hn-att", "model.levels=2"], model="em-hrnn")
