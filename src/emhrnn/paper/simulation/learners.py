@@ -13,6 +13,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -30,8 +31,8 @@ from emhrnn.em.steps import e_step, m_step_pi, weigh
 from emhrnn.models import segmentation
 from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK, WordStates
 from emhrnn.models.output import log_likelihood
-from emhrnn.paper.models.hm_rnn import HMRNN
-from emhrnn.paper.models.mhs_rnn import MHSRNN
+from emhrnn.paper.models.hm_rnn import HMRNN, HMRNNConfig
+from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNConfig
 from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
 from emhrnn.paper.simulation.generator import CLASSES, World, take
 
@@ -192,7 +193,11 @@ def _line_search(h: Tensor, target: Tensor, w: Tensor, step: Tensor) -> Tensor:
     return w
 
 
-DETECTORS: dict[str, Callable[..., HMRNN | MHSRNN]] = {"hm-rnn": HMRNN, "mhs-rnn": MHSRNN}
+FROZEN = {"tune_embedding": False, "dropout": 0.0}  # of the detectors' networks
+DETECTORS: dict[str, Callable[..., HMRNN | MHSRNN]] = {
+    "hm-rnn": partial(HMRNN, HMRNNConfig(name="hm-rnn", **FROZEN)),
+    "mhs-rnn": partial(MHSRNN, MHSRNNConfig(name="mhs-rnn", **FROZEN)),
+}
 
 
 @dataclass(frozen=True)
