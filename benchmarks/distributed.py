@@ -37,6 +37,11 @@ STEPS = 3  # of each candidate in a round
 PHASES = {"warm_up": ["em.estep=none"], "em": ["em.warmup_epochs=0"]}
 
 
+def config_of(*assignments: str) -> Config:
+    """Settings of em-hrnn."""
+    return make_config(assignments=assignments, model="em-hrnn")
+
+
 def make_corpus(documents: int = 1500) -> Corpus:
     """Documents with the lengths of real reviews, of words that are as frequent as real ones."""
     rng = np.random.default_rng(0)
@@ -67,7 +72,7 @@ def measure(group: Processes, rounds: int) -> dict[str, float]:
     corpus, figures = make_corpus(), {}
     for phase, settings in PHASES.items():
         candidates = {
-            name: (job, training(corpus, make_config(assignments=[*settings, f"training.batch_words={words}"]), job))
+            name: (job, training(corpus, config_of(*settings, f"training.batch_words={words}"), job))
             for name, job, words in (("alone", ALONE, BATCH), ("strong", group, BATCH), ("weak", group, 2 * BATCH))
         }
         speeds: dict[str, list[float]] = {name: [] for name in candidates}

@@ -115,7 +115,7 @@ def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
 
     vocabulary = Vocabulary.from_counts(count_words(texts), min_count=2)
     table = torch.randn(len(vocabulary), 100, generator=torch.Generator().manual_seed(0))
-    config = make_config(assignments=["model.segmentation=random"])
+    config = make_config(assignments=["model.segmentation=random"], model="em-hrnn")
     classes = tuple(str(star) for star in range(1, CLASSES + 1))
     run = new_run(config, vocabulary, classes, table, multi_label=False, text=TextSettings())
     folder.mkdir()
