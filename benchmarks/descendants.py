@@ -1,4 +1,4 @@
-"""Processor time of all processes under this one, also of those that nobody waits for, such as Ray's."""
+"""Processor time of all processes under this one, also of those that nobody waits for."""
 
 import os
 import threading

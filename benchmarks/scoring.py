@@ -4,21 +4,21 @@
 
 Every candidate gets two processes of one thread. `emhrnn predict` is timed as a whole, from file to file, on many
 documents and on few: documents more over seconds more, so that what is counted is what each further document costs
-(reading, scoring, writing, Ray's own work), and starting processes, or Ray, is not. The others are timed on texts or
+(reading, scoring, writing), and starting processes is not. The others are timed on texts or
 word ids in memory, when their models are loaded and warm. Text is film reviews where ../shared/data has them, else
 generated from a seed; labels and weights are random, which changes no time. Rates are wall time and need both cores
 idle. Each is also told by processor time, of all its processes together (`_cpu`), which other jobs on the machine
 change little; on idle cores that are never waited for, the ratios are the same. With --json the last line is one JSON
 object:
 
-    local_docs_s, ray_docs_s       `emhrnn predict` from file to file, by worker processes and on Ray
-    local_over_bare, ray_over_bare the same over the bare forward pass on word ids in memory: must be 0.8 for local
+    local_docs_s                   `emhrnn predict` from file to file, by worker processes
+    local_over_bare                the same over the bare forward pass on word ids in memory: must be 0.8
     local_over_tfidf               over scikit-learn: TfidfVectorizer and LogisticRegression, `predict` of strings
     local_over_fasttext            over fastText: `predict` of strings (word pairs, 100 numbers a word)
     local_over_minilm              at 512 tokens a document: must be 20. The transformer has MiniLM's shape (6 layers
                                    of 384 numbers, 12 heads) and random weights; it gets its word pieces for nothing.
                                    Ours reads 512 words from a file
-    local_start_s, ray_start_s     what the first document costs: the time of a call less that of its documents
+    local_start_s                  what the first document costs: the time of a call less that of its documents
     X_docs_cpu_s                   documents of a second of processor time, that is, of one core
     read_docs_cpu_s                reading alone, which one process does for all workers
     local_over_X_cpu               ratios of these
@@ -32,7 +32,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,6 @@ CLASSES = 5
 FEW = 5_000  # documents of a call that is mostly starting; enough that all workers get some
 
 Work = Callable[[], object]
-Engine = Literal["local", "ray"]
-ENGINES: tuple[Engine, ...] = ("local", "ray")
 
 
 class Rate(NamedTuple):
@@ -77,8 +75,7 @@ def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], r
     rounds_of: dict[str, list[Rate]] = defaultdict(list)
     for _ in range(rounds):  # side by side within a round, so that a slow patch of the machine hits all
         rounds_of["bare"].append(in_two_processes(bare, folder, texts))
-        for engine in ENGINES:
-            rounds_of[engine].append(engine_rate(folder, engine, len(texts)))
+        rounds_of["local"].append(scoring_rate(folder, len(texts)))
         rounds_of["tfidf"].append(in_two_processes(tfidf, folder, texts))
         rounds_of["fasttext"].append(in_two_processes(fasttext, folder, texts))
         rounds_of["minilm"].append(in_two_processes(minilm, folder, texts[:32]))
@@ -92,12 +89,10 @@ def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], r
 
     words_each = words(texts[:1_000]) / 1_000
     figures = {"words_per_document": words_each}
-    figures |= {"ray_over_bare": ratio("ray", "bare"), "ray_over_bare_cpu": ratio("ray", "bare", "cpu")}
     figures["read_docs_cpu_s"] = reading_rate(folder / "many.jsonl", len(texts))
     for name in rounds_of:
         figures |= {f"{name}_docs_s": told(name, "wall"), f"{name}_docs_cpu_s": told(name, "cpu")}
-    for engine in ENGINES:
-        figures[f"{engine}_start_s"] = told(engine, "start")
+    figures["local_start_s"] = told("local", "start")
     for name, scale in (("bare", 1.0), ("tfidf", 1.0), ("fasttext", 1.0), ("minilm", words_each / 512)):
         figures[f"local_over_{name}"] = ratio("local", name) * scale
         figures[f"local_over_{name}_cpu"] = ratio("local", name, "cpu") * scale
@@ -125,7 +120,7 @@ def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
     return lambda some: len(encoder.encode(some).words)
 
 
-def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
+def scoring_rate(folder: Path, documents: int) -> Rate:
     """From file to file."""
     from emhrnn.scoring import score
     from emhrnn.scoring.chunks import Data
@@ -135,7 +130,7 @@ def engine_rate(folder: Path, engine: Engine, documents: int) -> Rate:
         began, before = time.perf_counter(), time.process_time()
         data = Data(paths=(folder / f"{name}.jsonl",))
         with Descendants() as seen:
-            score(folder / "run", data, folder / "out.jsonl", engine=engine, workers=WORKERS, progress=False)
+            score(folder / "run", data, folder / "out.jsonl", workers=WORKERS, progress=False)
         seconds[name], cpu[name] = time.perf_counter() - began, time.process_time() - before + seen.seconds
     wall = (documents - FEW) / max(seconds["many"] - seconds["few"], 1e-3)
     return Rate(wall, (documents - FEW) / (cpu["many"] - cpu["few"]), seconds["few"] - FEW / wall)

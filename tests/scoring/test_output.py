@@ -12,8 +12,8 @@ from emhrnn import scoring
 from emhrnn.errors import DataError
 from emhrnn.scoring import ScoringResult, score
 from emhrnn.scoring.chunks import Data
-from emhrnn.scoring.engines import Scored, score_locally
 from emhrnn.scoring.output import Unfinished
+from emhrnn.scoring.workers import Scored, score_chunks
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 
@@ -28,12 +28,12 @@ def scored(run: Path, data: Path, out: Path, *, explain: bool = False, restart: 
 
 def stop_after(chunks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def some(*arguments: object) -> Iterator[Scored]:
-        for number, done in enumerate(score_locally(*arguments)):  # type: ignore[arg-type]
+        for number, done in enumerate(score_chunks(*arguments)):  # type: ignore[arg-type]
             if number == chunks:
                 raise StoppedError
             yield done
 
-    monkeypatch.setattr(scoring, "score_locally", some)
+    monkeypatch.setattr(scoring, "score_chunks", some)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """`emhrnn predict`: labels and probabilities for files of any size."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -29,10 +29,6 @@ def predict(
         ),
     ],
     explain: Annotated[bool, typer.Option("--explain", help="Add the sentence, phrase and word that decided.")] = False,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option("--engine", help="Processes on this machine, or a Ray cluster (extra: ray)."),
-    ] = "local",
     workers: Annotated[
         int | None, typer.Option("--workers", help="Processes that score.", min=1, show_default="all cores")
     ] = None,
@@ -73,7 +69,7 @@ def predict(
     try:
         scored = score(
             run, named, out,
-            explain=explain, engine=engine, workers=workers or cores(), restart=restart, progress=not quiet,
+            explain=explain, workers=workers or cores(), restart=restart, progress=not quiet,
         )  # fmt: skip
     except KeyboardInterrupt:
         kept = out.with_name(out.name + ".unfinished").exists()

@@ -3,16 +3,15 @@ moment costs only the chunks that were being scored.
 
     chunks.py     rows -> chunks, as bytes                    the reading process
     scorer.py     chunk -> part of the output                 every worker
-    engines.py    chunks -> parts, in worker processes or on a Ray cluster
+    workers.py    chunks -> parts, in worker processes
     output.py     parts -> OUT, with a journal to go on from
 """
 
 import hashlib
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tqdm import tqdm
 
@@ -22,15 +21,13 @@ from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
 from emhrnn.files import sha256
 from emhrnn.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
-from emhrnn.scoring.engines import Scored, score_locally
 from emhrnn.scoring.output import Totals, Unfinished, check_suffix
 from emhrnn.scoring.scorer import Task
+from emhrnn.scoring.workers import score_chunks
 from emhrnn.training.config import validated
 from emhrnn.training.data import Named, check_ids, check_read_alike, prepared
 from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, text_settings_of
 from emhrnn.version import __version__
-
-Engine = Literal["local", "ray"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,6 @@ def score(
     out: Path,
     *,
     explain: bool = False,
-    engine: Engine = "local",
     workers: int = 1,
     restart: bool = False,
     progress: bool = True,
@@ -74,7 +70,7 @@ def score(
             disable=None if progress else True,
         )  # fmt: skip
         with bar:
-            for chunk, part in _parts(engine, data, task, unfinished, workers):
+            for chunk, part in score_chunks(read_chunks(data, unfinished.place), task, workers):
                 unfinished.add(chunk.digest, part)
                 bar.set_postfix(rows=f"{unfinished.totals.documents:,}", refresh=False)
                 bar.update(chunk.done - bar.n)
@@ -82,14 +78,6 @@ def score(
     totals: Totals = unfinished.totals
     errors = unfinished.errors if unfinished.errors.exists() else None
     return ScoringResult(totals.documents, totals.words, totals.unscored, totals.repaired, before, errors)
-
-
-def _parts(engine: Engine, data: Data, task: Task, unfinished: Unfinished, workers: int) -> Iterator[Scored]:
-    if engine == "ray":
-        from emhrnn.scoring.engines import score_on_ray
-
-        return score_on_ray(data, unfinished.place, task, workers)
-    return score_locally(read_chunks(data, unfinished.place), task, workers)
 
 
 def _written(out: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""The batch function: a chunk of rows in, its part of the output file out. The same in every process and on Ray."""
+"""The batch function: a chunk of rows in, its part of the output file out. The same in every process."""
 
 import json
 from dataclasses import dataclass
