@@ -94,7 +94,6 @@ MODELS = {
         name: lambda exact, name=name: explain_texts(small_run(name), [TEXT], exact=exact)[0]
         for name in ("em-hrnn", "hn-att", "mhs-rnn-att")
     },
-    "two levels": lambda exact: explain_texts(small_run("em-hrnn", "model.levels=2"), [TEXT], exact=exact)[0],
 }
 
 

@@ -44,12 +44,6 @@ def test_none_was_the_default_of_the_model() -> None:
         assert (now["C"], now.get("fit_epochs")) == (C, epochs)
 
 
-def test_parts_that_several_levels_ignored_are_off() -> None:
-    before = written("em-hrnn")
-    before["model"] |= {"levels": 2, "skip": True, "ngrams": True}
-    assert not validated(migrated(before)).model.model_dump()["skip"]
-
-
 def test_evidence_takes_its_rate_along() -> None:
     before = written("evidence")
     before["model"]["segmentation"], before["em"]["rate"] = "random", 0.4
@@ -68,10 +62,11 @@ def test_a_retired_value_still_loads_but_is_not_resumed(estep: str) -> None:
     assert estep in told
 
 
-def test_a_model_that_restarts_words_is_refused_by_version() -> None:
+@pytest.mark.parametrize(("setting", "value"), [("restart", True), ("levels", 2)])
+def test_a_model_that_is_gone_is_refused_by_version(setting: str, value: object) -> None:
     before = written("em-hrnn")
-    before["model"]["restart"] = True
-    with pytest.raises(CheckpointError, match=r"model.restart = true.* emhrnn 0\.1"):
+    before["model"][setting] = value
+    with pytest.raises(CheckpointError, match=rf"model.{setting} = {value}.* emhrnn 0\.1"):
         migrated(before)
     before["model"]["name"] = "hn-att"  # which did not read it
     assert validated(migrated(before)).model.name == "hn-att"

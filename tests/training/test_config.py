@@ -26,11 +26,11 @@ def test_every_setting_of_the_paper_preset() -> None:
         "model": {
             "name": "em-hrnn", "embedding_size": 100, "tune_embedding": False, "dropout": 0.0, "word_size": 50,
             "phrase_size": 50, "sentence_size": 50, "attention_size": 50, "bidirectional_words": False, "cell": "lstm",
-            "skip": False, "ngrams": False, "buckets": 200_000, "pauses": False, "segmentation": "learned", "levels": 1,
+            "skip": False, "ngrams": False, "buckets": 200_000, "pauses": False, "segmentation": "learned",
         },
         "em": {
             "estep": "local", "blocks": 10, "block_length": 5, "windows": 0, "focus": False, "impute": "prior",
-            "rate": 0.23, "upper_rate": 0.5, "hold_rate": False, "temperature": 1.0, "warmup_epochs": 0, "theta": "all",
+            "rate": 0.23, "hold_rate": False, "temperature": 1.0, "warmup_epochs": 0, "theta": "all",
             "pace": 1.0, "printed_q": False, "exact_limit": 20,
         },
         "training": {
@@ -126,11 +126,9 @@ def test_bad_files(tmp_path: Path) -> None:
     ("assignments", "parts"),
     [
         (["model.name=hn-att", "model.phrase_size=3"], ("hn-att has no", "'model.phrase_size'", "em-hrnn", "mean")),
-        (["model.layers=3"], ("em-hrnn has no", "hm-rnn", "did you mean 'model.levels'")),
+        (["model.layers=3"], ("em-hrnn has no", "hm-rnn")),
         (["model.name=hn-att", "em.blocks=3"], ("em.blocks", "by EM", "hn-att does not", "--model em-hrnn")),
         (["model.name=tfidf-lr", "model.dropout=0.1"], ("tfidf-lr has no", "model.dropout", "em-hrnn")),
-        (["model.levels=2", "model.skip=true"], ("model.skip = true is for em-hrnn with one level, here are 2",)),
-        (["model.levels=3", "training.epochs=2"], ("3 levels share 2 epochs",)),
         (["em.theta=all", "training.label_smoothing=0.1"], ("label_smoothing = 0.1", "em.theta = map or sample")),
         (["em.windows=3"], ("em.windows = 3 is for em.estep = blocks, not local",)),
         (["model.segmentation=overlapping"], ("unknown segmentation 'overlapping'",)),
@@ -141,14 +139,6 @@ def test_settings_that_do_not_go_together(assignments: list[str], parts: tuple[s
     with pytest.raises(ConfigError) as error:
         make_config(assignments=assignments, model="em-hrnn")
     assert all(part in str(error.value) for part in parts), error.value
-
-
-def test_parts_of_one_level_are_off_with_several() -> None:
-    several = make_config(assignments=["model.levels=2"], model="em-hrnn")
-    settings = several.model.model_dump()
-    assert (settings["skip"], settings["ngrams"], settings["pauses"]) == (False, False, False)
-    assert several.model.model_fields_set == {"name", "levels"}
-    assert make_config(assignments=["model.levels=1"], model="em-hrnn").model.model_dump()["skip"]
 
 
 def test_settings_for_several_models_count_where_they_exist(tmp_path: Path) -> None:
@@ -182,7 +172,7 @@ def test_read_and_changed_settings() -> None:
     fitted = make_config(assignments=["model.name=tfidf-lr", "training.epochs=3"], model="em-hrnn")
     assert "epochs" not in fitted.read_settings()["training"]
     assert fitted.changed_settings() == {}
-    assert make_config(assignments=["training.epochs=4", "model.levels=1"], model="em-hrnn").changed_settings() == {
+    assert make_config(assignments=["training.epochs=4", "model.skip=true"], model="em-hrnn").changed_settings() == {
         "training.epochs": 4
     }
     own = ["model.name=cnn-word", "training.learning_rate=0.001"]

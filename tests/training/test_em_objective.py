@@ -233,10 +233,9 @@ def test_the_best_epoch_is_sought_once_phrases_are_learned(
     assert [objective.settled(epoch) for epoch in range(3)] == settled
 
 
-@pytest.mark.parametrize("levels", [1, 2])
-def test_a_document_that_cannot_be_enumerated_is_told_before_the_warm_up(levels: int) -> None:
+def test_a_document_that_cannot_be_enumerated_is_told_before_the_warm_up() -> None:
     corpus = Corpus.from_texts(["a b " * 12, "b a."], [0, 1])
-    run = make_run(corpus, "em.estep=exact", f"model.levels={levels}")
+    run = make_run(corpus, "em.estep=exact")
     with pytest.raises(DataError, match="row 0 has 24 words, 23 free positions; at most 20"):
         make_objective(run.model, run.config, corpus)
     fixed = make_run(corpus, "em.estep=exact", "model.segmentation=none")

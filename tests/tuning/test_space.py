@@ -30,9 +30,8 @@ def test_settings_that_would_do_nothing_do_not_vary() -> None:
         fixed = space_of(make_config(assignments=[f"model.segmentation={cut}"], model="em-hrnn"))
         assert [name for name in fixed if name.startswith("em.")] == expected
     assert "em.blocks" not in space_of(make_config(assignments=["em.estep=blocks"], model="em-hrnn"))
-    for settings in (["training.epochs=1"], ["training.epochs=3", "model.levels=2"]):
-        names = [one.name for one in varied(space_of(make_config(assignments=settings, model="em-hrnn")), "em-hrnn")]
-        assert "em.warmup_epochs" not in names
+    one_epoch = space_of(make_config(assignments=["training.epochs=1"], model="em-hrnn"))
+    assert "em.warmup_epochs" not in [one.name for one in varied(one_epoch, "em-hrnn")]
 
 
 @pytest.mark.parametrize(

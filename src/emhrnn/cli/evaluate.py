@@ -136,9 +136,7 @@ def change_segmentation(run: "Run", segmentation: str) -> "EMHRNN":
     from emhrnn.models.em_hrnn import EMHRNN
 
     if not isinstance(run.model, EMHRNN):
-        raise ConfigError(
-            f"the phrases of {run.told_model} cannot be replaced; --segmentation needs em-hrnn with one level"
-        )
+        raise ConfigError(f"the phrases of {run.config.model.name} cannot be replaced; --segmentation needs em-hrnn")
     use_segmentation(run.model, segmentation, run.vocabulary.words, run.config.em.rate)
     return run.model
 

@@ -34,12 +34,6 @@ def train(
             metavar="NAME",
         ),
     ] = None,
-    levels: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Latent levels of em-hrnn: phrases, groups of phrases, ...", show_default="1", metavar="N"
-        ),
-    ] = None,
     preset: Annotated[
         str, typer.Option(help="default: ours; paper: the paper's exact settings.", metavar="NAME")
     ] = "default",
@@ -120,8 +114,6 @@ def train(
             assignments = [*([] if model is None else [f"model.name={model}"]), *(set_ or [])]
             if estep is not None:
                 assignments.append(f"em.estep={estep}")
-            if levels is not None:
-                assignments.append(f"model.levels={levels}")
             if seed is not None:
                 assignments.append(f"training.seed={seed}")
             settings = make_config(preset, config, assignments, model=usual)

@@ -162,8 +162,8 @@ def findings(
     if isinstance(model, AddsEvidence):
         if threshold is not None or thorough:
             raise ConfigError(
-                f"{run.told_model} gives exact evidence, which adds up to the prediction: there is nothing to refine "
-                "and no threshold on the ends of phrases; leave thorough and threshold out"
+                f"{run.config.model.name} gives exact evidence, which adds up to the prediction: there is nothing to "
+                "refine and no threshold on the ends of phrases; leave thorough and threshold out"
             )
         reading = model.read(batch)
         told = exact_effects(reading, batch, **odds)
@@ -181,24 +181,20 @@ def findings(
             effects = _exact_phrases(run, batch, output, effects, shared=not thorough)
         return Findings(output.logits, levels_of(output, batch), output.pi, effects)
     if thorough:
-        raise ConfigError(f"{run.told_model} has no second pass that refines its effects; thorough needs em-hrnn")
+        raise ConfigError(
+            f"{run.config.model.name} has no second pass that refines its effects; thorough needs em-hrnn"
+        )
     return _by_gradient(run, batch, exact)
 
 
 def _exact_phrases(
-    run: Run,
-    batch: Batch,
-    output: Output,
-    effects: BatchEffects,
-    *,
-    shared: bool = True,
-    limited: bool = True,
+    run: Run, batch: Batch, output: Output, effects: BatchEffects, *, shared: bool = True
 ) -> BatchEffects:
     """Effects of phrases and sentences by removal, unless that takes too long. With `shared`, words share what that
     adds to their phrase by their attention, so that they still sum to it."""
     assert output.z is not None
     assert output.alpha is not None
-    found = removal_effects(run, batch, output.z, ("phrase", "sentence"), effects.classes, limited=limited)
+    found = removal_effects(run, batch, output.z, ("phrase", "sentence"), effects.classes)
     if found is None:
         return effects
     phrases, sentences = found
@@ -210,20 +206,16 @@ def _exact_phrases(
 def _by_gradient(run: Run, batch: Batch, exact: bool) -> Findings:
     """A model with attention of which nothing else is known: effects by one backward pass, or by removal."""
     estimated = gradient_effects(run.model, batch, multi_label=run.multi_label, temperature=run.temperature)
-    output: Output = run.model(batch) if estimated is None else estimated[0]
+    if estimated is None:
+        return Findings(run.model(batch).logits, None)
+    output, effects = estimated
     levels = levels_of(output, batch)
     if levels is None:
         return Findings(output.logits, None)
-    if estimated is None:  # em-hrnn with several levels
-        words, phrases, sentences = map(torch.zeros, (batch.n_words, len(levels.beta), batch.n_sentences))
-        nothing = BatchEffects(output.logits.argmax(dim=1), words, phrases, sentences)
-        effects = _exact_phrases(run, batch, output, nothing, limited=False)
-    elif exact and output.z is not None and not output.joint:
-        effects = _exact_phrases(run, batch, output, estimated[1])
-    else:
-        effects = estimated[1]
-        if exact and (found := removal_effects(run, batch, levels.z, LEVELS, effects.classes)) is not None:
-            effects = BatchEffects(effects.classes, found[0], found[1], found[2], "removal")
+    if exact and output.z is not None and not output.joint:
+        effects = _exact_phrases(run, batch, output, effects)
+    elif exact and (found := removal_effects(run, batch, levels.z, LEVELS, effects.classes)) is not None:
+        effects = BatchEffects(effects.classes, found[0], found[1], found[2], "removal")
     return Findings(output.logits, levels, output.pi, effects)
 
 

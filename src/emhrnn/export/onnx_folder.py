@@ -63,7 +63,7 @@ def export_onnx(
     """Write the folder; with `int8` also the quantised model. `check` are labelled documents in the run's words.
 
     Raises:
-        ConfigError: the model is no em-hrnn with one level and learned boundaries, or an extra is missing.
+        ConfigError: the model is no em-hrnn with learned boundaries, or an extra is missing.
         DataError: `out` is taken.
     """
     model = exportable(run)
@@ -136,14 +136,12 @@ def _example(model: str, multi_label: bool) -> str:
 
 
 def exportable(run: Run) -> EMHRNN:
-    """The run's model, or a ConfigError where it is no em-hrnn with one level and learned boundaries."""
+    """The run's model, or a ConfigError where it is no em-hrnn with learned boundaries."""
     model = run.model
     if isinstance(model, EMHRNN) and model.rule is None:
         return model
-    what = f"segmentation {run.config.segmentation}" if isinstance(model, EMHRNN) else run.told_model
-    raise ConfigError(
-        f"this run is {what}; only em-hrnn with one level and learned boundaries can be exported, train one"
-    )
+    what = f"segmentation {run.config.segmentation}" if isinstance(model, EMHRNN) else run.config.model.name
+    raise ConfigError(f"this run is {what}; only em-hrnn with learned boundaries can be exported, train one")
 
 
 def checked_difference(run: Run, predict: Predict) -> float:

@@ -25,7 +25,7 @@ The word layer does not depend on z, so it is a step of its own: `words`. `encod
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -53,7 +53,6 @@ REPEATED = 2  # how often a word of a batch comes, at least, for a table of the 
 
 
 MOST_SCORES = 50_000_000  # of pairs of words for classes: 200 MB
-ONE_LEVEL = ("skip", "ngrams", "pauses")  # parts that a model with several latent levels does not have
 
 
 class EMHRNNConfig(NetworkConfig):
@@ -72,25 +71,9 @@ class EMHRNNConfig(NetworkConfig):
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
     )
-    levels: int = Field(1, ge=1, description="latent levels of boundaries, trained bottom-up; they share the epochs")
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _without_parts_of_one_level(cls, values: Any, handler: Callable[[Any], "EMHRNNConfig"]) -> "EMHRNNConfig":
-        """With several levels, these parts are off unless they are given."""
-        if not isinstance(values, dict) or values.get("levels", 1) == 1:
-            return handler(values)
-        config = handler({**dict.fromkeys(ONE_LEVEL, False), **values})
-        config.model_fields_set.difference_update(set(ONE_LEVEL) - values.keys())
-        return config
 
     @model_validator(mode="after")
     def _consistent(self) -> "EMHRNNConfig":
-        for name in ONE_LEVEL:
-            if self.levels > 1 and getattr(self, name):
-                raise ConfigError(
-                    f"model.{name} = true is for em-hrnn with one level, here are {self.levels}; leave it out"
-                )
         if self.segmentation != "learned":
             check_rule(self.segmentation)
         return self
@@ -124,9 +107,6 @@ class EMConfig(Section):
     )
     rate: float = Field(
         PAPER_RATE, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3"
-    )
-    upper_rate: float = Field(
-        0.5, gt=0, lt=1, description="share of phrases that end a group, for levels above the first"
     )
     hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
     temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")

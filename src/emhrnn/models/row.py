@@ -68,7 +68,6 @@ class Facts:
     products: int = 0
     encoder: str = ""  # folder of a run with the rest of a pretrained encoder; the weights are the run's
     rate: float = PAPER_RATE  # em.rate: share of words that end a phrase
-    upper_rate: float = 0.5  # em.upper_rate: share of phrases that end a group
 
 
 Builder = Callable[[Any, Facts, Tensor, Sequence[str], int], DocumentModel]  # config, facts, vectors, vocabulary, seed

@@ -27,15 +27,11 @@ PAPER = "emhrnn.paper.models"  # found by name: the product does not import the 
 def build_em_hrnn(
     config: EMHRNNConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
 ) -> DocumentModel:
-    """EM-HRNN with one latent level or several."""
-    generator = torch.Generator().manual_seed(seed)
-    first = EMHRNN(
-        config, table=table, classes=facts.classes, generator=generator, vocabulary=vocabulary, rate=facts.rate
-    )
-    if config.levels == 1:
-        return first
-    levels: DocumentModel = import_module(f"{PAPER}.em_hrnn_levels").with_upper_levels(first, config, facts, generator)
-    return levels
+    """The paper's network, with latent phrase ends."""
+    return EMHRNN(
+        config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed),
+        vocabulary=vocabulary, rate=facts.rate,
+    )  # fmt: skip
 
 
 def build_evidence(

@@ -235,7 +235,7 @@ async def _view(
     if served.explains:
         return await served.submit(partial(view, run, written, threshold, dropped))
     table = await served.predict([written if served.reads_ids else RequestText(written.text)])
-    return PlainPrediction(run.told_model, run.classes, table[0], labels_of(run, table)[0])
+    return PlainPrediction(run.config.model.name, run.classes, table[0], labels_of(run, table)[0])
 
 
 def _differing(models: Sequence[ServedRun], views: Sequence[DocumentView | PlainPrediction]) -> list[set[int] | None]:

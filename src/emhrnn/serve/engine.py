@@ -112,16 +112,15 @@ class ServedRun:
         if not self.explains:
             raise RefusedError(
                 422,
-                f"{run.told_model} has no weights of words and sentences to explain with; serve a run of evidence or "
-                "em-hrnn",
+                f"{run.config.model.name} has no weights of words and sentences to explain with; serve a run of "
+                "evidence or em-hrnn",
             )
         if threshold is None:
             return self._answer(_Task("explain", documents))
         if run.model.boundary_threshold is None:
             raise RefusedError(
                 422,
-                f"{run.told_model} has no threshold for the ends of phrases; leave it out, or serve em-hrnn with one "
-                "level",
+                f"{run.config.model.name} has no threshold for the ends of phrases; leave it out, or serve em-hrnn",
             )
         return self.submit(partial(explain_texts, run, columns(documents)[0], threshold=threshold))
 
@@ -140,8 +139,8 @@ class ServedRun:
         if any((d.user, d.product) != (None, None) for d in documents) and not self.reads_ids:
             raise RefusedError(
                 422,
-                f"{self.model.run.told_model} does not read who wrote a text, or about what; leave users and products "
-                "out, or serve a run that was trained with ids",
+                f"{self.model.run.config.model.name} does not read who wrote a text, or about what; leave users and "
+                "products out, or serve a run that was trained with ids",
             )
 
     async def _answer(self, task: _Task) -> Any:

@@ -18,6 +18,7 @@ RETIRED: dict[str, dict[Any, Any]] = {
 # Settings of version 0.1 that are gone, with the value that is what is done now.
 GONE: dict[str, Any] = {
     "model.restart": False,
+    "model.levels": 1,
     "em.frozen_epochs": 0,
     "em.newton": False,
     "em.indicator_weight": 1.0,
@@ -31,19 +32,21 @@ def migrated(config: Any) -> Any:
     says so.
 
     Raises:
-        CheckpointError: the model was trained with `model.restart`, which only version 0.1 can build.
+        CheckpointError: the model has `model.restart` or several `model.levels`, which only version 0.1 can build.
     """
     if not (isinstance(config, dict) and all(isinstance(values, dict) for values in config.values())):
         return config
     model = config.get("model", {})
     if not (isinstance(name := model.get("name"), str) and name in MODELS):
         return config
-    if name == "em-hrnn" and model.get("restart") is True:
-        raise CheckpointError("the run has model.restart = true, which only emhrnn 0.1 can load; train anew without it")
+    for key in ("restart", "levels"):
+        usual = GONE[f"model.{key}"]
+        if name == "em-hrnn" and model.get(key, usual) != usual:
+            raise CheckpointError(
+                f"the run has model.{key} = {model[key]!r}, which only emhrnn 0.1 can load; train anew without it"
+            )
     fields = MODELS[name].config.model_fields
     kept = {key: value for key, value in model.items() if key in fields}
-    if kept.get("levels", 1) != 1:  # then they were ignored
-        kept |= {"skip": False, "ngrams": False, "pauses": False}
     for key in ("C", "fit_epochs"):  # in 0.1, none was the model's own default
         if kept.get(key, ...) is None:
             kept[key] = fields[key].default
@@ -52,7 +55,7 @@ def migrated(config: Any) -> Any:
     if name == "evidence":
         kept.setdefault("rate", (em or {}).get("rate", fields["rate"].default))
     if MODELS[name].learns == "em" and em is not None:
-        gone = {place.partition(".")[2] for place in GONE} | {"samples"}
+        gone = {place.partition(".")[2] for place in GONE} | {"samples", "upper_rate"}
         now["em"] = {key: _in_place_of(f"em.{key}", value) for key, value in em.items() if key not in gone}
     return now
 

@@ -97,10 +97,6 @@ class Config(Section):
                     "--model em-hrnn"
                 )
             return self
-        if self.levels > self.training.epochs:
-            raise ConfigError(
-                f"{self.levels} levels share {self.training.epochs} epochs, one each at least; raise training.epochs"
-            )
         if self.em.theta == "all" and self.training.label_smoothing:
             raise ConfigError(
                 f"training.label_smoothing = {self.training.label_smoothing}, but em.theta = all weighs segmentations "
@@ -119,11 +115,6 @@ class Config(Section):
     def learns_by_em(self) -> bool:
         """Whether the section `em` means something to the model."""
         return MODELS[self.model.name].learns == "em"
-
-    @property
-    def levels(self) -> int:
-        """Latent levels of the model, 1 where it cannot have more."""
-        return getattr(self.model, "levels", 1)
 
     @property
     def segmentation(self) -> str:

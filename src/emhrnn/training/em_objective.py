@@ -160,8 +160,8 @@ class EMObjective:
         return self.cache.read(batch, by_rate)
 
     def _follow_rate(self, batch: Batch, a: Float[Tensor, " words"], step: int) -> None:
-        """The threshold of `segment` follows the quantile that keeps the rate; the first batch that knows one sets it,
-        at every level."""
+        """The threshold of `segment` follows the quantile that keeps the rate; the first batch that knows one sets
+        it."""
         if self.config.impute != "prior":
             unset = float(self.model.threshold) == 0
             self._move(rate_threshold(batch, a, self.config.rate), 1.0 if unset else self._pace(batch, step, 0.1))
@@ -233,12 +233,10 @@ def phrase_remarks(config: Config, fitted: FitResult, valid: Corpus) -> list[str
     """What went wrong with learned phrases, if anything, and what to do about it."""
     if not is_latent(config):
         return []
-    remarks, levels, epochs, phrases = [], config.levels, fitted.epochs, fitted.scores.phrases
-    em = {"em"} if levels == 1 else {f"{level} em" for level in range(1, levels + 1)}
-    if config.em.estep != "none" and not em <= {epoch.phase for epoch in epochs}:
-        each = "" if levels == 1 else f" in each of the {levels} levels"
+    remarks, epochs, phrases = [], fitted.epochs, fitted.scores.phrases
+    if config.em.estep != "none" and "em" not in {epoch.phase for epoch in epochs}:
         remarks.append(
-            f"phrases were not learned: {len(epochs)} epoch{'s' * (len(epochs) != 1)} leave none for EM{each}; raise "
+            f"phrases were not learned: {len(epochs)} epoch{'s' * (len(epochs) != 1)} leave none for EM; raise "
             f"training.epochs, or lower em.warmup_epochs ({config.em.warmup_epochs})"
         )
     sentences = int(valid.sentence_counts.sum())

@@ -29,7 +29,7 @@ from emhrnn.training.objective import LabelLoss, Objective, OwnObjective, PlainO
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
 from emhrnn.training.run import BAD_BATCH
-from emhrnn.training.schedule import Position, Purpose, is_latent, learning_rate, numpy_generator, stage
+from emhrnn.training.schedule import Position, Purpose, is_latent, learning_rate, numpy_generator
 
 COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
 COUNTED_WORDS = 200_000  # at a time, where all documents are counted
@@ -92,25 +92,20 @@ def steps(
     position: Position,
     folder: Path | None = None,
     job: Processes = ALONE,
-    *,
-    levels: int = 1,
 ) -> Iterator[Step]:
     """Train from `position` on, forever up to `config.epochs`; `position` is moved along and always names the next
-    step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch; each
-    of the `levels` has the whole course of the learning rate in its share of the epochs.
+    step, so that saving it at any yield is a checkpoint. Each process of the job takes its share of every batch.
 
     Raises:
         TrainingError: loss or gradient is not finite; the batch is in `folder`, for debugging.
     """
     while position.epoch < config.epochs:
         order = order_of(corpus, config, position.epoch)
-        _, first, last = stage(config.epochs, levels, position.epoch)
-        below = sum(len(order_of(corpus, config, epoch)) for epoch in range(first))  # steps: no two epochs need as many
         while position.batch < len(order):
             began = time.perf_counter()
             batch = corpus.batch(order[position.batch])
             waited = time.perf_counter() - began
-            rate = learning_rate(config, position.step - below, (last - first) * len(order))
+            rate = learning_rate(config, position.step, config.epochs * len(order))
             optimizer.set_learning_rate(rate)
             loss, notes = objective.loss(job.share(batch), position.epoch, position.step)
             value, notes = _totals(job, loss, notes)

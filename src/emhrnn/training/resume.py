@@ -52,7 +52,7 @@ def resumed_run(
     none yet. A run that is finished stays so, unless it is given more epochs.
 
     Data, settings and word vectors are those of the run. What is given here must agree with them, except for how long
-    to train (`epochs` of a run with one level, `patience`), `threads` and `checkpoint_seconds`.
+    to train (`epochs`, `patience`), `threads` and `checkpoint_seconds`.
 
     Raises:
         CheckpointError: the run or its checkpoints cannot be read, or are of other data.
@@ -130,14 +130,12 @@ def _settings(out: Path, description: dict[str, Any], given: Config | None) -> C
     """Those of the run, with what may be changed as given."""
     before = validated(description["config"])
     values = before.model_dump()
-    free = FREE - {"epochs"} if before.levels > 1 else FREE  # its levels share the epochs
     for section, changes in (given.model_dump(exclude_unset=True) if given is not None else {}).items():
         for name, value in changes.items():
-            if value != values[section][name] and not (section == "training" and name in free):
-                why = ", and its levels share them" if name == "epochs" else ""
+            if value != values[section][name] and not (section == "training" and name in FREE):
                 raise ConfigError(
-                    f"{section}.{name} = {value!r}, but {out} was started with {values[section][name]!r}{why}; leave "
-                    "it out, or train anew into another folder"
+                    f"{section}.{name} = {value!r}, but {out} was started with {values[section][name]!r}; leave it "
+                    "out, or train anew into another folder"
                 )
             values[section][name] = value
     return validated(values)

@@ -90,12 +90,6 @@ class Run:
         """Reads new text as the training data was read. It is kept, because it knows the words that it has seen."""
         return TextEncoder(self.vocabulary, self.text, users=self.users, products=self.products)
 
-    @property
-    def told_model(self) -> str:
-        """The model as messages call it: what em-hrnn with one level can do, more levels often cannot."""
-        levels = self.config.levels
-        return self.config.model.name + (f" of {levels} levels" if levels > 1 else "")
-
     def probabilities(self, logits: Float[Tensor, "documents classes"]) -> Float[Tensor, "documents classes"]:
         """As they are shown wherever the run is used."""
         return probabilities(logits, multi_label=self.multi_label, temperature=self.temperature)
@@ -141,7 +135,6 @@ def new_run(
         users=len(users),
         products=len(products),
         rate=config.em.rate,
-        upper_rate=config.em.upper_rate,
         encoder="" if saved is None else str(saved / ENCODER),
     )
     model = build_model(config.model, facts, table, vocabulary.words, config.training.seed)

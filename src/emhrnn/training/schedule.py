@@ -35,12 +35,6 @@ def learning_rate(config: TrainingConfig, step: int, steps: int) -> float:
     return config.learning_rate * ramp * factor
 
 
-def stage(epochs: int, levels: int, epoch: int) -> tuple[int, int, int]:
-    """The level that learns in this epoch, its first epoch, and the first after it: the levels share the epochs."""
-    level = max(level for level in range(levels) if level * epochs // levels <= epoch)
-    return level, level * epochs // levels, (level + 1) * epochs // levels
-
-
 def phase(config: EMConfig, epoch: int) -> Phase:
     """What is learned in this epoch (docs/paper.md 6.3)."""
     return "warm-up" if config.estep == "none" or epoch < config.warmup_epochs else "em"
@@ -53,11 +47,7 @@ def is_latent(config: Config) -> bool:
 
 def phase_name(config: Config, epoch: int) -> str:
     """As it is told to people: models without latent boundaries have no phases."""
-    if not is_latent(config):
-        return "train"
-    level, first, _ = stage(config.training.epochs, config.levels, epoch)
-    name = phase(config.em, epoch - first)
-    return name if config.levels == 1 else f"{level + 1} {name}"
+    return phase(config.em, epoch) if is_latent(config) else "train"
 
 
 class Purpose(IntEnum):

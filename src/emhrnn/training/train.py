@@ -263,7 +263,7 @@ def fit(
         if own is not None:
             write_history(own / HISTORY, now.epochs)
     with now.meter, deferred_signals(checkpoints is not None) as came:
-        ahead = steps(objective, optimizer, train, config, now.position, own, job, levels=run.config.levels)
+        ahead = steps(objective, optimizer, train, config, now.position, own, job)
         stopped = 0
         while not stopped and not (now.best.waited >= config.patience and objective.settled(now.position.epoch - 1)):
             step = next(ahead, None)

@@ -105,7 +105,7 @@ def space_of(config: Config) -> dict[str, str]:
     if estep not in ("local", "blocks"):
         unused.add("em.block_length")
     if "em.warmup_epochs" in space:  # at least one epoch must be left for EM, at every level
-        space["em.warmup_epochs"] = f"0:{max(0, min(2, config.training.epochs // config.levels - 1))}"
+        space["em.warmup_epochs"] = f"0:{max(0, min(2, config.training.epochs - 1))}"
     return {name: text for name, text in space.items() if name not in unused}
 
 

@@ -52,7 +52,7 @@ class Subject:
     def of(cls, run: Run, documents: Sequence[Located]) -> "Subject":
         model = run.model
         if not isinstance(model, EMHRNN):
-            raise ConfigError(f"this is a run of {run.told_model}; faithfulness needs em-hrnn with one level, give one")
+            raise ConfigError(f"this is a run of {run.config.model.name}; faithfulness needs em-hrnn, give one")
         batch = batch_of(run, documents)
         states = model.words(batch)
         z = model.segment(batch, states)

@@ -153,7 +153,7 @@ def measure_faithfulness(
     _check_captum()
     run = load_run(folder)
     if not isinstance(run.model, EMHRNN):
-        raise ConfigError(f"{folder} is a run of {run.told_model}; faithfulness needs em-hrnn with one level, give one")
+        raise ConfigError(f"{folder} is a run of {run.config.model.name}; faithfulness needs em-hrnn, give one")
     texts = drawn_texts(data, plan.documents, plan.seed)
     digest = hashlib.sha256("\0".join([sha256(folder / WEIGHTS), *texts]).encode("utf-8", "surrogatepass"))
     name = digest.hexdigest()[:12]  # other documents or another model are other jobs

@@ -110,7 +110,9 @@ def compare_rationales(
         positive = positive_class(run, plan.positive)
         found, facts = _run_rows(run, folder.name, items, positive, plan)
         rows += found
-        about.append({"run": folder.name, "model": run.told_model, "weights": sha256(folder / WEIGHTS)[:12], **facts})
+        about.append(
+            {"run": folder.name, "model": run.config.model.name, "weights": sha256(folder / WEIGHTS)[:12], **facts}
+        )
     section = {
         "command": command,
         "commit": commit(),
