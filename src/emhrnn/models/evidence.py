@@ -45,6 +45,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.evidence import Scores, buckets_of, encoded, gathered, seen_evidence, with_cohesion
+from emhrnn.layers.packing import pack
 from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.recurrent import Bidirectional, recurrent_layer
 from emhrnn.layers.semi_markov import best_cut, increments, log_partition
@@ -430,10 +431,26 @@ class _SentenceWeights(nn.Module):
         means = embedding_bag(
             torch.from_numpy(batch.words), vectors, torch.from_numpy(batch.sentence_offsets[:-1]), mode="mean"
         )  # (sentences, size)
-        raw = softplus(self.layer(means, batch.document_offsets) @ self.score)  # (sentences)
+        raw = softplus(self._states(means, batch.document_offsets) @ self.score)  # (sentences)
         document, sentences = torch.from_numpy(batch.document_of_sentence), np.diff(batch.document_offsets)
         total = raw.new_zeros(batch.n_documents).index_add(0, document, raw)
         return raw * (torch.from_numpy(sentences) / total)[document]
+
+    def _states(
+        self, x: Float[Tensor, "sentences size"], offsets: Int64[np.ndarray, " documents_plus_1"]
+    ) -> Float[Tensor, "sentences both_hidden"]:
+        if torch.is_grad_enabled():
+            return self.layer(x, offsets)  # type: ignore[no-any-return]
+        # All inputs in one product. Else each step of a single long document would read their weights from memory, too,
+        # and a word would cost more in a long document than in a short one.
+        ahead, behind = self.layer.forward_layer, self.layer.backward_layer
+        return torch.cat(
+            [
+                ahead.forward_projected(ahead.project(x), pack(offsets)),
+                behind.forward_projected(behind.project(x), pack(offsets, reverse=True)),
+            ],
+            dim=1,
+        )
 
 
 @dataclass(frozen=True, eq=False)
