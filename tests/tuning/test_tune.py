@@ -1,4 +1,4 @@
-"""`emhrnn tune`, as a person uses it: search, stop, go on, share, train with what came out."""
+"""`emhrnn tune`, as a person uses it: search, stop, go on, train with what came out."""
 
 import csv
 import json
@@ -110,16 +110,15 @@ def test_a_system_that_is_fitted_at_once(cli: Cli, data: Path, tmp_path: Path) -
     assert {row["epochs"] for row in trials_of(tmp_path / "t")} == {"1"}
 
 
-def test_the_grid_of_the_paper(cli: Cli, data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "t"
-    cli.ok("tune", data, "--out", out, "--paper", "--quiet", *TINY)
-    assert [float(row["training.learning_rate"]) for row in trials_of(out)] == [0.01, 0.03, 0.1, 0.3, 1.0]
+def test_every_value_of_a_single_list(cli: Cli, data: Path, tmp_path: Path) -> None:
+    """The paper's learning rate is found so."""
+    out, rates = tmp_path / "t", ("--only", "--vary", "training.learning_rate=0.01,0.1,1.0")
+    cli.ok("tune", data, "--out", out, "--preset", "paper", *rates, "--quiet", *TINY)
+    assert [float(row["training.learning_rate"]) for row in trials_of(out)] == [0.01, 0.1, 1.0]
     assert {row["state"] for row in trials_of(out)} == {"done"}
     config = make_config(file=out / "best.toml")
     assert config.training.optimizer == "sgd"
     assert config.em.theta == "all"
-    message = cli.error("tune", data, "--out", out, "--paper", "--trials", "3")
-    assert "--paper varies the learning rate alone, over the whole grid; leave" in message
 
 
 def test_time_runs_out_within_a_trial(cli: Cli, data: Path, tmp_path: Path) -> None:
@@ -152,33 +151,18 @@ def test_a_killed_search_goes_on_and_tries_its_trial_again(cli: Cli, data: Path,
     assert first["training.learning_rate"] == again["training.learning_rate"]
 
 
-def test_two_share_a_study_until_ctrl_c(cli: Cli, data: Path, tmp_path: Path) -> None:
-    """One in another terminal has joined and lives: its trial is left to it, until it says that it stops."""
+def test_one_searches_at_a_time_until_ctrl_c(cli: Cli, data: Path, tmp_path: Path) -> None:
     out, call = tmp_path / "t", ("--minutes", "0.03", "--quiet", *TINY, *SLOW, *RATES)
     other = Elsewhere(out, data)
     other.wait_for_an_epoch()
-    cli.ok("tune", data, "--out", out, *call)
-    theirs, ours = trials_of(out)[:2]
-    assert (theirs["state"], ours["state"]) == ("running", "done, cut at the time limit")
-    assert theirs["training.learning_rate"] != ours["training.learning_rate"]
+    assert f"is searching in {out}; wait for it" in cli.error("tune", data, "--out", out, *call)
     assert other.end(signal.SIGINT) == 130
     assert f"interrupted; the same command resumes the study in {out}" in other.log.read_text()
     assert "Traceback" not in other.log.read_text()
     cli.ok("tune", data, "--out", out, *call)
-    stopped, _, again = trials_of(out)[:3]
-    assert stopped["state"] == "stopped"
+    stopped, again = trials_of(out)[:2]
+    assert (stopped["state"], again["state"]) == ("stopped", "done, cut at the time limit")
     assert stopped["training.learning_rate"] == again["training.learning_rate"]
-
-
-@pytest.mark.slow  # the other process is a new interpreter, which has to load torch
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
-def test_processes_of_one_command(cli: Cli, data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "t"
-    cli.ok("tune", data, "--out", out, "--trials", "6", "--processes", "2", "--quiet", *TINY, *RATES,
-           "--set", "training.epochs=20")  # fmt: skip
-    assert [row["trial"] for row in trials_of(out)] == list("012345")
-    assert len({row["training.learning_rate"] for row in trials_of(out)}) == 6
-    assert not [path for path in (out / "workers").iterdir() if path.suffix != ".lock"]
 
 
 def test_another_study_in_the_folder_is_refused(cli: Cli, data: Path, tmp_path: Path) -> None:
@@ -199,7 +183,6 @@ def test_what_cannot_be_tuned(cli: Cli, data: Path, tmp_path: Path, monkeypatch:
     call = ("tune", data, "--out", out)
     assert "did you mean 'em.blocks'?" in cli.error(*call, "--model", "em-hrnn", "--vary", "em.block=1:2")
     assert "nothing varies; give a setting with --vary" in cli.error(*call, "--only")
-    assert "999 processes were asked for" in cli.error(*call, "--processes", "999")
     assert "unknown model 'em-hrn'; did you mean 'em-hrnn'?" in cli.error(*call, "--model", "em-hrn")
     assert "nothing.csv does not exist; check the name" in cli.error("tune", tmp_path / "nothing.csv", "--out", out)
     one_class = write_rows(tmp_path / "one.csv", [("fine", "good")] * 20)

@@ -23,16 +23,10 @@ from emhrnn.cli.options import (
 def tune(
     data: Data,
     out: Annotated[Path, typer.Option("--out", help="Folder for the study.", metavar="FOLDER")] = Path("tuning"),
-    minutes: Annotated[
-        float | None,
-        typer.Option(min=0.01, help="Time limit; it also stops a trial.", show_default="10; with --paper none"),
-    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.01, help="Time limit; it also stops a trial.")] = 10.0,
     trials: Annotated[
         int | None, typer.Option(min=1, help="Limit for the whole study.", show_default="no limit", metavar="N")
     ] = None,
-    processes: Annotated[
-        int, typer.Option(min=1, help="Trials to run in parallel; they share the cores.", metavar="N")
-    ] = 1,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,9 +36,6 @@ def tune(
         ),
     ] = None,
     only: Annotated[bool, typer.Option("--only", help="Vary only the settings of --vary.")] = False,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="Preset paper: run its grid of learning rates, and nothing else.")
-    ] = False,
     model: Annotated[
         str | None, typer.Option(help="The model to tune.", show_default="evidence", metavar="NAME")
     ] = None,
@@ -77,14 +68,13 @@ def tune(
     \b
     Examples:
       emhrnn tune reviews.csv --minutes 10
-      emhrnn tune reviews.csv --model hn-att --minutes 30 --processes 2
+      emhrnn tune reviews.csv --model hn-att --minutes 30
       emhrnn tune reviews.csv --only --vary training.learning_rate=0.0005:0.01:log
-      emhrnn tune reviews.csv --paper --vectors glove.npz
       emhrnn train reviews.csv --config tuning/best.toml --out run
 
     Writes FOLDER with best.toml, trials.csv and the study. The first trial uses the settings as given; settings of
     --set do not vary. Trials below the median after as many epochs are pruned. The same command resumes a study, also
-    after Ctrl-C or a kill; run in two terminals at once, both work on it (docs/tuning.md).
+    after Ctrl-C or a kill (docs/tuning.md).
     """
     from dataclasses import replace
 
@@ -105,7 +95,7 @@ def tune(
     assignments += set_ or []
     if seed is not None:
         assignments.append(f"training.seed={seed}")
-    settings = make_config("paper" if paper else preset, config, assignments)
+    settings = make_config(preset, config, assignments)
     columns = Columns(text=text_column, label=label_column)
     held_out = None
     if valid is not None:
@@ -115,9 +105,8 @@ def tune(
         tuned = search(
             Named(path=data, format=format, columns=replace(columns, weight=weight_column), split=split), out,
             config=settings, valid=held_out, vectors=vectors, vary=vary or (), only=only,
-            fixed=[assignment.partition("=")[0].strip() for assignment in assignments], paper=paper,
-            minutes=minutes if minutes is not None or paper else 10.0, trials=trials, processes=processes,
-            progress=not quiet, command=command,
+            fixed=[assignment.partition("=")[0].strip() for assignment in assignments],
+            minutes=minutes, trials=trials, progress=not quiet, command=command,
         )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the same command resumes the study in {out}") from None

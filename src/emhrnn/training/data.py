@@ -20,7 +20,7 @@ from emhrnn.errors import DataError
 from emhrnn.files import encoded, sha256
 from emhrnn.text import TextLimits, Vectors, Vocabulary
 from emhrnn.training.config import Config, DataConfig
-from emhrnn.training.run import Run, is_run, read_description
+from emhrnn.training.run import Run, is_run, new_run, read_description
 from emhrnn.training.schedule import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
@@ -253,6 +253,15 @@ def embedding_table(
         return torch.from_numpy(vectors.lookup(vocabulary, generator=generator))
     table = generator.normal(0, 0.4, (len(vocabulary), config.embedding_size)).astype(np.float32)
     return torch.from_numpy(table)
+
+
+def untrained(config: Config, corpus: Corpus, vectors: Vectors | None) -> Run:
+    """A new run for the words and classes of a corpus."""
+    return new_run(
+        config.for_classes(len(corpus.classes)), corpus.vocabulary, corpus.classes,
+        embedding_table(config, corpus.vocabulary, vectors),
+        multi_label=corpus.multi_label, text=corpus.text, users=corpus.users, products=corpus.products,
+    )  # fmt: skip
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -33,9 +33,9 @@ from emhrnn.training.data import (
     check_ids,
     check_same_kind,
     checksum,
-    embedding_table,
     other_corpus,
     training_corpus,
+    untrained,
     with_frequent_names,
 )
 from emhrnn.training.distributed import Processes, name_of_job
@@ -50,7 +50,6 @@ from emhrnn.training.run import (
     Run,
     describe,
     identity,
-    new_run,
     run_folder,
     save_weights,
 )
@@ -101,13 +100,8 @@ def new_run_at(
     if out.resolve().is_relative_to(data.path.resolve()) and data_files(data.path) == [data.path]:
         raise DataError(f"{out} lies inside the data, whose folders are classes; give a folder outside {data.path}")
     with run_folder(out, overwrite=overwrite), context.job.watched():
-        corpora = _corpora(data, valid, out, config, table_of, context.progress)
-        training, validation = with_frequent_names(config, *corpora)
-        run = new_run(
-            config.for_classes(len(training.classes)), training.vocabulary, training.classes,
-            embedding_table(config, training.vocabulary, table_of),
-            multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
-        )  # fmt: skip
+        training, validation = corpora_of(data, valid, out, config, table_of, progress=context.progress)
+        run = untrained(config, training, table_of)
         describe(
             out,
             run,
@@ -126,22 +120,23 @@ def new_run_at(
         yield Opened(run, training, validation)
 
 
-def _corpora(
-    data: Named, valid: Named | None, out: Path, config: Config, vectors: Vectors | None, progress: bool
+def corpora_of(
+    data: Named, valid: Named | None, out: Path, config: Config, vectors: Vectors | None, *, progress: bool
 ) -> tuple[Corpus, Corpus]:
-    """Training and validation data, in the same words and classes."""
+    """Training and validation data, in the same words and classes; raw data is prepared in the folder `out`."""
     corpus = training_corpus(data, out / TRAIN, config, vectors, progress=progress)
     if not corpus.labelled:
         raise DataError(f"{data.path} has no labels; training needs a label for every document")
     corpus.check_trainable()
     if valid is None:
-        return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
+        generator = numpy_generator(config.training.seed, Purpose.SPLIT)
+        return with_frequent_names(config, *corpus.split(config.data.validation, generator))
     validation = other_corpus(valid, out / VALID, corpus, progress=progress)
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
     check_same_kind(valid.path, validation, multi_label=corpus.multi_label)
     check_ids(config, valid.path, validation.report.columns)
-    return corpus, validation
+    return with_frequent_names(config, corpus, validation)
 
 
 def _described(named: Named, corpus: Corpus, own: Path | None) -> dict[str, Any]:

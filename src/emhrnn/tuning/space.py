@@ -7,15 +7,12 @@ import math
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from optuna import Trial
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from emhrnn.errors import ConfigError
 from emhrnn.training.config import Config, make_config, settings_of
-
-Value = bool | int | float | str
 
 # All trials share one corpus and one validation set, so that their scores can be compared.
 FIXED = {
@@ -23,8 +20,6 @@ FIXED = {
     "training.metric", "training.seed", "training.threads", "training.checkpoint_seconds", "training.calibrate",
 }  # fmt: skip
 HOW = "write section.key=low:high, section.key=low:high:log or section.key=a,b,c"
-
-PAPER_GRID = {"training.learning_rate": "0.01,0.03,0.1,0.3,1.0"}  # docs/paper.md 1.8: picked on validation
 
 GRADIENT = {
     "training.learning_rate": "0.0005:0.01:log",
@@ -109,42 +104,14 @@ def space_of(config: Config) -> dict[str, str]:
     return {name: text for name, text in space.items() if name not in unused}
 
 
-@dataclass(frozen=True)
-class Varied:
-    """A setting that varies: a list of values, or the two ends of a range."""
-
-    name: str
-    values: tuple[Value, ...]
-    is_range: bool = False
-    log: bool = False
-
-    def suggest(self, trial: Trial) -> Any:
-        if not self.is_range:
-            return trial.suggest_categorical(self.name, list(self.values))
-        low, high = self.values
-        if isinstance(low, int) and isinstance(high, int):
-            return trial.suggest_int(self.name, low, high, log=self.log)
-        return trial.suggest_float(self.name, float(low), float(high), log=self.log)
-
-    def holds(self, value: Any) -> bool:
-        if not self.is_range:
-            return value in self.values
-        return isinstance(value, int | float) and self.values[0] <= value <= self.values[1]  # type: ignore[operator]
-
-    def __str__(self) -> str:
-        if not self.is_range:
-            return ",".join(map(str, self.values))
-        return ":".join([*map(str, self.values), *(["log"] if self.log else [])])
-
-
-def varied(space: Mapping[str, str], model: str) -> list[Varied]:
+def distributions(space: Mapping[str, str], model: str) -> dict[str, BaseDistribution]:
     """Read a space, name by name. Settings with a single value are left out.
 
     Raises:
         ConfigError: a name is unknown (the message names the nearest) or may not vary, or a value is not allowed.
     """
-    read = [_read(name, text, model) for name, text in space.items()]
-    return [one for one in read if one.values[0] != one.values[-1]]
+    read = {name: _read(name, text, model) for name, text in space.items()}
+    return {name: distribution for name, distribution in read.items() if not distribution.single()}
 
 
 def assignments_of(given: Iterable[str]) -> dict[str, str]:
@@ -168,7 +135,15 @@ def value_of(config: Config, name: str) -> Any:
     return getattr(getattr(config, section), key)
 
 
-def _read(name: str, text: str, model: str) -> Varied:
+def holds(distribution: BaseDistribution, value: Any) -> bool:
+    """Whether a setting that varies may have this value."""
+    if isinstance(distribution, CategoricalDistribution):
+        return value in distribution.choices
+    assert isinstance(distribution, IntDistribution | FloatDistribution)
+    return isinstance(value, int | float) and distribution.low <= value <= distribution.high
+
+
+def _read(name: str, text: str, model: str) -> BaseDistribution:
     if "." not in name:
         raise ConfigError(f"cannot read --vary {name}={text!r}; write section.key before the =, e.g. training.epochs")
     chosen = f"model.name={model}"
@@ -182,16 +157,9 @@ def _read(name: str, text: str, model: str) -> Varied:
     if len(parts) > 1 and not is_range:
         raise ConfigError(f"cannot read --vary {name}={text!r}; {HOW}")
     texts = parts[:2] if is_range else [part.strip() for part in text.split(",")]
-    section, _, key = name.partition(".")
-    values = tuple(getattr(getattr(make_config(assignments=[chosen, f"{name}={one}"]), section), key) for one in texts)
-    if is_range:
-        _check_range(name, text, values, log)
-        if not _is_whole(settings_of(model)[name].annotation):
-            values = tuple(float(value) for value in values)
-    return Varied(name, values, is_range, log)
-
-
-def _check_range(name: str, text: str, values: tuple[Any, ...], log: bool) -> None:
+    values = [value_of(make_config(assignments=[chosen, f"{name}={one}"]), name) for one in texts]
+    if not is_range:
+        return CategoricalDistribution(values)
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
         raise ConfigError(f"{name} is no number, {text!r} is a range; give its values as a list a,b,c")
     low, high = values
@@ -199,8 +167,6 @@ def _check_range(name: str, text: str, values: tuple[Any, ...], log: bool) -> No
         raise ConfigError(f"the range {text!r} of {name} is empty; give the smaller number first")
     if log and low <= 0:
         raise ConfigError(f"the range {text!r} of {name} is logarithmic and starts at {low}; start above 0")
-
-
-def _is_whole(annotation: Any) -> bool:
+    annotation = settings_of(model)[name].annotation
     kinds = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
-    return int in kinds
+    return IntDistribution(low, high, log) if int in kinds else FloatDistribution(float(low), float(high), log)
