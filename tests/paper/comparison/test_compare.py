@@ -17,7 +17,7 @@ import pytest
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
 from emhrnn.paper.comparison.compare import Key, Protocol, _jobs, told_command
 from emhrnn.paper.comparison.data import DataSet
-from emhrnn.paper.comparison.rows import _save_predictions, parse_rows
+from emhrnn.paper.comparison.rows import _save_predictions, parse_rows, unpack
 from emhrnn.paper.jobs import JobSpec
 from tests.behaviour.commands import TINY, Cli
 
@@ -164,6 +164,34 @@ def test_a_row_that_fails_stops_no_other_and_is_told_by_the_exit_code(tmp_path: 
     assert "bad: seed 0 failed" in cli.ok(*given, "--report").out
 
 
+def test_folds_test_every_document_once_and_can_be_gone_on_with(tmp_path: Path, cli: Cli) -> None:
+    out = tmp_path / "out"
+    given = ["compare", demo(tmp_path), "--models", "tfidf-lr,nb-lr", "--out", out, "--folds", "4", "--seeds", "2"]
+    made = cli.ok(*given, "--quiet", "--json").json
+    found = made["sets"]["demo"]  # type: ignore[index]
+    assert (found["folds"], found["parts"]["test"]["documents"]) == (4, 100)
+    assert [row["seeds"] for row in made["rows"]] == [2, 2]  # type: ignore[index]
+    first, second = made["rows"]  # type: ignore[index]
+    assert second["against"]["mcnemar_p"] is not None
+    runs = [out / "runs" / f"demo.fold-{fold}-of-4--tfidf-lr--1.json" for fold in range(1, 5)]
+    results = [json.loads(run.read_text())["result"] for run in runs]
+    right = np.concatenate([unpack(result["right"], result["documents"]) for result in results])
+    assert len(right) == 100
+    assert first["accuracies"][1] == pytest.approx(right.mean())
+    told = (out / "table.md").read_text()
+    for words in ("100 documents, each tested once in one of 4 folds", "4-fold cross-validation of all", "are pooled"):
+        assert words in told
+    runs[2].unlink()
+    report = cli.ok(*given, "--quiet", "--json", "--report").json
+    assert [row["seeds"] for row in report["rows"]] == [1, 2]  # type: ignore[index]
+    assert report["missing"] == [{"data": "demo", "model": "tfidf-lr", "why": "not done: seed 1 (fold 3)"}]  # type: ignore[index]
+    before = runs[0].stat().st_mtime_ns
+    again = cli.ok(*given, "--quiet", "--json").json
+    assert again["rows"][0]["accuracies"] == first["accuracies"]  # type: ignore[index]
+    assert runs[0].stat().st_mtime_ns == before
+    assert "--test has no use" in cli.error(*given, "--test", tmp_path / "demo.jsonl")
+
+
 def jobs_of(rows: str, protocol: Protocol) -> dict[Key, JobSpec]:
     found = {"set": {"parts": {"train": {"sha256": "0"}}, "users": 0, "products": 0}}
     jobs, missing = _jobs([DataSet("set", Path("set.csv"))], parse_rows([rows]), found, protocol)
@@ -176,7 +204,7 @@ def test_settings_that_a_row_does_not_read_may_change() -> None:
 
     def keys(*assignments: str) -> dict[str, Any]:
         jobs = jobs_of("hn-att,local=em-hrnn,tfidf-lr", Protocol(seeds=1, assignments=assignments))
-        return {row: job.arguments for (_, row, _), job in jobs.items()}
+        return {key.row: job.arguments for key, job in jobs.items()}
 
     before = keys()
     for assignment in ("em.estep=blocks", "model.cell=lstm", "model.ngrams=false", "model.segmentation=words"):
@@ -211,7 +239,7 @@ def test_weights_are_told_by_name_and_content(tmp_path: Path, monkeypatch: pytes
 def test_a_row_in_which_nothing_is_drawn_has_one_seed() -> None:
     rows = "transformer[model.pretrained=x],frozen=transformer[model.pretrained=x,model.frozen=true],tfidf-lr"
     keys = jobs_of(rows, Protocol(seeds=3))
-    assert [seed for _, row, seed in keys if row == "frozen"] == [0]
+    assert [key.seed for key in keys if key.row == "frozen"] == [0]
     assert len(keys) == 3 + 1 + 3
 
 

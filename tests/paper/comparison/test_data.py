@@ -10,6 +10,7 @@ from emhrnn.corpus import Columns, Corpus
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.comparison.data import (
     DataSet,
+    Fold,
     Split,
     data_job,
     data_sets,
@@ -111,6 +112,49 @@ def test_a_quick_look_takes_some_rows_of_each_part(tmp_path: Path) -> None:
     whole, some = plan(path), plan(path, limit=15)
     assert [int(p.rows.sum()) for p in (some.train, some.valid, some.test)] == [15, 15, 15]
     assert not (some.test.rows & ~whole.test.rows).any()
+
+
+def folds_of(path: Path, count: int) -> list[Split]:
+    folds = [Fold(number, count) for number in range(1, count + 1)]
+    return [plan_split(path, test=None, format=None, columns=Columns(), fold=fold) for fold in folds]
+
+
+def test_each_row_of_any_part_is_in_the_test_part_of_one_fold(tmp_path: Path) -> None:
+    path = write_splits(tmp_path / "d.jsonl", ["train"] * 70 + ["dev"] * 10 + ["test"] * 20 + ["unmatched"] * 3)
+    splits = folds_of(path, 5)
+    assert np.sum([split.test.rows for split in splits], axis=0).tolist() == [1] * 100 + [0] * 3
+    for split in splits:
+        masks = [split.train.rows, split.valid.rows, split.test.rows]
+        assert [int(mask.sum()) for mask in masks] == [72, 8, 20]
+        assert np.sum(masks, axis=0).tolist() == [1] * 100 + [0] * 3
+        assert split.test.rows[::2].sum() == 10  # half of the rows have each class, so half of a fold, too
+        assert split.left_out == {"unmatched": 3}
+        assert "all 100 rows" in split.how
+        assert "split column is ignored: 'dev' (10), 'test' (20), 'train' (70)" in split.how
+    assert all((a.test.rows == b.test.rows).all() for a, b in zip(splits, folds_of(path, 5), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("labels", "count", "message"),
+    [
+        ("abab", 5, r"4 rows: too few for --folds 5"),
+        ("ababac", 2, r"only one document of the class 'c'"),
+    ],
+)
+def test_folds_that_cannot_be_made(tmp_path: Path, labels: str, count: int, message: str) -> None:
+    path = write_splits(tmp_path / "d.jsonl", [None] * len(labels), list(labels))
+    with pytest.raises(DataError, match=message):
+        folds_of(path, count)
+
+
+def test_folds_are_of_one_file_without_test_data(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        write_splits(tmp_path / f"{part}.jsonl", [None] * 20)
+    with pytest.raises(DataError, match="has a file for each part"):
+        data_job(DataSet("d", tmp_path, folds=5), make_config())
+    for tests, folds, message in ((["t.csv"], 5, "--test has no use"), ([], 1, "--folds 1: at least 2")):
+        with pytest.raises(ConfigError, match=message):
+            data_sets(["a.csv"], tests, format=None, columns=Columns(), folds=folds)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,16 @@ def compare(
         list[str] | None,
         typer.Option("--test", help="Test data of DATA, if it has none of its own: PATH or NAME=PATH.", metavar="DATA"),
     ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            "--folds",
+            min=2,
+            help="K-fold cross-validation: pool all rows of DATA, also of a split column, and test each row once.",
+            metavar="K",
+            show_default="one split",
+        ),
+    ] = None,
     reference: Annotated[
         str | None,
         typer.Option(help="The row that the others are compared with.", metavar="NAME", show_default="the first"),
@@ -72,6 +82,7 @@ def compare(
       emhrnn compare reviews.csv --models tfidf-lr,hn-att,em-hrnn --out comparison
       emhrnn compare yelp=y.jsonl.gz imdb=i.parquet --models tfidf-svm,em-hrnn --seeds 5 --out c
       emhrnn compare imdb=train.jsonl --test imdb=test.jsonl --models tfidf-lr,em-hrnn --out c
+      emhrnn compare small.csv --models tfidf-lr,evidence --folds 5 --out c
       emhrnn compare reviews.csv --models "em-hrnn,words=em-hrnn[model.segmentation=words]" --out c
 
     All rows see the same documents: those that a split column (train, dev or valid, test) names, else 80/10/10 %, drawn
@@ -89,7 +100,9 @@ def compare(
     from emhrnn.paper.comparison.rows import parse_rows
 
     table = run(
-        data_sets(data, test or [], format=format, columns=Columns(text=text_column, label=label_column)),
+        data_sets(
+            data, test or [], format=format, columns=Columns(text=text_column, label=label_column), folds=folds
+        ),
         parse_rows(models),
         out,
         protocol=Protocol(

@@ -13,19 +13,21 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import folder_of, weights_sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
-from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, prepare_data
+from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, pooled, prepare_data
 from emhrnn.paper.comparison.report import render_html, render_markdown
-from emhrnn.paper.comparison.rows import SystemRow, train_row, unpack
+from emhrnn.paper.comparison.rows import SystemRow, pooled_result, train_row, unpack
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, keep, read_table, table_rows
 from emhrnn.paper.jobs import JobSpec, Outcome, job_name, run_jobs, so_far
 from emhrnn.paper.provenance import machine
@@ -88,10 +90,10 @@ def compare(
     earlier = None if kept is None else read_table(kept)
     if not report:
         _forget_lost_corpora(sets, out / "data")
-    found = _prepare(sets, rows, out, protocol, processes, report, progress, say)
+    found = _prepare(sets, rows, out, protocol, processes, report, progress, say)  # by fold, where there are folds
     jobs, missing = _jobs(sets, rows, found, protocol)
     if reference is None:  # the first row that some set can train
-        reference = next((row.name for row in rows if row.name in {name for _, name, _ in jobs}), rows[0].name)
+        reference = next((row.name for row in rows if row.name in {key.row for key in jobs}), rows[0].name)
     first_seed = protocol.settings(rows[0], 0).training.seed
     if report:
         done = _done(jobs, out / "runs")
@@ -102,8 +104,8 @@ def compare(
         )
         done = dict(zip(jobs, outcomes, strict=True))
     table = ComparisonTable(
-        sets=found,
-        rows=tuple(row for data in sets for row in table_rows(_finished(data.name, rows, done, first_seed), reference)),
+        sets={data.name: _of_set(data, found) for data in sets},
+        rows=tuple(row for data in sets for row in table_rows(_finished(data, rows, done, first_seed), reference)),
         missing=(*missing, *_failures(done, first_seed)),
         reference=reference,
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
@@ -121,15 +123,33 @@ def compare(
     return table
 
 
-Key = tuple[str, str, int]  # set, row, seed
+class Key(NamedTuple):
+    """Which run: the set, its fold (0 without folds), the row and the seed, counted from 0."""
+
+    data: str
+    row: str
+    seed: int
+    fold: int
+
+
+def _of_set(data: DataSet, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {**pooled([found[one.name] for one in data.split_sets()]), "settings": list(data.settings)}
 
 
 def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
     """What a report lacks, one for each row of a set."""
-    seeds: dict[tuple[str, str], list[int]] = {}
-    for data, row, seed in keys:
-        seeds.setdefault((data, row), []).append(first_seed + seed)
-    return [Missing(*row, f"not done: seed {', '.join(map(str, lacking))}") for row, lacking in seeds.items()]
+    runs: dict[tuple[str, str], dict[int, list[int]]] = {}
+    for key in keys:
+        runs.setdefault((key.data, key.row), {}).setdefault(first_seed + key.seed, []).append(key.fold)
+    return [
+        Missing(*row, f"not done: seed {', '.join(_seed_and_folds(*lacking) for lacking in seeds.items())}")
+        for row, seeds in runs.items()
+    ]
+
+
+def _seed_and_folds(seed: int, folds: Sequence[int]) -> str:
+    numbers = [str(fold) for fold in folds if fold]
+    return f"{seed} (fold {', '.join(numbers)})" if numbers else str(seed)
 
 
 def _done(jobs: dict[Key, JobSpec], folder: Path) -> dict[Key, Outcome]:
@@ -164,7 +184,7 @@ def _prepare(
     say: Say,
 ) -> dict[str, dict[str, Any]]:
     config, folder = protocol.settings(rows[0], 0), out / "data"
-    jobs = [data_job(data, config) for data in sets]
+    jobs = [data_job(one, config) for data in sets for one in data.split_sets()]
     found: dict[str, dict[str, Any]] = {}
     outcomes: Sequence[Outcome | None]
     if report:
@@ -177,14 +197,14 @@ def _prepare(
         if outcome.result is None:
             raise DataError(f"{outcome.name}: {outcome.error}")
         found[outcome.name] = outcome.result
-    return {data.name: {**found[data.name], "settings": list(data.settings)} for data in sets}
+    return found
 
 
 def _forget_lost_corpora(sets: Sequence[DataSet], folder: Path) -> None:
     """Records can be kept without the corpora, which are large and come out the same again: then they are made anew."""
-    for data in sets:
-        if not has_corpora(folder / data.name):
-            (folder / f"{data.name}.json").unlink(missing_ok=True)
+    for name in [one.name for data in sets for one in data.split_sets()]:
+        if not has_corpora(folder / name):
+            (folder / f"{name}.json").unlink(missing_ok=True)
 
 
 def _jobs(
@@ -195,27 +215,27 @@ def _jobs(
     digest = None if protocol.vectors is None else sha256(protocol.vectors)
     jobs: dict[Key, JobSpec] = {}
     missing: list[Missing] = []
-    for seed in range(protocol.seeds):
-        for data in sets:
-            for row in rows:
-                config = protocol.settings(row, seed, data)
-                if seed > 0 and not config.model.draws:
-                    continue
-                why = _lacks(row, config, found[data.name], vectors)
-                if why is not None:
-                    missing += [Missing(data.name, row.name, why)] if seed == 0 else []
-                    continue
-                parts = found[data.name]["parts"]
-                settings, places = _settings_and_places(config)
-                arguments = {
-                    "data": data.name,
-                    "data_sha256": {name: part["sha256"] for name, part in parts.items()},
-                    "row": row.name,
-                    **settings,
-                    "vectors_sha256": digest,
-                }
-                name = job_name(f"{data.name}--{row.name}--{config.training.seed}")
-                jobs[data.name, row.name, seed] = JobSpec(name, arguments, {"vectors": vectors, **places})
+    for seed, data, row in product(range(protocol.seeds), sets, rows):
+        config = protocol.settings(row, seed, data)
+        if seed > 0 and not config.model.draws:
+            continue
+        parts = data.split_sets()
+        why = next(filter(None, (_lacks(row, config, found[part.name], vectors) for part in parts)), None)
+        if why is not None:
+            missing += [Missing(data.name, row.name, why)] if seed == 0 else []
+            continue
+        settings, places = _settings_and_places(config)
+        for part in parts:
+            arguments = {
+                "data": part.name,
+                "data_sha256": {name: one["sha256"] for name, one in found[part.name]["parts"].items()},
+                "row": row.name,
+                **settings,
+                "vectors_sha256": digest,
+            }
+            name = job_name(f"{part.name}--{row.name}--{config.training.seed}")
+            key = Key(data.name, row.name, seed, 0 if part.fold is None else part.fold.number)
+            jobs[key] = JobSpec(name, arguments, {"vectors": vectors, **places})
     return jobs, missing
 
 
@@ -239,30 +259,37 @@ def _lacks(row: SystemRow, config: Config, found: dict[str, Any], vectors: str |
     return None
 
 
-def _finished(data: str, rows: Sequence[SystemRow], done: dict[Key, Outcome], first_seed: int) -> list[Runs]:
+def _finished(data: DataSet, rows: Sequence[SystemRow], done: dict[Key, Outcome], first_seed: int) -> list[Runs]:
+    """The seeds of each row that are done on all folds."""
     runs = []
     for row in rows:
-        found = {key[2]: outcome.result for key, outcome in done.items() if key[:2] == (data, row.name)}
-        results = {seed: result for seed, result in found.items() if result is not None}
-        if not results:
-            continue
-        runs.append(
-            Runs(
-                data=data,
-                model=row.name,
-                seeds=tuple(first_seed + seed for seed in results),
-                results=tuple(results.values()),
-                right=np.stack([unpack(result["right"], result["documents"]) for result in results.values()]),
-                settings=_told(row.settings),
+        by_seed: dict[int, list[dict[str, Any]]] = {}
+        for key, outcome in done.items():
+            if (key.data, key.row) == (data.name, row.name) and outcome.result is not None:
+                by_seed.setdefault(key.seed, []).append(outcome.result)
+        whole = {seed: results for seed, results in by_seed.items() if len(results) == (data.folds or 1)}
+        if whole:
+            runs.append(
+                Runs(
+                    data=data.name,
+                    model=row.name,
+                    seeds=tuple(first_seed + seed for seed in whole),
+                    results=tuple(pooled_result(results) for results in whole.values()),
+                    right=np.stack([_right(results) for results in whole.values()]),
+                    settings=_told(row.settings),
+                )
             )
-        )
     return runs
+
+
+def _right(results: Sequence[dict[str, Any]]) -> Bool[np.ndarray, " documents"]:
+    return np.concatenate([unpack(result["right"], result["documents"]) for result in results])
 
 
 def _failures(done: dict[Key, Outcome], first_seed: int) -> list[Missing]:
     return [
-        Missing(data, row, f"seed {first_seed + seed} failed: {outcome.error}")
-        for (data, row, seed), outcome in done.items()
+        Missing(key.data, key.row, f"seed {_seed_and_folds(first_seed + key.seed, [key.fold])} failed: {outcome.error}")
+        for key, outcome in done.items()
         if outcome.error is not None
     ]
 

@@ -7,13 +7,17 @@ Which documents are trained on, validated and tested on is the same for every ro
 - Otherwise 80 %, 10 % and 10 % of the rows, drawn once, with the same mix of classes in each.
 
 Where there is no validation part, 10 % of the training rows are it. Test data of its own (`test`) is used whole.
+
+With `folds`, the rows of all parts are pooled and dealt into K folds with the same mix of classes. Each fold makes a
+set of its own: the fold is tested; of the other rows, 10 % are for validation and the rest for training.
 """
 
+import hashlib
 import re
 from array import array
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +40,14 @@ NAMES = {
 PARTS = tuple(NAMES)
 FRACTION = 0.1
 Mask = Bool[np.ndarray, " rows"]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One of K folds, counted from 1."""
+
+    number: int
+    of: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +76,7 @@ class _Scan:
     path: Path
     groups: Int64[np.ndarray, " rows"]  # by label; rows without label or with several are one group
     splits: list[str | None]
+    labels: dict[str | None, int]  # the group of each label
 
     def counts(self) -> Counter[str]:
         return Counter(name for name in self.splits if name is not None)
@@ -80,12 +93,17 @@ def plan_split(
     format: str | None,
     columns: Columns,
     limit: int | None = None,
+    fold: Fold | None = None,
 ) -> Split:
-    """Reads the data once. `limit` keeps at most so many rows of each part, the same at every call.
+    """Reads the data once. `limit` keeps at most so many rows of each part, the same at every call. With a `fold`, that
+    fold of all rows is the test part.
 
     Raises:
         DataError: there are no rows to test on or to train on.
     """
+    if fold is not None:
+        split = _of_fold(_scan(path, format, columns), fold)
+        return split if limit is None else _limited(split, limit)
     files = part_files(path) if path.is_dir() else {}
     if valid is not None and test is not None:
         files = {"train": path, "valid": valid, "test": test}
@@ -136,7 +154,7 @@ def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
         how = "80 %, 10 % and 10 % of the rows, drawn with seed 0, each with the same mix of classes"
         return Split(SplitPart(scan.path, train), SplitPart(scan.path, valid), SplitPart(scan.path, tested), how)
     train, valid, tested = (scan.of(part) for part in PARTS)
-    told = ", ".join(f"{name!r} ({count:,})" for name, count in sorted(counts.items()))
+    told = _told_counts(counts)
     if not train.any():
         raise DataError(f"no rows to train on: the split column of {scan.path} has {told}; one must be 'train'")
     if test is None and not tested.any():
@@ -148,21 +166,63 @@ def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
     if not valid.any():
         train, valid = _divide(scan, train)
         how += "; 10 % of the training rows for validation"
-    known = {name for names in NAMES.values() for name in names}
-    left_out = {name: count for name, count in sorted(counts.items()) if name.lower() not in known}
     tests = SplitPart(scan.path, tested) if test is None else _whole(test)
-    return Split(SplitPart(scan.path, train), SplitPart(scan.path, valid), tests, how, left_out)
+    return Split(SplitPart(scan.path, train), SplitPart(scan.path, valid), tests, how, _left_out(counts))
+
+
+def _of_fold(scan: _Scan, fold: Fold) -> Split:
+    """Rows without a part are left out where a split column names the part of other rows."""
+    counts = scan.counts()
+    rows = np.flatnonzero(np.any([scan.of(part) for part in PARTS], axis=0)) if counts else np.arange(len(scan.groups))
+    groups = scan.groups[rows]
+    if len(rows) < fold.of:
+        of_parts = f" that its split column calls {', '.join(PARTS)}" if counts else ""
+        raise DataError(
+            f"{scan.path} has {len(rows):,} rows{of_parts}: too few for --folds {fold.of}; give fewer folds"
+        )
+    sizes = np.bincount(groups, minlength=len(scan.labels))
+    for label, group in scan.labels.items():
+        if label is not None and sizes[group] == 1:
+            raise DataError(
+                f"{scan.path} has only one document of the class {label!r}, so the fold that tests it has none to "
+                "train on; remove the class, or leave out --folds"
+            )
+    order = np.random.default_rng(0).permutation(len(rows))
+    order = order[np.argsort(groups[order], kind="stable")]  # shuffled within each class, then dealt like cards
+    number = np.empty(len(rows), dtype=np.int64)
+    number[order] = np.arange(len(rows)) % fold.of
+    tested = _mask(len(scan.groups), rows[number == fold.number - 1])
+    train, valid = _divide(scan, _mask(len(scan.groups), rows) & ~tested)
+    how = f"{fold.of}-fold cross-validation of all {len(rows):,} rows"
+    if counts:
+        how += f" (the split column is ignored: {_told_counts(_known_counts(counts))} are pooled)"
+    how += "; folds drawn with seed 0, each with the same mix of classes; 10 % of the other rows for validation"
+    path = scan.path
+    return Split(SplitPart(path, train), SplitPart(path, valid), SplitPart(path, tested), how, _left_out(counts))
+
+
+def _known_counts(counts: Counter[str]) -> dict[str, int]:
+    known = {name for names in NAMES.values() for name in names}
+    return {name: count for name, count in sorted(counts.items()) if name.lower() in known}
+
+
+def _left_out(counts: Counter[str]) -> dict[str, int]:
+    return {name: count for name, count in sorted(counts.items()) if name not in _known_counts(counts)}
+
+
+def _told_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name!r} ({count:,})" for name, count in sorted(counts.items()))
 
 
 def _scan(path: Path, format: str | None, columns: Columns) -> _Scan:
-    numbers: dict[object, int] = {}
+    numbers: dict[str | None, int] = {}
     groups = array("q")
     splits: list[str | None] = []
     for record in Source(path, format=format, columns=columns):
         label = record.label if isinstance(record.label, str) else None
         groups.append(numbers.setdefault(label, len(numbers)))
         splits.append(record.split)
-    return _Scan(path, np.array(groups, dtype=np.int64), splits)
+    return _Scan(path, np.array(groups, dtype=np.int64), splits, numbers)
 
 
 def _whole(scan: _Scan, part: str = "test") -> SplitPart:
@@ -205,6 +265,15 @@ class DataSet:
     columns: Columns = field(default_factory=Columns)
     limit: int | None = None  # rows of each part, for a quick look
     settings: tuple[str, ...] = ()  # as `--set` takes them, the same for all rows on this set
+    folds: int | None = None  # K of a cross-validation
+    fold: Fold | None = None  # set by `split_sets` alone
+
+    def split_sets(self) -> list["DataSet"]:
+        """The set itself, or with `folds` one set for each fold."""
+        if self.folds is None:
+            return [self]
+        folds = [Fold(number + 1, self.folds) for number in range(self.folds)]
+        return [replace(self, name=f"{self.name}.fold-{one.number}-of-{one.of}", fold=one) for one in folds]
 
 
 def named(text: str) -> tuple[str | None, Path]:
@@ -230,6 +299,10 @@ def data_job(data: DataSet, config: Config) -> JobSpec:
         check_readable(path)
         if is_corpus(path):
             raise DataError(f"{path} is a prepared corpus, in which rows cannot be split any more; give the raw file")
+    if data.folds is not None and data.path.is_dir() and part_files(data.path):
+        raise DataError(
+            f"{data.path} has a file for each part, and --folds splits one file; give one file with all rows"
+        )
     paths = {"path": data.path, "test": data.test, "valid": data.valid}
     return JobSpec(
         data.name,
@@ -239,6 +312,7 @@ def data_job(data: DataSet, config: Config) -> JobSpec:
             "columns": {"text": data.columns.text, "label": data.columns.label},
             "limit": data.limit,
             "text": config.data.model_dump(include={"lowercase", "max_sentence_words", "max_sentences"}),
+            **({} if data.fold is None else {"fold": asdict(data.fold)}),  # older records have no such key
         },
         {name: None if path is None else str(path.resolve()) for name, path in paths.items()},
     )
@@ -261,6 +335,7 @@ def prepare_data(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
         format=arguments["format"],
         columns=columns,
         limit=arguments["limit"],
+        fold=Fold(**arguments["fold"]) if "fold" in arguments else None,
     )
     text = text_settings(Config.model_validate({"data": arguments["text"]}).data)
     corpora: dict[str, Corpus] = {}
@@ -305,6 +380,27 @@ def prepare_data(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     }
 
 
+def pooled(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What `prepare_data` found of the folds of a set, as of one set. Test documents are those of all folds; documents
+    to train on and to validate are counted for one fold, on average."""
+    first = found[0]
+    if len(found) == 1:
+        return first
+    tests = np.array([one["parts"]["test"]["documents"] for one in found])
+    parts = {}
+    for name in PARTS:
+        own = [one["parts"][name] for one in found]
+        share = 1 if name == "test" else len(found)
+        parts[name] = {
+            "documents": round(sum(part["documents"] for part in own) / share),
+            "words": round(sum(part["words"] for part in own) / share),
+            "sha256": hashlib.sha256("".join(part["sha256"] for part in own).encode()).hexdigest(),
+            "skipped": {},
+        }
+    majority = None if first["majority"] is None else float(np.average([f["majority"] for f in found], weights=tests))
+    return {**first, "majority": majority, "parts": parts, "folds": len(found)}
+
+
 def _majority(train: Corpus, test: Corpus) -> float | None:
     """Accuracy of always saying the commonest class of the training data."""
     if train.multi_label:
@@ -312,12 +408,18 @@ def _majority(train: Corpus, test: Corpus) -> float | None:
     return float(test.class_counts[int(np.argmax(train.class_counts))] / len(test))
 
 
-def data_sets(data: Sequence[str], tests: Sequence[str], *, format: str | None, columns: Columns) -> list[DataSet]:
+def data_sets(
+    data: Sequence[str], tests: Sequence[str], *, format: str | None, columns: Columns, folds: int | None = None
+) -> list[DataSet]:
     """From what stands on the command line. Test data without a name belongs to the only set.
 
     Raises:
-        ConfigError: it is not clear to which set test data belong.
+        ConfigError: it is not clear to which set test data belong, or `folds` cannot be used.
     """
+    if folds is not None and folds < 2:
+        raise ConfigError(f"--folds {folds}: at least 2 are needed")
+    if folds is not None and tests:
+        raise ConfigError("--folds tests every document of DATA once, so --test has no use; leave out one of them")
     paths = {name or name_of(path): path for name, path in map(named, data)}
     if len(paths) < len(data):
         raise ConfigError("two sets have the same name; name them apart: NAME=PATH")
@@ -330,4 +432,7 @@ def data_sets(data: Sequence[str], tests: Sequence[str], *, format: str | None, 
         if name is not None and name not in paths:
             raise ConfigError(f"test data is given for {name!r}, which is none of the sets {', '.join(paths)}")
         test_of[name or next(iter(paths))] = path
-    return [DataSet(name, path, test=test_of.get(name), format=format, columns=columns) for name, path in paths.items()]
+    return [
+        DataSet(name, path, test=test_of.get(name), format=format, columns=columns, folds=folds)
+        for name, path in paths.items()
+    ]

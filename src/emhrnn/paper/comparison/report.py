@@ -85,7 +85,13 @@ def terminal_tables(table: ComparisonTable) -> str:
 def describe_set(found: Mapping[str, Any]) -> str:
     """One line: documents, classes, the split, and the accuracy of the commonest class."""
     train, valid, test = (found["parts"][name]["documents"] for name in ("train", "valid", "test"))
-    told = f"{train:,} documents to train on, {valid:,} to validate, {test:,} to test; "
+    if folds := found.get("folds"):
+        told = (
+            f"{test:,} documents, each tested once in one of {folds} folds, with {train:,} to train on and {valid:,} "
+        )
+        told += "to validate; "
+    else:
+        told = f"{train:,} documents to train on, {valid:,} to validate, {test:,} to test; "
     told += f"{len(found['classes'])} classes; split: {found['how']}."
     if left_out := found["left_out"]:
         told += " Left out: " + ", ".join(f"{n:,} rows of {plain(name)!r}" for name, n in left_out.items()) + "."

@@ -122,6 +122,31 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     }
 
 
+def pooled_result(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The results of the folds of one row and seed as one. Accuracy and loss are those of all test documents; macro-F1
+    and validation accuracy are means over the folds, weighted by test documents; training times are summed."""
+    if len(results) == 1:
+        return results[0]
+    weights = [result["documents"] for result in results]
+
+    def mean(key: str) -> float:
+        return float(np.average([result[key] for result in results], weights=weights))
+
+    times = [result["times"] for result in results]
+    return {
+        **{key: mean(key) for key in ("accuracy", "macro_f1", "loss", "valid_accuracy")},
+        "documents": sum(weights),
+        "parameters": round(mean("parameters")),
+        "best_epoch": round(mean("best_epoch")),
+        "times": {
+            "training_seconds": sum(one["training_seconds"] for one in times),
+            "words_per_second": float(np.mean([one["words_per_second"] for one in times])),
+            "documents_per_second": float(np.mean([one["documents_per_second"] for one in times])),
+            "commit": ", ".join(sorted({one.get("commit", "unknown") for one in times})),
+        },
+    }
+
+
 def _config(arguments: dict[str, Any]) -> Config:
     """Records name the folder of pretrained weights; where it lies is a place."""
     settings = arguments["settings"]

@@ -41,6 +41,12 @@ KEPT = (
     "have no † by the intervals alone, which misses more differences than the paired test."
 )
 
+FOLDS = (
+    "Cross-validation: the predictions of all folds are pooled, so accuracy, intervals and p are of all documents, "
+    "each tested once. macro-F1 is the mean over the folds; training s is the sum. The folds share most of their "
+    "training documents: intervals and p do not cover the choice of those."
+)
+
 ONCE = "Nothing is drawn by chance in {rows}: every seed gives the same, so it is run with the first alone."
 
 
@@ -136,6 +142,7 @@ class ComparisonTable:
     def method(self) -> str:
         once = [name for name in self.once if any(row.model == name for row in self.rows)]
         parts = [METHOD, ONCE.format(rows=" and in ".join(once)) if once else ""]
+        parts.append(FOLDS if any("folds" in found for found in self.sets.values()) else "")
         return " ".join(filter(None, [*parts, KEPT if any(row.kept for row in self.rows) else ""]))
 
     def missing_of(self, data: str) -> list[tuple[str, str]]:
