@@ -106,15 +106,16 @@ def test_test_data_in_the_ids_of_the_training_data(source: Path, tmp_path: Path)
         prepare(tmp_path / "b.jsonl", tmp_path / "bad", classes=train.classes)
 
 
-def test_workers_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("emhrnn.corpus.assembly.CHUNK_CHARACTERS", 200)
+def test_the_size_of_chunks_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{i}" for i in rng.zipf(1.5, 30) % 500) for _ in range(60)]
     source = write(tmp_path / "a.jsonl", [{"text": text, "label": i % 3} for i, text in enumerate(texts)])
-    for workers in (1, 2):
-        prepare(source, tmp_path / str(workers), workers=workers)
-    for name in ("data.arrow", "vocabulary.txt"):
-        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+    one = prepare(source, tmp_path / "one")
+    monkeypatch.setattr("emhrnn.corpus.assembly.CHUNK_CHARACTERS", 200)
+    many = prepare(source, tmp_path / "many")
+    assert words_of(one) == words_of(many)
+    assert one.vocabulary == many.vocabulary
+    assert one.report == many.report
 
 
 def test_tang_sentences_are_kept(tmp_path: Path) -> None:

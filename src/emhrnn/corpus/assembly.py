@@ -6,7 +6,7 @@ cannot be used and counts everything. Then the vocabulary and the order of the c
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,13 +15,11 @@ import pyarrow as pa
 from jaxtyping import Int32, Int64
 
 from emhrnn.corpus.batch import offsets_of
-from emhrnn.corpus.chunks import GrowingVocabulary, RecordChunk, encode_chunks
 from emhrnn.corpus.encode import UNKNOWN, NameTable
 from emhrnn.corpus.manifest import Contents, Report
 from emhrnn.corpus.record import Label, Record
 from emhrnn.errors import DataError
-from emhrnn.text import TextSettings, Vocabulary
-from emhrnn.text.encoder import Encoded
+from emhrnn.text import UNK, Encoded, TextSettings, Vocabulary, WordEncoder
 
 EMPTY_TEXT = "empty text"
 NO_LABEL = "no label"
@@ -42,7 +40,9 @@ class Recipe:
     labelled: bool = True
     text: TextSettings = field(default_factory=TextSettings)
     strict: bool = False
-    workers: int = 1
+
+
+Chunk = list[tuple[int, Record]]  # records with their row numbers in the source, counted from 0
 
 
 class Assembly:
@@ -55,51 +55,40 @@ class Assembly:
         self._sink = sink
         self._writer: Any = None
         self.labelled, self.strict = recipe.labelled, recipe.strict
+        self.words = NameTable()
+        self.words.id_of(UNK)  # id 0
+        self._encoder = WordEncoder(self.words, recipe.text)
         self.classes, self.users, self.products = map(NameTable, (recipe.classes, recipe.users, recipe.products))
         self.multi_label: bool | None = None
         self.seen = self.documents = self.sentences = self.longest_document = self.longest_sentence = self.capped = 0
         self.skipped: Counter[str] = Counter()
         self.skipped_first: dict[str, str] = {}
         self.repaired: Counter[str] = Counter()
-        self._word_counts = np.zeros(1024, dtype=np.int64)
         self.class_counts: Counter[int] = Counter()
+        self._word_counts = np.zeros(1024, dtype=np.int64)
 
-    def chunks(self, records: Iterable[Record]) -> Iterator[RecordChunk]:
-        """Records that may be used, in chunks of about a megabyte. Whether they have words is seen by `add`."""
-        chunk, size = RecordChunk([], []), 0
+    def read(self, records: Iterable[Record]) -> None:
+        """Encode and write all records that can be used, in chunks of about a megabyte."""
+        chunk: Chunk = []
+        size = 0
         for row, record in enumerate(records):
             self.seen = row + 1
             if not self._accepts(record):
                 continue
-            chunk.records.append(record)
-            chunk.rows.append(row)
+            chunk.append((row, record))
             size += len(record.text)
             if size >= CHUNK_CHARACTERS:
-                yield chunk
-                chunk, size = RecordChunk([], []), 0
-        if len(chunk):
-            yield chunk
-
-    def add(self, chunk: RecordChunk, encoded: Encoded) -> None:
-        """The documents of a chunk, with their words."""
-        sentences = np.diff(encoded.document_offsets)
-        full = np.flatnonzero(sentences).tolist()
-        if len(full) < len(chunk):
-            for index in np.flatnonzero(sentences == 0).tolist():
-                self._skip(EMPTY_TEXT, chunk.records[index])
-            chunk = chunk.take(full)
-        if len(chunk):
-            self._count(chunk, encoded)
-            self._write(chunk, encoded, offsets_of(sentences[full]))
-
-    def word_counts(self, size: int) -> Int64[np.ndarray, " words"]:
-        """How often each word of the first pass occurs."""
-        self._grow(size)
-        return self._word_counts[:size]
-
-    def close(self) -> None:
+                self._add(chunk)
+                chunk, size = [], 0
+        if chunk:
+            self._add(chunk)
         if self._writer is not None:
             self._writer.close()
+
+    def word_counts(self) -> Int64[np.ndarray, " words"]:
+        """How often each word of the first pass occurs."""
+        self._grow(len(self.words))
+        return self._word_counts[: len(self.words)]
 
     def _accepts(self, record: Record) -> bool:
         if self.strict and record.repairs:
@@ -116,48 +105,57 @@ class Assembly:
         self.skipped[reason] += 1
         self.skipped_first.setdefault(reason, str(record.where))
 
-    def _count(self, chunk: RecordChunk, encoded: Encoded) -> None:
+    def _add(self, chunk: Chunk) -> None:
+        encoded = self._encoder.encode([record.sentences or record.text for _, record in chunk])
+        sentences = np.diff(encoded.document_offsets)
+        for index in np.flatnonzero(sentences == 0).tolist():
+            self._skip(EMPTY_TEXT, chunk[index][1])
+        full = np.flatnonzero(sentences).tolist()
+        if full:
+            chunk = [chunk[index] for index in full]
+            self._count(chunk, encoded)
+            self._write(chunk, encoded, offsets_of(sentences[full]))
+
+    def _count(self, chunk: Chunk, encoded: Encoded) -> None:
         self.documents += len(chunk)
         self.sentences += len(encoded.sentence_offsets) - 1
         self.capped += int(encoded.cut.sum())
-        lengths = np.diff(encoded.sentence_offsets[encoded.document_offsets])
-        self.longest_document = max(self.longest_document, int(lengths.max()))
+        self.longest_document = max(self.longest_document, int(encoded.lengths.max()))
         self.longest_sentence = max(self.longest_sentence, int(np.diff(encoded.sentence_offsets).max()))
         counts = np.bincount(encoded.words)
         self._grow(len(counts))
         self._word_counts[: len(counts)] += counts
-        for record in chunk.records:
-            if record.repairs:
-                self.repaired.update(record.repairs)
+        for _, record in chunk:
+            self.repaired.update(record.repairs)
 
     def _grow(self, size: int) -> None:
         if size > len(self._word_counts):
             more = max(size, 2 * len(self._word_counts)) - len(self._word_counts)
             self._word_counts = np.concatenate([self._word_counts, np.zeros(more, dtype=np.int64)])
 
-    def _write(
-        self, chunk: RecordChunk, encoded: Encoded, document_offsets: Int64[np.ndarray, " documents_plus_1"]
-    ) -> None:
+    def _write(self, chunk: Chunk, encoded: Encoded, document_offsets: Int64[np.ndarray, " documents_plus_1"]) -> None:
+        records = [record for _, record in chunk]
+        sentences = pa.ListArray.from_arrays(encoded.sentence_offsets.astype(np.int32), encoded.words)
         columns = {
-            "words": words_array(encoded.words, encoded.sentence_offsets, document_offsets),
-            "row": pa.array(chunk.rows, pa.int64()),
-            "id": pa.array([record.id for record in chunk.records], pa.string()),
-            "user": pa.array([self.users.id_of(record.user) for record in chunk.records], pa.int32()),
-            "product": pa.array([self.products.id_of(record.product) for record in chunk.records], pa.int32()),
+            "words": pa.ListArray.from_arrays(document_offsets.astype(np.int32), sentences),
+            "row": pa.array([row for row, _ in chunk], pa.int64()),
+            "id": pa.array([record.id for record in records], pa.string()),
+            "user": pa.array([self.users.id_of(record.user) for record in records], pa.int32()),
+            "product": pa.array([self.products.id_of(record.product) for record in records], pa.int32()),
         }
         if self.labelled:
-            columns["label"] = self._labels(chunk)
-        if chunk.records[0].weight is not None:  # then all have one
-            columns["weight"] = pa.array([record.weight for record in chunk.records], pa.float32())
+            columns["label"] = self._labels(records)
+        if records[0].weight is not None:  # then all have one
+            columns["weight"] = pa.array([record.weight for record in records], pa.float32())
         batch = pa.record_batch(columns)
         if self._writer is None:
             self._writer = pa.ipc.new_file(self._sink, batch.schema)
         self._writer.write_batch(batch)
 
-    def _labels(self, chunk: RecordChunk) -> Any:
+    def _labels(self, records: list[Record]) -> Any:
         if self.multi_label is None:
-            self.multi_label = isinstance(chunk.records[0].label, tuple)
-        labels = [self._label_ids(record) for record in chunk.records]
+            self.multi_label = isinstance(records[0].label, tuple)
+        labels = [self._label_ids(record) for record in records]
         self.class_counts.update(index for ids in labels for index in ids)
         if self.multi_label:
             return pa.array(labels, pa.list_(pa.int32()))
@@ -178,16 +176,6 @@ class Assembly:
                 "leave the row out or train with it"
             )
         return ids
-
-
-def words_array(
-    words: Int32[np.ndarray, " words"],
-    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"],
-    document_offsets: Int64[np.ndarray, " documents_plus_1"],
-) -> Any:
-    """The Arrow array list<list<int32>> over flat words."""
-    sentences = pa.ListArray.from_arrays(pa.array(sentence_offsets.astype(np.int32)), pa.array(words))
-    return pa.ListArray.from_arrays(pa.array(document_offsets.astype(np.int32)), sentences)
 
 
 def renumber(
@@ -219,28 +207,25 @@ def _renumbered(array: Any, table: Int32[np.ndarray, " names"]) -> Any:
     return pa.array(table[array.to_numpy()])
 
 
-def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str) -> tuple[Assembly, GrowingVocabulary]:
+def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str) -> Assembly:
     """Tokenises all records and writes them with ids by first appearance. `origin` names them in an error."""
-    words = GrowingVocabulary()
     assembly = Assembly(sink, recipe)
-    for chunk, encoded in encode_chunks(assembly.chunks(records), recipe.text, words, recipe.workers):
-        assembly.add(chunk, encoded)
-    assembly.close()
+    assembly.read(records)
     if not assembly.documents:
         skipped = "".join(f", {count} with {reason}" for reason, count in assembly.skipped.items())
         raise DataError(
             f"{origin} has no usable document ({assembly.seen} rows read{skipped}); give rows with text and label"
         )
-    return assembly, words
+    return assembly
 
 
-def second_pass(assembly: Assembly, words: GrowingVocabulary, recipe: Recipe, reader: Any, sink: Any) -> Contents:
+def second_pass(assembly: Assembly, recipe: Recipe, reader: Any, sink: Any) -> Contents:
     """Decides the vocabulary and the order of the classes, and writes the documents with their final ids."""
-    counts = assembly.word_counts(len(words))
+    counts, words = assembly.word_counts(), assembly.words.names
     vocabulary = recipe.vocabulary or choose_vocabulary(
-        words.words, counts, min_count=recipe.min_count, max_words=recipe.max_words, known=recipe.known
+        words, counts, min_count=recipe.min_count, max_words=recipe.max_words, known=recipe.known
     )
-    word_table = vocabulary.encode(words.words)
+    word_table = vocabulary.encode(words)
     classes = list(recipe.classes) if recipe.classes is not None else in_natural_order(assembly.classes.names)
     class_ids = {name: index for index, name in enumerate(classes)}
     class_table = np.array([class_ids[name] for name in assembly.classes.names], dtype=np.int32)

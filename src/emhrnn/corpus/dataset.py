@@ -102,8 +102,8 @@ class Corpus:
             text=text or TextSettings(),
         )
         first, second = pa.BufferOutputStream(), pa.BufferOutputStream()
-        assembly, words = first_pass(records_of(texts, labels, weights), recipe, first, "the list of texts")
-        contents = second_pass(assembly, words, recipe, pa.ipc.open_file(first.getvalue()), second)
+        assembly = first_pass(records_of(texts, labels, weights), recipe, first, "the list of texts")
+        contents = second_pass(assembly, recipe, pa.ipc.open_file(first.getvalue()), second)
         return cls(Store(second.getvalue()), contents)
 
     def __len__(self) -> int:

@@ -41,7 +41,6 @@ def prepare(
     products: Sequence[str] | None = None,
     text: TextSettings | None = None,
     strict: bool = False,
-    workers: int = 1,
     progress: bool = True,
     overwrite: bool = False,
 ) -> Corpus:
@@ -62,8 +61,6 @@ def prepare(
         users, products: names in the order of their ids; any other becomes -1. By default, the names found.
         text: how text is split into words, and limits on the size of documents.
         strict: rows that would be skipped (no text, no label) or repaired (broken UTF-8, NUL bytes) are errors.
-        workers: processes that tokenise; the result does not depend on it. With more than one, a script must guard
-            its start with `if __name__ == "__main__"`.
         progress: a bar on stderr, if that is a terminal.
         overwrite: replace a corpus that is already at `destination`.
 
@@ -86,7 +83,6 @@ def prepare(
         labelled=origin.columns.labelled,
         text=text or TextSettings(),
         strict=strict,
-        workers=workers,
     )
     with atomic_folder(destination, overwrite=overwrite) as folder:
         contents = _write_data(folder, origin, recipe, rows, progress)
@@ -102,9 +98,9 @@ def _write_data(
     """Both passes. The files are read and written, not mapped: mapped pages would count as this process's memory."""
     scratch = folder / "first-pass.arrow"
     with pa.OSFile(str(scratch), "wb") as sink, closing(_with_progress(origin, rows, progress)) as records:
-        assembly, words = first_pass(records, recipe, sink, str(origin))
+        assembly = first_pass(records, recipe, sink, str(origin))
     with pa.OSFile(str(scratch), "rb") as file, pa.OSFile(str(folder / DATA), "wb") as sink:
-        contents = second_pass(assembly, words, recipe, pa.ipc.open_file(file), sink)
+        contents = second_pass(assembly, recipe, pa.ipc.open_file(file), sink)
     scratch.unlink()
     return contents
 

@@ -38,9 +38,6 @@ def prepare(
     max_sentences: Annotated[
         int | None, typer.Option(min=1, help="Cut longer documents.", metavar="N", show_default="no cap")
     ] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes that tokenise; the result is the same.", metavar="N")
-    ] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that is at --out.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse rows that would be skipped or repaired.")] = False,
     json: Json = False,
@@ -75,7 +72,7 @@ def prepare(
         vocabulary, classes, text = run.vocabulary, run.classes, run.text
     corpus = prepare_corpus(
         data, out, format=format, columns=columns, split=split, vocabulary=vocabulary, classes=classes, text=text,
-        min_count=min_count, workers=workers, strict=strict, overwrite=overwrite, progress=not quiet,
+        min_count=min_count, strict=strict, overwrite=overwrite, progress=not quiet,
     )  # fmt: skip
     if json:
         print_json({"corpus": str(out), **corpus.report.to_dict()})
