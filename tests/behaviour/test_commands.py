@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -138,9 +139,10 @@ def test_marked_sentence_ends_count_in_predict_as_in_evaluate(cli: Cli, run: Pat
     (tmp_path / "a.ss").write_text(row + "\n")
     cli.ok("predict", run, tmp_path / "a.ss", "--out", tmp_path / "p.jsonl")
     cli.ok("paper", "prepare", tmp_path / "a.ss", "--out", tmp_path / "corpus", "--like", run)
-    cli.ok("predict", run, tmp_path / "corpus", "--out", tmp_path / "q.jsonl")
-    first, second = (json.loads((tmp_path / name).read_text()) for name in ("p.jsonl", "q.jsonl"))
-    assert first["p_good"] == second["p_good"]
+    predicted = json.loads((tmp_path / "p.jsonl").read_text())["p_good"]
+    for data in (tmp_path / "a.ss", tmp_path / "corpus"):
+        loss = cli.ok("evaluate", run, data, "--json").json["loss"]
+        assert loss == pytest.approx(-math.log(predicted), abs=1e-5)
 
 
 def test_explain_three_ways_to_give_and_three_to_show(cli: Cli, run: Path, tmp_path: Path) -> None:

@@ -79,7 +79,6 @@ def test_sentences_that_are_given_are_kept() -> None:
     ids = VOCABULARY.encode(["plain", ".", "world"]).tolist()
     batch = ENCODER.encode([("Plain. world", "plain"), "Plain. World."])
     assert documents_of(batch)[0] == [ids, ids[:1]]
-    assert documents_of(ENCODER.encode_words([[["plain", "."], ["world"]]])) == [[ids[:2], ids[2:]]]
 
 
 def test_a_text_of_a_megabyte_is_read_in_one_go() -> None:

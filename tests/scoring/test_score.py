@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import emhrnn
-from emhrnn.corpus import prepare
+from emhrnn.corpus import Columns, prepare
 from emhrnn.errors import DataError
 from emhrnn.scoring import ScoringResult, score
 from emhrnn.scoring.chunks import Data
@@ -168,17 +168,10 @@ def test_explanations(run: Path, tmp_path: Path) -> None:
     assert table[2]["word"] == ""
 
 
-def test_a_prepared_corpus(run: Path, reviews: Path, tmp_path: Path) -> None:
-    from emhrnn.corpus import Columns
-
+def test_a_prepared_corpus_is_refused(run: Path, reviews: Path, tmp_path: Path) -> None:
     prepare(reviews, tmp_path / "corpus", columns=Columns(labelled=False), progress=False)
-    scored(run, tmp_path / "corpus", out=tmp_path / "a.csv")
-    scored(run, reviews, out=tmp_path / "b.csv")
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-    with pytest.raises(DataError, match="has no text to show; give the raw file"):
-        scored(run, tmp_path / "corpus", out=tmp_path / "c.csv", explain=True)
-    with pytest.raises(DataError, match="is scored alone; give one at a time"):
-        scored(run, tmp_path / "corpus", reviews, out=tmp_path / "c.csv")
+    with pytest.raises(DataError, match=r"prepared corpus.*give the file"):
+        scored(run, tmp_path / "corpus", out=tmp_path / "c.csv")
 
 
 def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
@@ -201,10 +194,6 @@ def test_what_is_written_is_never_read(run: Path, reviews: Path, tmp_path: Path)
             result = scored(run, data, out=out, explain=True)
             assert (result.rows, result.unscored) == (44, 1)
             assert result.errors == folder / "labels.jsonl.errors.jsonl"
-    for _ in range(2):  # the old output is data like any other now, but a .dataset of our own is not
-        (folder / "labels.jsonl").unlink(missing_ok=True)
-        (folder / "labels.jsonl.errors.jsonl").unlink(missing_ok=True)
-        assert scored(run, folder, out=folder / "labels.dataset").rows == 44
 
 
 def test_an_output_through_a_link_is_not_read(run: Path, reviews: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ def predict(
         list[Path],
         typer.Argument(
             metavar="DATA...",
-            help="Files (csv, tsv, jsonl, parquet; also .gz, .xz, .zst), patterns, folders, a saved `datasets` "
-            "folder, or a prepared corpus.",
+            help="Files (csv, tsv, jsonl, parquet; also .gz, .xz, .zst), patterns, folders, or a saved `datasets` "
+            "folder.",
             show_default=False,
         ),
     ],
@@ -23,7 +23,7 @@ def predict(
         Path,
         typer.Option(
             "--out",
-            help="File to write: .parquet, .csv, .jsonl; or .dataset, a folder for Hugging Face. It is replaced.",
+            help="File to write: .parquet, .csv or .jsonl. It is replaced.",
             metavar="FILE",
             show_default=False,
         ),

@@ -85,19 +85,6 @@ class TextEncoder:
         rows = np.flatnonzero(encoded.lengths)
         return self._batch(encoded, rows, users, products) if len(rows) else None
 
-    def encode_words(
-        self, documents: Sequence[Sequence[Sequence[str]]], *, users: Names = None, products: Names = None
-    ) -> Batch:
-        """Documents whose sentences are words already, as those of a prepared corpus, which knows no empty ones."""
-        sentences = [sentence for document in documents for sentence in document]
-        encoded = Encoded(
-            self.vocabulary.encode([word for sentence in sentences for word in sentence]),
-            offsets_of(np.array([len(sentence) for sentence in sentences], dtype=np.int64)),
-            offsets_of(np.array([len(document) for document in documents], dtype=np.int64)),
-            np.zeros(len(documents), dtype=bool),
-        )
-        return self._batch(encoded, np.arange(len(documents)), users, products)
-
     def locate(self, texts: Sequence[Text]) -> list[Located]:
         """The same words as `encode`, and where each stands in its text, for explanations; `batch` goes on from there.
 

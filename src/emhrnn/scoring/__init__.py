@@ -15,7 +15,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from emhrnn.corpus import Columns
 from emhrnn.corpus.readers.arrow_formats import is_dataset
 from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
@@ -24,9 +23,9 @@ from emhrnn.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
 from emhrnn.scoring.output import Totals, Unfinished, check_suffix
 from emhrnn.scoring.scorer import Task
 from emhrnn.scoring.workers import score_chunks
-from emhrnn.training.config import validated
-from emhrnn.training.data import Named, check_ids, check_read_alike, prepared
-from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, text_settings_of
+from emhrnn.training.config import Config, validated
+from emhrnn.training.data import Named, check_ids, prepared
+from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description
 from emhrnn.version import __version__
 
 
@@ -61,15 +60,11 @@ def score(
     data = replace(data, written=_written(out))
     check_out(out, data)
     description = read_description(run)
-    data, total = _checked(data, description, explain=explain)
+    total = _checked_bytes(data, validated(description["config"]))
     task = Task(run=run, suffix=check_suffix(out), explain=explain)
     with Unfinished(out).opened(_settings(task, data), restart=restart) as unfinished:
         before = unfinished.totals.documents
-        bar = tqdm(
-            total=total, desc="scoring", unit="row" if data.prepared else "B", unit_scale=True,
-            disable=None if progress else True,
-        )  # fmt: skip
-        with bar:
+        with tqdm(total=total, desc="scoring", unit="B", unit_scale=True, disable=None if progress else True) as bar:
             for chunk, part in score_chunks(read_chunks(data, unfinished.place), task, workers):
                 unfinished.add(chunk.digest, part)
                 bar.set_postfix(rows=f"{unfinished.totals.documents:,}", refresh=False)
@@ -87,8 +82,8 @@ def _written(out: Path) -> tuple[Path, ...]:
 
 def check_out(out: Path, data: Data) -> None:
     """Raise a DataError for a file that cannot take the predictions, before any work is done."""
-    suffix = check_suffix(out)
-    if out.is_dir() and (suffix != ".dataset" or (any(out.iterdir()) and not is_dataset(out))):
+    check_suffix(out)
+    if out.is_dir():
         raise DataError(f"{out} is a folder, the predictions go to one file; give the name of a file")
     if out.exists() and any(path.exists() and out.samefile(path) for path in data.paths):
         raise DataError(f"{out} is the data itself, which would be replaced by its predictions; give another file")
@@ -97,27 +92,18 @@ def check_out(out: Path, data: Data) -> None:
             raise DataError(f"{path} is written beside {out}, so it cannot be data, too; give another --out")
 
 
-def _checked(data: Data, description: dict[str, Any], *, explain: bool) -> tuple[Data, int]:
-    """The data, seen to be readable, and its size: bytes, or rows of a prepared corpus."""
-    config = validated(description["config"])
+def _checked_bytes(data: Data, config: Config) -> int:
+    """The size of the data, which is seen to be readable."""
     for path in data.paths:
-        stored = prepared(Named(path=path, format=data.format, columns=data.columns, split=data.split))
-        if stored is None:
-            continue
-        if len(data.paths) > 1:
-            raise DataError(f"{path} is a prepared corpus, which is scored alone; give one at a time, or raw files")
-        if explain:
-            raise DataError(f"{path} is a prepared corpus, which has no text to show; give the raw file to explain it")
-        check_read_alike(path, stored.text, text_settings_of(description["text"]))
-        check_ids(config, path, stored.report.columns)
-        return Data(paths=data.paths, prepared=True), len(stored)
+        if prepared(Named(path=path)) is not None:
+            raise DataError(f"{path} is a prepared corpus, which has no texts; give the file it was prepared from")
     source = Source(data.files(), format=data.format, columns=data.columns, lenient=True)
     _check_beside_classes(source.paths, data)
     if config.reads_ids:
         with closing(iter(source)) as records:
             next(records, None)  # now it knows its columns
         check_ids(config, data.paths[0], source.taken)
-    return data, source.meter.total
+    return source.meter.total
 
 
 def _check_beside_classes(files: list[Path], data: Data) -> None:
@@ -134,13 +120,12 @@ def _settings(task: Task, data: Data) -> dict[str, Any]:
     for name in (CONFIG, WEIGHTS, VOCABULARY, IDS):
         if (task.run / name).is_file():
             digest.update(f"{name} {sha256(task.run / name)}\n".encode())
-    columns: Columns = data.columns
     return {
         "emhrnn": __version__,
         "run": digest.hexdigest(),
-        "data": {} if data.prepared else {str(path): path.stat().st_size for path in data.files() if path.is_file()},
+        "data": {str(path): path.stat().st_size for path in data.files() if path.is_file()},
         "paths": [str(path) for path in data.paths],
-        "columns": asdict(columns),
+        "columns": asdict(data.columns),
         "format": data.format,
         "split": data.split,
         "explain": task.explain,

@@ -1,12 +1,11 @@
 """The rows to score, cut into chunks: what one process scores at a time.
 
-A chunk is JSON in bytes, the same for a thread of this process, another process and another machine:
+A chunk is JSON in bytes, the same in every process:
 
     {"first": 2000, "rows": [{"id": "a17", "where": "new.jsonl, row 2001", "text": "..."}, ...]}
 
-A row has `text`, or `sentences` where the source marks their ends, or `words` where it is of a prepared corpus; or none
-of these but a `fault`. Where chunks end depends on the data alone, so that all that follows from a chunk is the
-same however often it is scored, and by whom.
+A row has `text`, and `sentences` where the source marks their ends; or a `fault`. Where chunks end depends on the data
+alone, so that a chunk gives the same bytes however often it is scored, and by whom.
 """
 
 import hashlib
@@ -14,13 +13,10 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from emhrnn.corpus import Columns, Corpus, Record, Source
+from emhrnn.corpus import Columns, Record, Source
 from emhrnn.corpus.readers.source import data_files
 from emhrnn.errors import DataError
 from emhrnn.files import encoded
@@ -36,7 +32,6 @@ class Data:
     format: str | None = None
     columns: Columns = field(default_factory=lambda: Columns(labelled=False))
     split: str | None = None
-    prepared: bool = False  # one prepared corpus, in its own words
     written: tuple[Path, ...] = ()  # files and folders that scoring writes, resolved: they are never read
 
     def files(self) -> list[Path]:
@@ -87,7 +82,7 @@ def read_chunks(data: Data, start: ResumePoint | None = None) -> Iterator[RowChu
     """
     start = start or ResumePoint()
     digest, number = "", -1
-    for number, (rows, done) in enumerate(_stored(data) if data.prepared else _read(data)):
+    for number, (rows, done) in enumerate(_read(data)):
         payload = encoded(json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False))
         digest = hashlib.sha256(digest.encode() + payload).hexdigest()
         if number >= start.chunks:
@@ -135,23 +130,3 @@ def _row(record: Record, number: int) -> dict[str, Any]:
         if value:
             row[name] = value
     return row
-
-
-def _stored(data: Data) -> Iterator[tuple[_Rows, int]]:
-    corpus = Corpus.open(data.paths[0])
-    names = {"user": corpus.users, "product": corpus.products}
-    for start in range(0, len(corpus), ROWS):
-        rows = np.arange(start, min(start + ROWS, len(corpus)))
-        batch = corpus.batch(rows)
-        words, ends = corpus.vocabulary.decode(batch.words), batch.sentence_offsets.tolist()
-        sentences = [words[first:last] for first, last in pairwise(ends)]
-        of_document = batch.document_offsets.tolist()
-        part = _Rows(start)
-        for index, id_ in enumerate(corpus.ids(rows)):
-            row: dict[str, Any] = {"id": id_, "where": f"{data}, row {start + index + 1}"}
-            row["words"] = sentences[of_document[index] : of_document[index + 1]]
-            for what, numbers in (("user", batch.users), ("product", batch.products)):
-                if numbers is not None and numbers[index] >= 0:
-                    row[what] = names[what][numbers[index]]
-            part.rows.append(row)
-        yield part, int(rows[-1]) + 1

@@ -1,7 +1,7 @@
 """The file that scoring writes, and how it can stop at any moment and go on.
 
 Rows become bytes, so that parts written by several processes make one file when put together: .jsonl and .csv are their
-lines; .parquet, and .dataset for Hugging Face, are written at the end, from parts that are Arrow streams.
+lines; .parquet is written at the end, from parts that are Arrow streams.
 
 OUT.unfinished/ holds what is done, and the same command goes on from there:
 
@@ -20,7 +20,7 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,14 +29,12 @@ from typing import IO, Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
-from emhrnn.corpus.readers.arrow_formats import STATE
 from emhrnn.errors import DataError
-from emhrnn.files import atomic_file, atomic_folder, locked, sha256, write_json
+from emhrnn.files import atomic_file, locked, write_json
 from emhrnn.scoring.chunks import ResumePoint
 
 Row = dict[str, Any]
-SUFFIXES = (".parquet", ".csv", ".jsonl", ".dataset")
-ARROW = "data-00000-of-00001.arrow"
+SUFFIXES = (".parquet", ".csv", ".jsonl")
 _TEXT = {"id", "label", "sentence", "phrase", "word"}
 COUNTS = ("documents", "words", "unscored", "repaired")  # of a part
 
@@ -81,25 +79,10 @@ def to_bytes(suffix: str, columns: list[str], rows: list[Row], *, first: bool) -
 
 def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
     """The parts that `to_bytes` made for .parquet, each a row group."""
-    _join(parts, lambda schema: pyarrow.parquet.ParquetWriter(out, schema))
-
-
-def write_dataset(folder: Path, parts: Iterable[bytes]) -> None:
-    """The same as a folder for `datasets.load_from_disk`."""
-    with (folder / ARROW).open("wb") as file:
-        _join(parts, lambda schema: pa.ipc.new_stream(file, schema))
-    state: Row = {"_data_files": [{"filename": ARROW}], "_fingerprint": sha256(folder / ARROW)[:16], "_split": None}
-    state |= {"_format_columns": None, "_format_kwargs": {}, "_format_type": None, "_output_all_columns": False}
-    write_json(folder / STATE, state)
-    write_json(folder / "dataset_info.json", {"description": "Predictions of emhrnn"})
-
-
-def _join(parts: Iterable[bytes], open_writer: Callable[[Any], Any]) -> None:
-    """Arrow streams, one after the other, into a writer that is opened with the schema of the first."""
     writer = None
     for part in parts:
         table = pa.ipc.open_stream(part).read_all()
-        writer = writer or open_writer(table.schema)
+        writer = writer or pyarrow.parquet.ParquetWriter(out, table.schema)
         writer.write_table(table)
     if writer is not None:
         writer.close()
@@ -190,13 +173,9 @@ class Unfinished:
             (self.folder / "errors").replace(self.errors)
         else:
             self.errors.unlink(missing_ok=True)  # of another time
-        suffix = self.out.suffix.lower()
-        if suffix == ".parquet":
+        if self.out.suffix.lower() == ".parquet":
             with atomic_file(self.out) as table, (self.folder / "rows").open("rb") as rows:
                 write_parquet(table, (rows.read(size) for size in self.sizes))
-        elif suffix == ".dataset":
-            with atomic_folder(self.out, overwrite=True) as made, (self.folder / "rows").open("rb") as rows:
-                write_dataset(made, (rows.read(size) for size in self.sizes))
         else:
             (self.folder / "rows").replace(self.out)
         shutil.rmtree(self.folder)

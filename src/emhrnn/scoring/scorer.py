@@ -77,8 +77,6 @@ class Scorer:
     def _read(self, rows: list[dict[str, Any]]) -> Batch | None:
         """The rows that have words."""
         names: dict[str, Any] = {f"{kind}s": [row.get(kind) for row in rows] for kind in ("user", "product")}
-        if "words" in rows[0]:  # of a prepared corpus
-            return self.run.encoder.encode_words([row["words"] for row in rows], **names)
         return self.run.encoder.encode_usable([_text(row) for row in rows], **names)
 
     def _fill(self, table: list[Row], rows: list[dict[str, Any]], batch: Batch) -> None:
