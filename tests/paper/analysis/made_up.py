@@ -3,10 +3,10 @@
 from emhrnn.corpus.record import clean_text
 from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.explain.lexicon import Entry
-from emhrnn.paper.analysis.analysis import Analysis, Example, RunFacts, WordAgreement
+from emhrnn.paper.analysis.analyse import Analysis, ComparedDocument, RunFacts, WordAgreement
 from emhrnn.paper.analysis.words import Attention
 from tests.explain.documents import HOSTILE as ANY_HOSTILE
-from tests.explain.documents import REVIEW, explained
+from tests.explain.documents import REVIEW
 
 HOSTILE = clean_text(ANY_HOSTILE)[0]  # as every text is read
 
@@ -25,21 +25,17 @@ def made_up_model(name: str, seed: int) -> RunFacts:
 
 
 def made_up_analysis() -> Analysis:
-    texts = enumerate([REVIEW, HOSTILE] * 4)
-    drawn = [Example(row, (explained(text, row), explained(text, row + 50))) for row, text in texts]
-    same = WordAgreement(8, sum(example.same_word for example in drawn), 0, 0.05)
+    drawn = [ComparedDocument(row, ("a",), 20, ("good", "<i>"), (3, 3 * row)) for row in range(1, 9)]
+    same = WordAgreement(8, 0, 1, 0.05)
     return Analysis(
         data="<data>",
         documents=8,
         words=100,
         skipped=1,
-        classes=("a", "b"),
-        tied={"a": ["good"], "b": ["bad"]},
-        models=[made_up_model("first run", 0), made_up_model("second run", 1)],
+        models=[made_up_model("EM-HRNN", 0), made_up_model("MHS-RNN", 1)],
         agreement=same,
         agreement_of_all=same,
         drawn=drawn,
-        shown=drawn[0],
         seed=0,
-        making={"command": "emhrnn paper analyse", "commit": "c", "machine": "m"},
+        making={"command": "emhrnn paper table3", "commit": "c", "machine": "m"},
     )

@@ -1,6 +1,5 @@
-"""Attention beside chance and the paper's descent, against plain loops; words tied to a class."""
+"""Attention beside chance and the paper's descent, against plain loops."""
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.attention import Levels
-from emhrnn.paper.analysis.words import Tally, Ties, important_words, word_weights
+from emhrnn.paper.analysis.words import Tally, important_words, word_weights
 from emhrnn.text import Vocabulary
 from tests.explain.documents import softmaxes
 from tests.oracles.attention_analysis import Sentence, beside_chance, descent
@@ -120,19 +119,3 @@ def test_indifferent_attention_is_at_chance() -> None:
     assert tally.attention("a").alone == 0.5
     assert tally.average().lift == 1
     assert tally.attention("nowhere") == type(tally.attention("a"))("nowhere", 0)
-
-
-def test_scores_are_those_of_the_two_by_two_table() -> None:
-    vocabulary = Vocabulary.from_words(["good", "bad", "the", "!"])
-    good, bad, the, mark = (vocabulary.id_of(word) for word in ("good", "bad", "the", "!"))
-    documents = [[[the, good, good, mark]]] * 4 + [[[the, bad]]] * 5 + [[[the, good], [bad]]]
-    labels = np.array([1] * 4 + [0] * 6)
-    ties = Ties(vocabulary, 2)
-    ties.add(Batch.from_lists(documents[:3]), labels[:3])
-    ties.add(Batch.from_lists(documents[3:]), labels[3:])
-    a, b, c, d = 4.5, 0.5, 1.5, 5.5  # good: in 4 of 4 documents of class 1 and in 1 of 6 others
-    expected = math.log(a * d / (b * c)) / math.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
-    assert ties.scores(1)[good] == pytest.approx(expected)
-    assert ties.scores(1)[bad] < 0 < ties.scores(0)[bad]
-    assert ties.top(1, 5) == ["good"]  # not "!", which is no word, nor "the", which is in all documents
-    assert ties.top(0, 5)[0] == "bad"

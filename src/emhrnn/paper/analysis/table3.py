@@ -12,10 +12,8 @@ from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.explain.escape import visible
 from emhrnn.explain.lexicon import Entry
 from emhrnn.files import sha256, write_json, write_text
-from emhrnn.paper.analysis.analyse import Question, analyse
-from emhrnn.paper.analysis.analysis import Analysis, RunFacts
-from emhrnn.paper.analysis.judge import VoteCount, count_votes
-from emhrnn.paper.analysis.report import CHANCE, agreement_lines, attention_table, write_analysis
+from emhrnn.paper.analysis.analyse import Analysis, Question, RunFacts, analyse
+from emhrnn.paper.analysis.words import Attention
 from emhrnn.paper.jobs import JobSpec, run_jobs
 from emhrnn.paper.markdown import markdown_table, plain
 from emhrnn.paper.training_job import RUN, train_or_resume
@@ -87,7 +85,7 @@ def check_models(folders: tuple[Path, Path]) -> None:
     for folder, wanted in zip(folders, (EM, MHS), strict=True):
         found = read_description(folder)["config"]["model"]["name"]
         if found != wanted:
-            raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; `emhrnn paper analyse` compares any two")
+            raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; give --em and --mhs the other way round")
 
 
 def train_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -98,12 +96,17 @@ def train_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 NAMES = ("EM-HRNN", "MHS-RNN")
+CHANCE = """`weight` is the mean attention of a word in its softmax, `chance` the mean of 1 / items in that softmax,
+`x chance` the mean of weight / chance. EM-HRNN's softmax runs over the words of a phrase, MHS-RNN's over all words and
+phrases of a sentence: raw weights of the two cannot be compared, multiples of chance can. `x sentence` is the word's
+share of its sentence, through its phrase, as a multiple of 1 / words of the sentence: the same scale for every model.
+`alone`: how often the word is a phrase of its own, where its weight can only be 1."""
 PAPER_LENGTHS = {"EM-HRNN": (4.31, 1, 11), "MHS-RNN": (4.72, 1, 17)}  # mean, shortest, longest
 PAPER_ATTENTION = {  # mean weight in EM-HRNN and in MHS-RNN
     "good": (0.69, 0.62), "bad": (0.67, 0.57), "great": (0.56, 0.51), "sad": (0.54, 0.49), "excellent": (0.51, 0.44),
 }  # fmt: skip
 PAPER_SAME, PAPER_DRAWN = 176, 200
-PAPER_JUDGED = (14, 7, 3)  # EM-HRNN's word is better, cannot say, MHS-RNN's is better
+PAPER_JUDGED = (14, 3, 7)  # EM-HRNN's word is better, MHS-RNN's is better, cannot say
 SHORT_PHRASE, PHRASES = 5, 10  # words of a phrase, and phrases of a class, that are passed on: data terms forbid more
 
 
@@ -113,10 +116,9 @@ class Table3:
 
     analysis: Analysis
     training: Sequence[Mapping[str, Any]]  # what each run was trained on
-    verdict: VoteCount | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        told = self.analysis.to_dict(texts=False)
+        told = self.analysis.to_dict()
         for model, facts in zip(told["models"], self.analysis.models, strict=True):
             model["lexicon"] = {
                 name: [{**entry.to_dict(), "example": None} for entry in short(entries)]
@@ -125,14 +127,13 @@ class Table3:
         return {
             "ours": told,
             "training": list(self.training),
-            "verdict": None if self.verdict is None else self.verdict.to_dict(),
             "paper": {
                 "phrase_lengths": {name: dict(zip(("mean", "shortest", "longest"), row, strict=True))
                                    for name, row in PAPER_LENGTHS.items()},
                 "attention": {word: dict(zip(NAMES, row, strict=True)) for word, row in PAPER_ATTENTION.items()},
                 "same_word": PAPER_SAME,
                 "documents": PAPER_DRAWN,
-                "judged": dict(zip(("EM-HRNN", "cannot say", "MHS-RNN"), PAPER_JUDGED, strict=True)),
+                "judged": dict(zip((*NAMES, "cannot say"), PAPER_JUDGED, strict=True)),
             },
         }  # fmt: skip
 
@@ -170,16 +171,18 @@ def render_table3(table: Table3) -> str:
         *(_settings(name, told) for name, told in zip(NAMES, table.training, strict=True)),
         "## Phrase lengths, in words\n",
         markdown_table(["", "mean", "shortest", "longest", "paper: mean", "shortest", "longest"], _lengths(analysis)),
-        *_shapes(analysis),
+        _shapes(analysis),
         "## Mean attention of words\n",
         markdown_table(["word", "EM-HRNN", "paper", "MHS-RNN", "paper"], _beside(analysis)),
         "The same, with chance:\n",
-        attention_table(analysis.models),
+        _attention_table(analysis.models),
         CHANCE + "\n",
         "## The most important word of a document\n",
         f"- The paper: the same word in {PAPER_SAME} of {PAPER_DRAWN} documents.",
-        *agreement_lines(analysis),
-        _judged(table.verdict),
+        f"- {analysis.agreement} of {analysis.agreement.documents} documents drawn with seed {analysis.seed}.",
+        f"- {analysis.agreement_of_all} of all {analysis.documents:,} documents.\n",
+        "Where they differ, the paper's authors prefer EM-HRNN's word in {}, MHS-RNN's in {}, neither in {}. Ours have "
+        "not been judged by people.\n".format(*PAPER_JUDGED),
         "## Phrases that move a class\n",
         f"Mean change of the probability of the class when the phrase is taken out, of phrases up to {SHORT_PHRASE} "
         "words.\n",
@@ -210,23 +213,36 @@ def _lengths(analysis: Analysis) -> list[list[str]]:
     for name, model in zip(NAMES, analysis.models, strict=True):
         mean, shortest, longest = PAPER_LENGTHS[name]
         found = model.phrases
-        ours = ["-"] * 3 if found is None else [f"{found.mean:.2f}", str(found.shortest), str(found.longest)]
+        ours = [f"{found.mean:.2f}", str(found.shortest), str(found.longest)]
         rows.append([name, *ours, f"{mean:.2f}", str(shortest), str(longest)])
     return rows
 
 
-def _shapes(analysis: Analysis) -> list[str]:
-    """What a mean hides."""
+def _shapes(analysis: Analysis) -> str:
+    """The distribution of phrase lengths, which a mean does not show."""
     told = []
     for name, model in zip(NAMES, analysis.models, strict=True):
-        if model.phrases is not None:
-            shares = [count / model.phrases.phrases for count in model.phrases.histogram]
-            more = sum(shares[10:])
-            told.append(
-                f"{name}: {shares[0]:.0%} of the phrases have one word, {sum(shares[1:5]):.0%} two to five, "
-                f"{sum(shares[5:10]):.0%} six to ten, {more:.0%} more."
-            )
-    return [" ".join(told) + "\n"]
+        shares = [count / model.phrases.phrases for count in model.phrases.histogram]
+        told.append(
+            f"{name}: {shares[0]:.0%} of the phrases have one word, {sum(shares[1:5]):.0%} two to five, "
+            f"{sum(shares[5:10]):.0%} six to ten, {sum(shares[10:]):.0%} more."
+        )
+    return " ".join(told) + "\n"
+
+
+def _attention_table(models: Sequence[RunFacts]) -> str:
+    """Every word under every model, beside chance."""
+    head = ["word", "run", "times", "weight", "chance", "x chance", "x sentence", "alone"]
+    words = [*zip(*(model.attention for model in models), strict=True), [model.average for model in models]]
+    rows = [_attention_cells(name, one) for word in words for name, one in zip(NAMES, word, strict=True)]
+    return markdown_table(head, rows, left=2)
+
+
+def _attention_cells(name: str, word: Attention) -> list[str]:
+    values = [word.weight, word.chance, word.lift, word.in_sentence]
+    shown = ["-" if value is None else f"{value:.2f}" for value in values]
+    alone = "-" if word.alone is None else f"{100 * word.alone:.1f} %"
+    return [plain(word.word), name, f"{word.count:,}", *shown, alone]
 
 
 def _beside(analysis: Analysis) -> list[list[str]]:
@@ -237,17 +253,6 @@ def _beside(analysis: Analysis) -> list[list[str]]:
         em, mhs = ("-" if word.weight is None else f"{word.weight:.2f}" for word in (ours, theirs))
         rows.append([plain(ours.word), em, printed[0], mhs, printed[1]])
     return rows
-
-
-def _judged(verdict: VoteCount | None) -> str:
-    better, cannot, worse = PAPER_JUDGED
-    told = (
-        f"Where they differ, the paper's authors prefer EM-HRNN's word in {better}, MHS-RNN's in {worse}, neither in "
-        f"{cannot}."
-    )
-    if verdict is None:
-        return f"{told} Ours have not been judged by people; `emhrnn paper analyse` writes the page for that.\n"
-    return f"{told} Ours: {plain(str(verdict))}\n"
 
 
 def _lexicon(model: RunFacts, shown: str) -> str:
@@ -276,7 +281,6 @@ def reproduce_table3(
     *,
     question: Question,
     command: str,
-    votes: Path | None = None,
     processes: int | None = None,
     progress: bool = True,
     say: Callable[[str], None] = print,
@@ -284,10 +288,8 @@ def reproduce_table3(
     """Two runs, one analysis, table3.md and table3.json."""
     folders = pair.folders(work, processes=processes or cores(), progress=progress, say=say)
     check_models(folders)
-    analysis = analyse(folders, data, question, command=command, names=NAMES, progress=progress)
-    write_analysis(analysis, work / "analysis")
-    verdict = None if votes is None else count_votes(votes, work / "analysis")
-    table = Table3(analysis, [describe_training(folder) for folder in folders], verdict)
+    analysis = analyse(dict(zip(NAMES, folders, strict=True)), data, question, command=command, progress=progress)
+    table = Table3(analysis, [describe_training(folder) for folder in folders])
     write_json(out / "table3.json", table.to_dict())
     write_text(out / "table3.md", render_table3(table))
     return table

@@ -2,7 +2,6 @@
 
 import typer
 
-from emhrnn.paper.cli.analyse import analyse, figures, table3
 from emhrnn.paper.cli.chunks import chunks
 from emhrnn.paper.cli.compare import compare, table2
 from emhrnn.paper.cli.evidence import evidence
@@ -11,6 +10,7 @@ from emhrnn.paper.cli.plot import plot
 from emhrnn.paper.cli.prepare import prepare
 from emhrnn.paper.cli.rationales import rationales
 from emhrnn.paper.cli.simulate import simulate, table1
+from emhrnn.paper.cli.table3 import figures, table3
 
 __all__ = ["COMMANDS", "app", "compare"]  # `compare` stands beside the product's commands
 
@@ -23,7 +23,6 @@ COMMANDS = (
     (table3, "Table 3: phrase lengths, attention and decisive words."),
     (figures, "Figures 4 and 5: one document read by two models."),
     (simulate, "Run parts of the simulation behind table 1."),
-    (analyse, "Analyse how one or two runs read: phrases, attention, decisive words."),
     (chunks, "Compare learned phrases with linguistic chunks (CoNLL-2000)."),
     (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
