@@ -52,7 +52,7 @@ def test_runs_writes_and_does_nothing_twice(tmp_path):
         plan,
         tmp_path,
         tmp_path / "jobs",
-        command="emhrnn paper simulate",
+        command="emhrnn paper table1",
         processes=1,
         progress=False,
         say=lines.append,

@@ -6,10 +6,9 @@ from emhrnn.paper.cli.chunks import chunks
 from emhrnn.paper.cli.compare import compare, table2
 from emhrnn.paper.cli.evidence import evidence
 from emhrnn.paper.cli.faithfulness import faithfulness
-from emhrnn.paper.cli.plot import plot
 from emhrnn.paper.cli.prepare import prepare
 from emhrnn.paper.cli.rationales import rationales
-from emhrnn.paper.cli.simulate import simulate, table1
+from emhrnn.paper.cli.table1 import table1
 from emhrnn.paper.cli.table3 import figures, table3
 
 __all__ = ["COMMANDS", "app", "compare"]  # `compare` stands beside the product's commands
@@ -22,11 +21,9 @@ COMMANDS = (
     (table2, "Table 2: accuracy of all systems on real data."),
     (table3, "Table 3: phrase lengths, attention and decisive words."),
     (figures, "Figures 4 and 5: one document read by two models."),
-    (simulate, "Run parts of the simulation behind table 1."),
     (chunks, "Compare learned phrases with linguistic chunks (CoNLL-2000)."),
     (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
     (rationales, "Compare explanations with evidence that people marked."),
-    (plot, "Plot the training history of runs."),
     (prepare, "Tokenise data once, for many uses."),
 )
