@@ -1,26 +1,17 @@
-"""What is recorded and shown of training: history.jsonl, three lines that renew themselves in a terminal (a line per
-epoch anywhere else), TensorBoard, and the callbacks of whoever started it.
-
-epoch 3/12  em  ━━━━━━━━━━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━  58 %  0:12 left, run 2:10
-loss 0.4121   15,231 words/s   boundaries 0.23
-valid accuracy 0.8440   best 0.8510 (epoch 2)   ▁▅█▇
-"""
+"""What is recorded and shown of training: history.jsonl, a line per epoch and, in a terminal, a bar for the epoch that
+is going on; TensorBoard, and the callbacks of whoever started it."""
 
 import importlib.util
 import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from tqdm import tqdm
 
 from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.evaluation.calibration import Calibration
@@ -124,101 +115,6 @@ def read_history(path: Path) -> list[Epoch]:
 
 _Told = TypeVar("_Told")
 EVERY = 10  # steps between points of the training loss in TensorBoard
-BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-=#"
-SHOWN = 40  # epochs in the sparkline
-
-
-@dataclass(frozen=True)
-class Moment:
-    """Where training stands."""
-
-    epoch: int
-    epochs: int
-    phase: str
-    done: int  # batches of this epoch
-    batches: int
-    loss: float
-    words_per_second: float
-    boundary_rate: float | None
-    epoch_left: float  # seconds
-    run_left: float  # seconds, if early stopping does not cut it short
-    slower_to_come: bool  # a later phase takes longer than what the estimate is made from
-
-
-class Lines:
-    """A line when an epoch is done, for pipes and files; or nothing at all. Entered when training begins, left when it
-    ends, in whatever way."""
-
-    def __init__(self, epochs: int, *, show: bool = True) -> None:
-        self.epochs = epochs
-        self.show = show
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def step(self, moment: Moment) -> None:
-        pass
-
-    def epoch(self, past: Sequence[Epoch]) -> None:
-        if self.show:
-            sys.stderr.write(epoch_line(past[-1], self.epochs) + "\n")
-
-
-class Terminal(Lines):
-    """The line of every epoch that is done, and below them the one that is going on."""
-
-    def __init__(self, epochs: int, metric: str, past: Sequence[Epoch], console: Console | None = None) -> None:
-        super().__init__(epochs)
-        self.metric = metric
-        self.past = list(past)
-        self.console = console or Console(stderr=True, highlight=False)
-        self.moment: Moment | None = None
-        # Drawn by a thread of its own four times a second, so that training never waits for the terminal. What is
-        # printed to stdout is not ours to move: it may go to a file.
-        self.live = Live(
-            get_renderable=self.render, console=self.console, transient=True, redirect_stdout=False,
-            vertical_overflow="crop",
-        )  # fmt: skip
-
-    def __enter__(self) -> None:
-        self.live.start()
-
-    def __exit__(self, *error: object) -> None:
-        self.live.stop()  # takes the lines away, and gives the cursor back
-
-    def step(self, moment: Moment) -> None:
-        self.moment = moment
-
-    def epoch(self, past: Sequence[Epoch]) -> None:
-        self.past = list(past)
-        self.console.print(Text(epoch_line(past[-1], self.epochs), no_wrap=True, overflow="crop"))
-
-    def render(self) -> Group:
-        lines: list[RenderableType] = []
-        if self.moment is not None:
-            lines = [_bar_line(self.moment), Text(_numbers(self.moment), no_wrap=True, overflow="ellipsis")]
-        if self.past:
-            lines.append(self._validation())
-        return Group(*lines)
-
-    def _validation(self) -> Text:
-        values = [epoch.valid[self.metric] for epoch in self.past]
-        best = max(epoch.epoch for epoch in self.past if epoch.best)
-        unicode = (self.console.encoding or "").lower().startswith("utf")
-        text = Text(no_wrap=True, overflow="ellipsis")
-        text.append(f"valid {self.metric} {values[-1]:.4f}   best {values[best]:.4f} (epoch {best + 1})   ")
-        return text.append(sparkline(values[-SHOWN:], BARS if unicode else ASCII_BARS), "cyan")
-
-
-def sparkline(values: Sequence[float], bars: str = BARS) -> str:
-    """One character per value, from the lowest bar for the least to the highest for the greatest."""
-    low, high = min(values), max(values)
-    if high == low:
-        return bars[0] * len(values)
-    return "".join(bars[min(int((value - low) / (high - low) * len(bars)), len(bars) - 1)] for value in values)
 
 
 def clock(seconds: float) -> str:
@@ -238,27 +134,6 @@ def epoch_line(epoch: Epoch, epochs: int) -> str:
         + (f"  boundaries {rate:.2f}" if rate is not None else "")
         + ("  best" if epoch.best else "")
     )
-
-
-def _bar_line(now: Moment) -> Table:
-    line = Table.grid(padding=(0, 2), expand=False)
-    if now.done == now.batches:
-        left = "validating"
-    else:
-        left = f"{clock(now.epoch_left)} left, run {'over ' if now.slower_to_come else ''}{clock(now.run_left)}"
-    line.add_row(
-        Text(f"epoch {now.epoch + 1}/{now.epochs}", "bold", no_wrap=True),
-        Text(now.phase, no_wrap=True),
-        ProgressBar(total=now.batches, completed=now.done, width=30),
-        Text(f"{now.done / now.batches:4.0%}", no_wrap=True),
-        Text(left, no_wrap=True),
-    )
-    return line
-
-
-def _numbers(now: Moment) -> str:
-    rate = "" if now.boundary_rate is None else f"   boundaries {now.boundary_rate:.2f}"
-    return f"loss {now.loss:.4f}   {now.words_per_second:,.0f} words/s{rate}"
 
 
 @dataclass
@@ -288,55 +163,44 @@ class Sums:
 
 
 class Meter:
-    """Running sums of an epoch, and the view that shows them."""
+    """Running sums of an epoch, and the bar that shows them in a terminal."""
 
     def __init__(self, config: Config, *, show: bool) -> None:
         self.config = config
         self.show = show
         self.sums = Sums()
-        self.past: list[Epoch] = []
         self.began = 0.0
-        self.besides = 0.0  # seconds that the last epoch took besides its steps: validation, mostly
-        self.view = Lines(config.training.epochs, show=False)
+        self.bar: tqdm[None] | None = None
 
     def __enter__(self) -> "Meter":
         self.began += time.perf_counter()
-        self.view = make_view(self.config, self.past, self.show)
-        self.view.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.view.__exit__()
+        if self.bar is not None:
+            self.bar.close()
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
         return {"sums": asdict(self.sums), "elapsed": time.perf_counter() - self.began}
 
-    def load_state(self, state: dict[str, Any], past: Sequence[Epoch] = ()) -> None:
+    def load_state(self, state: dict[str, Any]) -> None:
         """Before the block is entered."""
-        self.sums, self.began, self.past = Sums(**state["sums"]), -state["elapsed"], list(past)
+        self.sums, self.began = Sums(**state["sums"]), -state["elapsed"]
 
     def add(self, step: Step) -> None:
         self.sums.add(step)
-        self.view.step(self.moment(step))
-
-    def moment(self, step: Step) -> Moment:
-        sums, epochs, done = self.sums, self.config.training.epochs, step.batch + 1
-        per_batch, name = sums.seconds / done, phase_name(self.config, step.epoch)
-        epoch_left = per_batch * (step.batches - done) + self.besides
-        return Moment(
-            epoch=step.epoch,
-            epochs=epochs,
-            phase=name,
-            done=done,
-            batches=step.batches,
-            loss=sums.loss / sums.documents,
-            words_per_second=sums.words / sums.seconds,
-            boundary_rate=sums.means().get("boundary_rate"),
-            epoch_left=epoch_left,
-            run_left=epoch_left + (epochs - step.epoch - 1) * (per_batch * step.batches + self.besides),
-            slower_to_come=name != phase_name(self.config, epochs - 1),
-        )
+        if self.bar is None:
+            name = f"epoch {step.epoch + 1}/{self.config.training.epochs} {phase_name(self.config, step.epoch)}"
+            self.bar = tqdm(
+                desc=name, total=step.batches, initial=step.batch, leave=False, dynamic_ncols=True,
+                bar_format="{desc} {percentage:3.0f}% |{bar}| {remaining} left{postfix}",
+                disable=None if self.show else True,  # None: in a terminal only
+            )  # fmt: skip
+        sums = self.sums
+        told = f"loss {sums.loss / sums.documents:.4f}, {sums.words / sums.seconds:,.0f} words/s"
+        self.bar.set_postfix_str(told, refresh=False)
+        self.bar.update()
 
     def end_epoch(self, last: Step, scores: Scores, is_best: bool, boundaries: dict[str, float]) -> Epoch:
         sums = self.sums
@@ -357,20 +221,11 @@ class Meter:
             boundaries=notes,
             best=is_best,
         )
-        self.past.append(epoch)
-        self.view.epoch(self.past)
-        self.besides = max(epoch.seconds - sums.seconds, 0.0)
-        self.sums, self.began = Sums(), now
+        self.__exit__()
+        if self.show:
+            sys.stderr.write(epoch_line(epoch, self.config.training.epochs) + "\n")
+        self.sums, self.began, self.bar = Sums(), now, None
         return epoch
-
-
-def make_view(config: Config, past: Sequence[Epoch], show: bool) -> Lines:
-    """Live in a terminal; lines elsewhere, or nothing."""
-    epochs = config.training.epochs
-    if not (show and sys.stderr.isatty()):
-        return Lines(epochs, show=show)
-    view = Terminal(epochs, config.training.metric, past)
-    return Lines(epochs) if view.console.is_dumb_terminal else view
 
 
 class TensorBoard:

@@ -213,7 +213,7 @@ class TrainingState:
         self.optimizer.load_state_dict(parts["optimizer"])
         self.position, self.best = Position(**note["position"]), Best(**note["best"])
         self.epochs = [Epoch(**epoch) for epoch in note["epochs"]]
-        self.meter.load_state(note["meter"], self.epochs)
+        self.meter.load_state(note["meter"])
         # The weights on disk may be older than the checkpoint, when training was killed between the two: then the
         # checkpoint, at the end of the best epoch, has them. Or newer, when an older checkpoint had to do: then
         # training comes by that epoch again.
