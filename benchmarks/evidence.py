@@ -44,6 +44,7 @@ from emhrnn.em.semi_markov import SegmentPosterior
 from emhrnn.em.steps import e_step
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import batch_of, read
+from emhrnn.layers.evidence import with_cohesion
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.evidence import Evidence
 from emhrnn.models.fasttext import FastText, FastTextConfig
@@ -225,7 +226,7 @@ def estep(ours: Run, em_hrnn: Run, corpus: Corpus, rounds: int) -> dict[str, flo
 
     @torch.no_grad()
     def exact() -> Tensor:
-        potentials = evidence.potentials(batch, evidence.evidence(batch, chance))
+        potentials = with_cohesion(evidence.training_evidence(batch, chance), evidence.cohesion(batch))
         return SegmentPosterior(potentials, batch.sentence_offsets).phrases
 
     @torch.no_grad()
@@ -280,7 +281,7 @@ def explanation(run: Run, texts: list[str], rounds: int) -> dict[str, float]:
             "explain": lambda: model.explain(texts),
             "tree": lambda: [explanation.sentences for explanation in model.explain(texts)],
             "logits": torch.inference_mode()(lambda: network(batch)),
-            "reading": torch.inference_mode()(lambda: network.read(batch)),
+            "reading": lambda: network.read(batch),
         },
         rounds=4 * rounds,
     )

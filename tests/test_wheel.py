@@ -64,7 +64,7 @@ def test_all_files_of_the_package_are_in_it(wheel: Path) -> None:
 def test_it_is_imported_from_there(clean: Path, tmp_path: Path) -> None:
     code = """
 import json, torch, emhrnn
-from emhrnn.layers.native import kernels_for
+from emhrnn.layers.native.torch_kernels import kernels_for
 from pathlib import Path
 home = Path(emhrnn.__file__).parent
 x = torch.zeros(2, 2)
@@ -73,7 +73,7 @@ print(json.dumps([str(home), (home / "py.typed").exists(), kernels_for(x, x) is 
     home, typed, compiled = json.loads(run(clean / "python", "-c", code, cwd=tmp_path))
     assert Path(home).is_relative_to(clean.parent)
     assert typed
-    from emhrnn.layers.native import kernels_for
+    from emhrnn.layers.native.torch_kernels import kernels_for
 
     torch = pytest.importorskip("torch")
     assert compiled == (kernels_for(torch.zeros(2, 2), torch.zeros(2, 2)) is not None), "its C++ compiles as ours does"

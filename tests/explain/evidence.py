@@ -3,7 +3,8 @@
 import torch
 
 from emhrnn.corpus import Corpus, TextSettings
-from emhrnn.models.evidence import Evidence, EvidenceConfig
+from emhrnn.models.evidence import Evidence
+from emhrnn.models.settings import EvidenceConfig
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run

@@ -35,7 +35,7 @@ def test_phrases_add_up_to_the_logits_for_every_class(kind: tuple[int, bool], so
     run = RUNS[kind]
     assert isinstance(run.model, AddsEvidence)
     reading = run.model.read(batch_of(run, read(run, some)))
-    logits = reading.logits.double().numpy() / run.temperature
+    logits = reading.logits.astype(np.float64) / run.temperature
     if not run.multi_label:
         logits -= logits.mean(axis=1, keepdims=True)
     for explanation, expected, chosen in zip(explain_texts(run, some), logits, reading.chosen.tolist(), strict=True):

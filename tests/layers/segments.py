@@ -1,5 +1,8 @@
 """Scores of phrases for the tests of semi-Markov sums, here and in tests/em."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
@@ -27,6 +30,20 @@ def problem(
     scores[rng.random(scores.shape) < forbidden] = -np.inf
     scores[outside(offsets, K)] = np.nan
     return torch.from_numpy(scores), offsets
+
+
+def on_tensors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays, as one of tensors."""
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        given = (x.detach().numpy() if isinstance(x, Tensor) else x for x in arguments)
+        return tuple(torch.from_numpy(x) for x in as_tuple(function(*given, **options)))
+
+    return call
+
+
+def as_tuple(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
 
 
 def outside(offsets: np.ndarray, K: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.evidence import Counts, Own, buckets_of, encoded, gathered, seen_evidence, with_cohesion
+from emhrnn.layers.evidence import Counts, Own, buckets_of, encoded, seen_evidence, with_cohesion
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.phrases import NONE, PhraseIndex, first_in_document, phrase_keys
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
@@ -94,7 +94,7 @@ class Problem:
 def counted(batch: Batch, rows: Tensor, size: int, own: Own) -> tuple[Tensor, Tensor]:
     """Weights of the documents of each class that have each phrase, and of all of them."""
     by_class, documents = own.labels.new_zeros(size, own.labels.shape[1]), own.weights.new_zeros(size)
-    once = first_in_document(batch, rows)
+    once = torch.from_numpy(first_in_document(batch, rows.numpy()))
     for d, begin in enumerate(batch.word_offsets[:-1]):
         for t in range(begin, batch.word_offsets[d + 1]):
             for row in rows[t][once[t]].tolist():
@@ -107,8 +107,8 @@ def problem(lengths: list[list[int]], K: int, C: int, seed: int, *, several: boo
     """In double precision; some candidates have weight 0, and some documents count twice or half."""
     batch, rng, generator = few_words(lengths, seed), np.random.default_rng(seed), generator_of(seed)
     keys = phrase_keys(batch, K)
-    index = PhraseIndex(torch.unique(keys[keys != NONE])[: 1 + 3 * batch.n_words // 2])
-    rows, n = index.rows(batch, K), batch.n_documents
+    index = PhraseIndex(np.unique(keys[keys != NONE])[: 1 + 3 * batch.n_words // 2])
+    rows, n = torch.from_numpy(index.rows(batch, K)), batch.n_documents
     labels = rng.random((n, C)) < 0.4 if several else np.eye(C, dtype=bool)[rng.integers(0, C, n)]
     weights = torch.from_numpy(rng.choice([0.5, 1.0, 2.0], n))
     own = Own(torch.from_numpy(labels) * weights[:, None], weights)
@@ -287,7 +287,6 @@ def test_without_seen_phrases_there_is_no_evidence(dtype):
         assert d_table.shape == case.table.shape
         assert not d_table.to_dense().any()
         assert not d_scale.any()
-        assert not gathered(case.table.detach(), nothing, case.weights).any()
 
 
 def test_mixed_precision_is_for_the_twin(dtype):
@@ -316,21 +315,9 @@ def test_views_are_read_as_they_are(dtype):
         replace(one, weights=same).scores(leave_out=True),
         replace(one, weights=same.contiguous()).scores(leave_out=True),
     )
-    table = one.table.detach()
-    assert torch.equal(gathered(table, turned.rows, turned.weights), gathered(table, one.rows, one.weights))
 
 
-# ------------------------------------------------------------------------------------------- gathered, and the encoder
-
-
-@given(ragged, K_OF_TESTS, classes, seeds)
-@settings(max_examples=20)
-def test_gathered_equals_the_table(dtype, lengths, K, C, seed):
-    one = problem(lengths, K, C, seed, several=False).to(dtype)
-    result = gathered(one.table, one.rows, one.weights)
-    expected = oracle.gathered(*(part.detach().numpy() for part in (one.table, one.rows, one.weights)))
-    torch.testing.assert_close(result.double(), torch.from_numpy(expected).double(), **tolerance(dtype))
-    assert not result.requires_grad
+# ------------------------------------------------------------------------------------------------------- the encoder
 
 
 @given(st.integers(0, 40), K_OF_TESTS, classes, seeds)
@@ -418,7 +405,7 @@ def test_no_words(dtype):
     one = problem([[3]], 2, 3, 0, several=False).to(dtype)
     rows, none = nothing.view(0, 2), one.weights[:0]
     scores = seen_evidence(one.table, one.scale, one.counts, rows=rows, weights=none, word_offsets=offsets, own=None)
-    assert scores.shape == gathered(one.table, rows, none).shape == (0, 2, 3)
+    assert scores.shape == (0, 2, 3)
 
 
 # ----------------------------------------------------------------------------------------- threads, and wrong arguments
@@ -438,8 +425,7 @@ def test_the_number_of_threads_does_not_change_a_bit(C):
             torch.set_num_threads(threads)
             seen, said = one.scores(leave_out=True), encoded_batch(weights, one.batch)
             d_table, d_scale = gradients(seen, [one.table, one.scale], 0)
-            rest = gathered(one.table, one.rows, one.weights), d_table.to_dense(), d_scale
-            results.append((seen, said, *rest, *gradients(said, weights, 0)))
+            results.append((seen, said, d_table.to_dense(), d_scale, *gradients(said, weights, 0)))
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
@@ -468,8 +454,6 @@ def test_wrong_offsets_and_rows_are_errors_and_not_crashes(dtype):
         rows[3, 1] = wrong
         with pytest.raises(IndexError, match=f"for {size} rows"):
             seen_evidence(one.table, one.scale, one.counts, **arguments | {"rows": rows})
-        with pytest.raises(IndexError, match=f"for {size} rows"):
-            gathered(one.table, rows, one.weights)
     for wrong in (len(weights[0]), -1):
         places = words.clone()
         places[3] = wrong
@@ -497,8 +481,6 @@ def test_wrong_shapes_are_errors_and_not_crashes(dtype):
                     bad.table, bad.scale, bad.counts, rows=bad.rows, weights=bad.weights,
                     word_offsets=bad.word_offsets, own=bad.own,
                 )  # fmt: skip
-    with pytest.raises(IndexError, match="weights of shape"):
-        unchecked(gathered)(one.table, one.rows, one.weights[1:])
     projection, bias, output = encoder(one.batch, 2, 5, 3, 0, dtype)
     words, offsets = torch.from_numpy(one.batch.words), torch.from_numpy(one.batch.sentence_offsets)
     for name, weights in {"bias": (projection, bias[:1], output), "output": (projection, bias, output[:4])}.items():

@@ -26,7 +26,7 @@ from emhrnn.layers import (
 )
 from emhrnn.layers import native as native_package
 from emhrnn.layers.native import kernels, native_kernels
-from emhrnn.layers.native.library import check_columns, check_gates
+from emhrnn.layers.native.torch_kernels import check_columns, check_gates, kernels_for
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.layers.test_forest import forests
 
@@ -180,9 +180,9 @@ def test_empty_segments_and_no_rows_at_all() -> None:
 
 
 def test_relative_error_of_tanh_and_exp() -> None:
-    loaded = kernels()
-    assert loaded is not None
     one = torch.ones(1)
+    loaded = kernels_for(one)
+    assert loaded is not None
     x = torch.cat([torch.linspace(-12, 12, 100_001), torch.logspace(-12, 0, 5_000), torch.tensor([-1e30, 1e30])])
     tanh, _ = loaded.attention_scores(x.unsqueeze(1), one.unsqueeze(1), torch.zeros(1), one, keep=False)
     assert relative_error(tanh, x.double().tanh()) < 1e-6
@@ -278,7 +278,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("variable", "value", "level", "says"),
     [
-        ("EMHRNN_NATIVE", "0", logging.INFO, "EMHRNN_NATIVE=0: the pure torch layers are used"),
+        ("EMHRNN_NATIVE", "0", logging.INFO, "EMHRNN_NATIVE=0: NumPy and torch"),
         ("CXX", "false", logging.WARNING, "false failed with code 1: "),
         (
             "CXX",

@@ -6,11 +6,10 @@ from itertools import chain, pairwise
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
+from emhrnn import cores
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.native import native_kernels
 from emhrnn.layers.phrases import (
@@ -46,7 +45,7 @@ def keys_by_phrase(batch: Batch, K: int) -> dict[oracle.Phrase, int]:
 
 
 def index_of(keys: dict[oracle.Phrase, int], seen: list[oracle.Phrase]) -> PhraseIndex:
-    return PhraseIndex(torch.tensor(sorted(keys[phrase] for phrase in seen), dtype=torch.int64))
+    return PhraseIndex(np.array(sorted(keys[phrase] for phrase in seen), dtype=np.int64))
 
 
 @given(ragged, K_OF_TESTS, seeds)
@@ -94,16 +93,16 @@ def test_unknown_words_and_short_sentences_have_no_phrases(back_end):
     batch = Batch.from_lists([[[1, 0, 2, 3]], [[4], [0]]])
     keys = phrase_keys(batch, 3)
     assert (keys != NONE).tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 0, 0]]
-    rows = PhraseIndex(torch.unique(keys[keys != NONE])).rows(batch, 3)
-    assert torch.equal(rows != NONE, keys != NONE)
+    rows = PhraseIndex(np.unique(keys[keys != NONE])).rows(batch, 3)
+    assert np.array_equal(rows != NONE, keys != NONE)
     assert repeats(batch, keys)[keys == NONE].tolist() == [0] * int((keys == NONE).sum())
 
 
 @pytest.mark.parametrize("K", [1, 4])
 def test_an_empty_table_finds_nothing(back_end, K):
     batch = few_words([[5, 1], [2]], 0)
-    index = PhraseIndex(torch.zeros(0, dtype=torch.int64))
-    assert torch.equal(index.rows(batch, K), torch.full((batch.n_words, K), NONE))
+    index = PhraseIndex(np.zeros(0, dtype=np.int64))
+    assert np.array_equal(index.rows(batch, K), np.full((batch.n_words, K), NONE))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
@@ -111,10 +110,10 @@ def test_tables_of_many_and_of_few_keys(back_end, size):
     """The largest and the smallest key, too, wherever their first bits put them."""
     batch = Batch.from_lists([[list(range(1, size + 1))]])
     keys = phrase_keys(batch, 1)
-    ordered = keys[:, 0].sort().values
-    for table in (ordered, torch.cat([torch.tensor([0]), ordered, torch.tensor([2**63 - 1])])):
+    ordered = np.sort(keys[:, 0])
+    for table in (ordered, np.concatenate([[0], ordered, [2**63 - 1]])):
         index = PhraseIndex(table)
-        assert torch.equal(table[index.rows(batch, 1)[:, 0]], keys[:, 0])
+        assert np.array_equal(table[index.rows(batch, 1)[:, 0]], keys[:, 0])
 
 
 @given(ragged, K_OF_TESTS, seeds, st.booleans())
@@ -124,18 +123,18 @@ def test_repeats_and_first_equal_counting(back_end, lengths, K, seed, of_rows):
     batch = few_words(lengths, seed)
     values = phrase_keys(batch, K)
     if of_rows:
-        values = PhraseIndex(torch.unique(values[values != NONE])[::2].contiguous()).rows(batch, K)
+        values = PhraseIndex(np.unique(values[values != NONE])[::2]).rows(batch, K)
     times, first = oracle.repeats(values.tolist(), batch.word_offsets.tolist(), none=NONE)
     assert repeats(batch, values).tolist() == times
     assert first_in_document(batch, values).tolist() == first
-    assert repeats(batch, values).dtype == torch.int32
+    assert repeats(batch, values).dtype == np.int32
 
 
 def test_repeats_of_words(back_end):
     batch = Batch.from_lists([[[1, 2, 1], [1]], [[2, 2]], [[0, 1]]])
     keys = phrase_keys(batch, 2)
     assert repeats(batch, keys).tolist() == [[3, 0], [1, 1], [3, 1], [3, 0], [2, 0], [2, 1], [0, 0], [1, 0]]
-    first = first_in_document(batch, keys).int()
+    first = first_in_document(batch, keys).astype(int)
     assert first.tolist() == [[1, 0], [1, 1], [0, 1], [0, 0], [1, 0], [0, 1], [0, 0], [1, 0]]
 
 
@@ -146,16 +145,16 @@ def test_repeats_of_words(back_end):
 def test_presence_weights_are_powers_of_repeats(back_end, lengths, K, seed, presence):
     batch = few_words(lengths, seed)
     keys = phrase_keys(batch, K)
-    rows = PhraseIndex(torch.unique(keys[keys != NONE])[::2].contiguous()).rows(batch, K)
+    rows = PhraseIndex(np.unique(keys[keys != NONE])[::2]).rows(batch, K)
     times, _ = oracle.repeats(rows.tolist(), batch.word_offsets.tolist(), none=NONE)
     expected = [[n**-presence if n else 0.0 for n in word] for word in times]
-    torch.testing.assert_close(presence_weights(batch, rows, presence), torch.tensor(expected))
+    np.testing.assert_allclose(presence_weights(batch, rows, presence), expected, rtol=1e-6)
 
 
 @given(st.lists(st.integers(0, 9), max_size=60))
 @example(list(range(500)) * 2)
 def test_distinct_words(back_end, words):
-    distinct, places = distinct_words(torch.tensor(words, dtype=torch.int64))
+    distinct, places = distinct_words(np.array(words, dtype=np.int64))
     assert sorted(distinct.tolist()) == sorted(set(words))
     assert distinct[places].tolist() == words
 
@@ -163,14 +162,14 @@ def test_distinct_words(back_end, words):
 def test_values_need_not_be_contiguous(back_end):
     batch = few_words([[5, 2], [3]], 1)
     keys = phrase_keys(batch, 3)
-    turned = keys.T.contiguous().T
-    assert torch.equal(repeats(batch, turned), repeats(batch, keys))
-    assert torch.equal(first_in_document(batch, turned), first_in_document(batch, keys))
+    turned = np.asfortranarray(keys)
+    assert np.array_equal(repeats(batch, turned), repeats(batch, keys))
+    assert np.array_equal(first_in_document(batch, turned), first_in_document(batch, keys))
 
 
-def everything(batch: Batch, K: int) -> tuple[Tensor, ...]:
+def everything(batch: Batch, K: int) -> tuple[np.ndarray, ...]:
     keys = phrase_keys(batch, K)
-    rows = PhraseIndex(torch.unique(keys[keys != NONE])[::2].contiguous()).rows(batch, K)
+    rows = PhraseIndex(np.unique(keys[keys != NONE])[::2]).rows(batch, K)
     return keys, rows, repeats(batch, keys), repeats(batch, rows), first_in_document(batch, keys)
 
 
@@ -183,7 +182,7 @@ def test_both_back_ends_give_the_same(lengths, K, seed):
     for native in (True, False):
         with native_kernels(native):
             results.append(everything(batch, K))
-    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
 
 
 def test_keys_do_not_change_between_versions(back_end):
@@ -194,14 +193,14 @@ def test_keys_do_not_change_between_versions(back_end):
 
 @native_kernels(True)
 def test_the_number_of_threads_does_not_change_anything():
-    batch, before, results = few_words([[3, 1, 4]] * 400, 0), torch.get_num_threads(), []
+    batch, before, results = few_words([[3, 1, 4]] * 400, 0), cores.threads(), []
     try:
         for threads in (1, 2):
-            torch.set_num_threads(threads)
+            cores.set_threads(threads)
             results.append(everything(batch, 4))
     finally:
-        torch.set_num_threads(before)
-    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+        cores.set_threads(before)
+    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
 
 
 def test_a_document_does_not_depend_on_the_others(back_end):
@@ -209,13 +208,13 @@ def test_a_document_does_not_depend_on_the_others(back_end):
     keys, times = phrase_keys(batch, 3), repeats(batch, phrase_keys(batch, 3))
     for d, (begin, end) in enumerate(pairwise(batch.word_offsets)):
         part = batch.part(d, d + 1)
-        assert torch.equal(phrase_keys(part, 3), keys[begin:end])
-        assert torch.equal(repeats(part, phrase_keys(part, 3)), times[begin:end])
+        assert np.array_equal(phrase_keys(part, 3), keys[begin:end])
+        assert np.array_equal(repeats(part, phrase_keys(part, 3)), times[begin:end])
 
 
 def test_wrong_arguments_are_errors_and_not_crashes(back_end):
     batch = few_words([[4, 2]], 0)
-    index = PhraseIndex(torch.tensor([3, 5]))
+    index = PhraseIndex(np.array([3, 5]))
     for longest in (0, -1, MOST_WORDS + 1):
         for function in (phrase_keys, index.rows):
             with pytest.raises(ValueError, match="1 to 8"):
@@ -223,9 +222,9 @@ def test_wrong_arguments_are_errors_and_not_crashes(back_end):
     for words in (5, 7):
         for count in (repeats, first_in_document):
             with pytest.raises(IndexError, match=f"{words} words for a batch of 6"):
-                count(batch, torch.zeros(words, 2, dtype=torch.int64))
+                count(batch, np.zeros((words, 2), dtype=np.int64))
         with pytest.raises(IndexError, match=f"{words} words for a batch of 6"):
-            presence_weights(batch, torch.zeros(words, 2, dtype=torch.int64), 0.5)
+            presence_weights(batch, np.zeros((words, 2), dtype=np.int64), 0.5)
     for wrong in ([NONE, 4], [4, 3], [4, 4]):
         with pytest.raises(ValueError, match="sorted"):
-            PhraseIndex(torch.tensor(wrong)).rows(batch, 2)
+            PhraseIndex(np.array(wrong)).rows(batch, 2)

@@ -12,7 +12,8 @@ from torch.nn.functional import softplus
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.phrases import phrase_keys
-from emhrnn.models.evidence import BUCKETS, READING_LENGTH, READING_PAUSES, READING_UNKNOWN, Evidence
+from emhrnn.models.evidence import Evidence
+from emhrnn.models.evidence_reader import BUCKETS, READING_LENGTH, READING_PAUSES, READING_UNKNOWN
 from tests.models.examples import sentences_of
 from tests.oracles import phrase_evidence as parts
 from tests.oracles.recurrent import layer_states
@@ -68,7 +69,7 @@ class Counted:
 
 def row_of(model: Evidence, phrase: parts.Phrase) -> int:
     key = phrase_keys(Batch.from_lists([[list(phrase)]]), model.longest)[-1, len(phrase) - 1]
-    return int(torch.searchsorted(model.ngrams.keys, key))
+    return int(np.searchsorted(model.ngrams.keys.numpy(), key))
 
 
 def values(tensor: torch.Tensor) -> np.ndarray:

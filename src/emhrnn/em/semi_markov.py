@@ -15,9 +15,9 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from emhrnn.layers.native.library import check_index
+from emhrnn.layers.native.torch_kernels import check_index, check_offsets
 from emhrnn.layers.packing import Packing
-from emhrnn.layers.semi_markov import Offsets, backward_pass, best_cut, checked_offsets, forward_pass
+from emhrnn.layers.semi_markov import Offsets, backward_pass, best_cut, forward_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,9 @@ class SegmentPosterior:
     sentence_offsets: Offsets
 
     def __post_init__(self) -> None:
-        checked_offsets(self.scores, self.sentence_offsets)
+        check_offsets(self._offsets, len(self.scores))
+        if not self.scores.shape[1]:
+            raise IndexError("scores have no widths; phrases need at least one word, K >= 1")
 
     @torch.no_grad()
     def of_classes(self, classes: Int64[Tensor, " sentences"]) -> "SegmentPosterior":
@@ -57,7 +59,8 @@ class SegmentPosterior:
     @cached_property
     def phrases(self) -> Float[Tensor, "words K classes"]:
         """P(the k words that end at this word are a phrase). Over all phrases that hold a word, it sums to 1."""
-        return backward_pass(self.widths, self.sentence_offsets, torch.ones_like(self.log_partition))
+        ones = np.ones_like(self.log_partition.numpy())
+        return torch.from_numpy(backward_pass(self.widths.numpy(), self.sentence_offsets, ones))
 
     @cached_property
     def gamma(self) -> Float[Tensor, "words classes"]:
@@ -97,7 +100,8 @@ class SegmentPosterior:
     def best(self) -> tuple[Bool[Tensor, "words classes"], Float[Tensor, "sentences classes"]]:
         """The most probable segmentation, true at the last word of each phrase, and its sum of scores. `best_cut` says
         which one wins of two equal ones."""
-        return best_cut(self.scores, self.sentence_offsets)
+        z, value = best_cut(self.scores.detach().numpy(), self.sentence_offsets)
+        return torch.from_numpy(z), torch.from_numpy(value)
 
     def k_best(self, n: int) -> tuple[Bool[Tensor, "n words classes"], Float[Tensor, "n sentences classes"]]:
         """The n most probable segmentations of every sentence, best first, and their sums of scores. Where there are
@@ -125,14 +129,16 @@ class SegmentPosterior:
             chosen = cumulative > threshold  # (words, K, classes): this width or a longer one
             chosen[:, 1:] ^= chosen[:, :-1].clone()
             allowed = torch.where(chosen, 0.0, -torch.inf).to(self.scores.dtype)  # (words, K, classes)
-            drawn.copy_(best_cut(allowed, self.sentence_offsets)[0])
+            drawn.copy_(torch.from_numpy(best_cut(allowed.numpy(), self.sentence_offsets)[0]))
         return z
 
     # ------------------------------------------------------------------
 
     @cached_property
     def _forward(self) -> tuple[Tensor, Tensor]:
-        return forward_pass(self.scores, self.sentence_offsets)
+        log_partition, q = forward_pass(self.scores.detach().numpy(), self.sentence_offsets)
+        assert q is not None
+        return torch.from_numpy(log_partition), torch.from_numpy(q)
 
     @cached_property
     def _offsets(self) -> Int64[Tensor, " sentences_plus_1"]:

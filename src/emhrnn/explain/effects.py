@@ -25,7 +25,7 @@ that is left to `with_context`: words and phrases also count what their word sta
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.slopes import LayerPass, Passes, layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.embedding import WordEmbedding
-from emhrnn.models.evidence import Reading
+from emhrnn.models.evidence_reader import Reading
 from emhrnn.models.output import Output
 
 LEAST = 1e-4  # of 1 - weight: what is left of a sum in float32 when nearly all of it is taken away
@@ -316,7 +316,7 @@ def _before(packing: Packing, state: Float[Tensor, "n H"]) -> Float[Tensor, "n H
 class AddsEvidence(Protocol):
     """A model whose logits are the bias of the classes and what phrases say."""
 
-    def cohesion(self, batch: Batch) -> Float[Tensor, "words K"]: ...
+    def cohesion(self, batch: Batch) -> Any: ...
 
     def read(self, batch: Batch) -> Reading: ...
 
@@ -347,16 +347,16 @@ def exact_effects(
     temperature: float = 1.0,
 ) -> Evidenced:
     """What a reading says: weights, signed effects on the predicted class, and the evidence for every class."""
-    chosen, against = reading.chosen.numpy(), not multi_label and len(reading.bias) > 1
+    chosen, against = reading.chosen, not multi_label and len(reading.bias) > 1
     ends = np.flatnonzero(reading.z)
     offsets = np.concatenate([[0], ends + 1])  # of phrases in words
     sentence_ends = np.searchsorted(offsets, batch.sentence_offsets)  # of sentences in phrases
     document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
-    words = _support(reading.words.numpy(), chosen[document], against) / temperature
+    words = _support(reading.words, chosen[document], against) / temperature
     phrases = np.add.reduceat(words, offsets[:-1])
     sentences = np.add.reduceat(phrases, sentence_ends[:-1])
     sizes = np.add.reduceat(np.abs(phrases), sentence_ends[:-1])
-    priors = _support(reading.priors.numpy(), chosen, against) / temperature
+    priors = _support(reading.priors, chosen, against) / temperature
     return Evidenced(
         Levels(
             z=reading.z,
@@ -365,7 +365,11 @@ def exact_effects(
             gamma=shares(sizes, batch.document_offsets),
         ),
         BatchEffects(
-            reading.chosen, torch.from_numpy(words), torch.from_numpy(phrases), torch.from_numpy(sentences), "evidence"
+            torch.from_numpy(reading.chosen),
+            torch.from_numpy(words),
+            torch.from_numpy(phrases),
+            torch.from_numpy(sentences),
+            "evidence",
         ),
         BatchEvidence(
             _centred(reading.phrases, against) / temperature,
@@ -386,8 +390,8 @@ def _support(
     return support
 
 
-def _centred(said: Float[Tensor, "n classes"], against: bool) -> Float64[np.ndarray, "n classes"]:
-    values: np.ndarray = said.numpy().astype(np.float64)
+def _centred(said: Float[np.ndarray, "n classes"], against: bool) -> Float64[np.ndarray, "n classes"]:
+    values = said.astype(np.float64)
     return values - _sums(values)[:, None] / values.shape[1] if against else values
 
 

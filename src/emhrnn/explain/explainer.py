@@ -167,7 +167,7 @@ def findings(
             )
         reading = model.read(batch)
         told = exact_effects(reading, batch, **odds)
-        return Findings(reading.logits, told.levels, effects=told.effects, evidence=told.evidence)
+        return Findings(torch.from_numpy(reading.logits), told.levels, effects=told.effects, evidence=told.evidence)
     if isinstance(model, EMHRNN):
         states = model.words(batch)
         if threshold is None or model.rule is not None:

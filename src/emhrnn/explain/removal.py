@@ -179,7 +179,7 @@ def segmented(run: Run, batch: Batch) -> tuple[Float[Tensor, "documents classes"
     """Logits and phrase ends as explanations show them; None for a model without phrases."""
     if isinstance(run.model, AddsEvidence):
         reading = run.model.read(batch)
-        return reading.logits, reading.z
+        return torch.from_numpy(reading.logits), reading.z
     output: Output = run.model(batch)
     return output.logits, output.z
 

@@ -7,11 +7,11 @@ implementation of the same functions that is used where a C++ compiler is at han
 
 from emhrnn.layers.attention import AttentionPool, attend, attend_paths, pair_attention
 from emhrnn.layers.dropout import dropout
+from emhrnn.layers.evidence import log_partition
 from emhrnn.layers.forest import forest_h
 from emhrnn.layers.linear import dense, linear, row_dots
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.recurrent import GRU, LSTM, Bidirectional, LearnedRows, Recurrent, recurrent_layer
-from emhrnn.layers.semi_markov import best_cut, log_partition
 from emhrnn.layers.slopes import Passes, layer_pass
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
     "Recurrent",
     "attend",
     "attend_paths",
-    "best_cut",
     "dense",
     "dropout",
     "forest_h",

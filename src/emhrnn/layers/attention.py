@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cells import tanh_
 from emhrnn.layers.linear import linear
-from emhrnn.layers.native import Kernels, kernels_for
+from emhrnn.layers.native.torch_kernels import TorchKernels, kernels_for
 
 CHUNK = 8192  # pairs at a time: the sums stay in the cache
 
@@ -119,7 +119,7 @@ def weighted_sums(
 class _NativeScores(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, kernels: Kernels, keep: bool, h: Tensor, weight: Tensor, bias: Tensor, context: Tensor
+        ctx: Any, kernels: TorchKernels, keep: bool, h: Tensor, weight: Tensor, bias: Tensor, context: Tensor
     ) -> Tensor:
         scores, u = kernels.attention_scores(h, weight, bias, context, keep=keep)
         if keep:
@@ -139,7 +139,7 @@ class _NativeScores(torch.autograd.Function):
 
 class _NativeAttend(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, kernels: Kernels, h: Tensor, scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, kernels: TorchKernels, h: Tensor, scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         pooled, weights = kernels.attend(h, scores, offsets, None, keep=True)
         assert weights is not None
         ctx.kernels = kernels

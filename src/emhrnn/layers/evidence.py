@@ -1,4 +1,5 @@
-r"""What each candidate phrase (layers/phrases.py) says for each class.
+r"""What each candidate phrase (layers/phrases.py) says for each class, in training: with gradients. phrase_scores.py is
+the same for a trained model.
 
 Seen phrases, by counts and by a table, of a phrase with row i and k words in a document that holds it n times:
 
@@ -19,16 +20,19 @@ All phrases, by a small network on the vectors of their words, so that unseen on
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int32, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native import kernels_for
-from emhrnn.layers.native.library import Kernels, check_index, check_offsets
-from emhrnn.layers.phrases import NONE, Candidates
+from emhrnn.layers.native.library import check_shape
+from emhrnn.layers.native.torch_kernels import TorchKernels, check_index, check_offsets, kernels_for
+from emhrnn.layers.phrases import NONE
+from emhrnn.layers.semi_markov import backward_pass, forward_pass
 
 Scores = Float[Tensor, "words K classes"]
+Candidates = Int64[Tensor, "words K"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +96,7 @@ def seen_evidence(
     shapes that do not match."""
     check_offsets(word_offsets, len(rows))
     _check_rows(rows, weights, len(table))
-    _check_shape("scale", scale, (rows.shape[1], max(scale.shape[1], 1)))
+    check_shape("scale", scale, (rows.shape[1], max(scale.shape[1], 1)))
     _check_counts(counts, own, table.shape, len(word_offsets) - 1)
     of_own = () if own is None else (own.labels, own.weights)
     if native := kernels_for(
@@ -115,7 +119,7 @@ def seen_evidence(
 
 
 def _check_rows(rows: Tensor, weights: Tensor, size: int) -> None:
-    _check_shape("weights", weights, rows.shape)
+    check_shape("weights", weights, rows.shape)
     if rows.numel():
         low, high = (int(bound) for bound in torch.aminmax(rows))
         if low < NONE or high >= size:
@@ -124,19 +128,14 @@ def _check_rows(rows: Tensor, weights: Tensor, size: int) -> None:
 
 def _check_counts(counts: Counts, own: Own | None, size: torch.Size, documents: int) -> None:
     rows, classes = size
-    _check_shape("counts by class", counts.by_class, (rows, classes))
-    _check_shape("counts of documents", counts.documents, (rows,))
+    check_shape("counts by class", counts.by_class, (rows, classes))
+    check_shape("counts of documents", counts.documents, (rows,))
     each = (documents, classes) if counts.prior.ndim == 2 else (classes,)
-    _check_shape("prior", counts.prior, each)
-    _check_shape("shift", counts.shift, each)
+    check_shape("prior", counts.prior, each)
+    check_shape("shift", counts.shift, each)
     if own is not None:
-        _check_shape("own labels", own.labels, (documents, classes))
-        _check_shape("own weights", own.weights, (documents,))
-
-
-def _check_shape(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
-    if tensor.shape != shape:
-        raise IndexError(f"{name} of shape {tuple(tensor.shape)}; it must be {tuple(shape)}")
+        check_shape("own labels", own.labels, (documents, classes))
+        check_shape("own weights", own.weights, (documents,))
 
 
 class _Seen(torch.autograd.Function):
@@ -145,7 +144,7 @@ class _Seen(torch.autograd.Function):
         ctx: Any,
         table: Tensor,
         scale: Tensor,
-        native: Kernels,
+        native: TorchKernels,
         counts: Counts,
         rows: Tensor,
         weights: Tensor,
@@ -185,7 +184,7 @@ class _Seen(torch.autograd.Function):
         return d_table, d_scale, None, None, None, None, None, None, None
 
 
-def sum_rows(native: Kernels, rows: Candidates, weights: Tensor, values: Scores, size: torch.Size) -> Tensor:
+def sum_rows(native: TorchKernels, rows: Candidates, weights: Tensor, values: Scores, size: torch.Size) -> Tensor:
     """A sparse matrix: at each row that occurs, sorted, the sum of weight times values."""
     distinct = torch.empty(rows.numel(), dtype=torch.int64)
     sums = values.new_empty(rows.numel(), size[1])
@@ -195,25 +194,9 @@ def sum_rows(native: Kernels, rows: Candidates, weights: Tensor, values: Scores,
     return torch.sparse_coo_tensor(distinct[None, :n], sums[:n], size, is_coalesced=True, check_invariants=False)
 
 
-def gathered(table: Float[Tensor, "rows classes"], rows: Candidates, weights: Float[Tensor, "words K"]) -> Scores:
-    """weight * table[row] of every candidate, 0 where it has no row; without a gradient. Raises an IndexError for row
-    numbers and shapes that do not match."""
-    _check_rows(rows, weights, len(table))
-    if native := kernels_for(table, weights):
-        scores = table.new_zeros(*rows.shape, table.shape[1])
-        native.call(
-            "gather_rows", rows.numel(), table.shape[1], rows.contiguous(), weights.contiguous(), table, scores,
-            torch.get_num_threads(),
-        )  # fmt: skip
-        return scores
-    if not len(table):
-        return table.new_zeros(*rows.shape, table.shape[1])
-    return (table[rows.clamp_min(0)] * (weights * (rows != NONE))[:, :, None]).detach()
-
-
 def with_cohesion(evidence: Scores, cohesion: Float[Tensor, "words K"]) -> Scores:
     """evidence + cohesion, the same for every class. Raises an IndexError for shapes that do not match."""
-    _check_shape("cohesion", cohesion, evidence.shape[:2])
+    check_shape("cohesion", cohesion, evidence.shape[:2])
     if native := kernels_for(evidence, cohesion):
         result: Tensor = _WithCohesion.apply(  # type: ignore[no-untyped-call]
             evidence.contiguous(), cohesion.contiguous(), native
@@ -226,7 +209,7 @@ class _WithCohesion(torch.autograd.Function):
     """As torch would do it, which takes ten times as long for rows of two classes."""
 
     @staticmethod
-    def forward(ctx: Any, evidence: Tensor, cohesion: Tensor, native: Kernels) -> Tensor:
+    def forward(ctx: Any, evidence: Tensor, cohesion: Tensor, native: TorchKernels) -> Tensor:
         ctx.native = native
         sums = torch.empty_like(evidence)
         native.call("add_to_rows", cohesion.numel(), evidence.shape[2], evidence, cohesion, sums)
@@ -254,8 +237,8 @@ def encoded(
     that do not match."""
     check_offsets(sentence_offsets, len(places))
     check_index(places, len(projection))
-    _check_shape("bias", bias, projection.shape[1:])
-    _check_shape("output", output, (projection.shape[2], output.shape[1]))
+    check_shape("bias", bias, projection.shape[1:])
+    check_shape("output", output, (projection.shape[2], output.shape[1]))
     if native := kernels_for(projection, bias, output):
         weights = projection.contiguous(), bias.contiguous(), output.contiguous()
         keep = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
@@ -280,7 +263,7 @@ class _Encoded(torch.autograd.Function):
         projection: Tensor,
         bias: Tensor,
         output: Tensor,
-        native: Kernels,
+        native: TorchKernels,
         places: Tensor,
         offsets: Tensor,
         keep: bool,
@@ -308,3 +291,26 @@ class _Encoded(torch.autograd.Function):
             d_scores.contiguous(), d_projection, d_bias, d_output, torch.get_num_threads(),
         )  # fmt: skip
         return d_projection, d_bias, d_output.T, None, None, None, None
+
+
+def log_partition(
+    scores: Scores, sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
+) -> Float[Tensor, "sentences classes"]:
+    """alpha at the last word of every sentence (semi_markov.py). Its gradient in scores is the posterior of every
+    phrase. -inf, with gradient 0, where no segmentation is possible."""
+    keep = torch.is_grad_enabled() and scores.requires_grad
+    result: Tensor = _LogPartition.apply(scores, sentence_offsets, keep)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _LogPartition(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, offsets: Any, keep: bool) -> Tensor:
+        log_z, q = forward_pass(scores.detach().numpy(), offsets, keep=keep)
+        ctx.q, ctx.offsets = q, offsets
+        return torch.from_numpy(log_z)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_log_z: Tensor) -> tuple[Tensor, None, None]:
+        return torch.from_numpy(backward_pass(ctx.q, ctx.offsets, d_log_z.numpy())), None, None

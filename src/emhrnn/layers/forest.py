@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cells import Cell, States
-from emhrnn.layers.native import kernels_for
+from emhrnn.layers.native.torch_kernels import kernels_for
 from emhrnn.layers.recurrent import Recurrent
 
 CHUNK = 2048  # nodes per matrix product: the gates of a chunk stay in the cache

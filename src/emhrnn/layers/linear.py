@@ -8,7 +8,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native import Kernels, kernels_for
+from emhrnn.layers.native.torch_kernels import TorchKernels, kernels_for
 
 
 def linear(
@@ -23,7 +23,7 @@ def linear(
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, kernels: Kernels, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, kernels: TorchKernels, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
         return kernels.linear(x.contiguous(), weight.contiguous(), bias)
 

@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cells import Cell, States
-from emhrnn.layers.native import Kernels, kernels_for
-from emhrnn.layers.native.library import RecurrentGradients
+from emhrnn.layers.native.torch_kernels import RecurrentGradients, TorchKernels, kernels_for
 from emhrnn.layers.packing import Packing
 
 
@@ -186,7 +185,7 @@ class _NativeScan(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        kernels: Kernels,
+        kernels: TorchKernels,
         cell: Cell,
         packing: Packing,
         keep: bool,
@@ -221,7 +220,7 @@ class _NativeProjectedScan(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        kernels: Kernels,
+        kernels: TorchKernels,
         cell: Cell,
         packing: Packing,
         keep: bool,

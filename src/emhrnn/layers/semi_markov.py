@@ -21,81 +21,62 @@ the right it adds d(t) = beta(t - 1) - beta(t), where beta(t) is the log of the 
 The backward pass starts with gamma = 1 at the last word: gamma(t - k) += gamma(t) q(t, k). It needs only q, and no exp.
 
 Words are flat: sentence i is words sentence_offsets[i] : sentence_offsets[i + 1]. Scores of phrases that would reach
-over the start of their sentence are ignored, whatever they are, and have gradient 0. An empty sentence has one
+over the start of their sentence are ignored, whatever they are, and have posterior 0. An empty sentence has one
 segmentation, of value 0. All functions raise an IndexError for shapes and offsets that do not match.
 """
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float, Float32, Int64
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native import Kernels, kernels_for
-from emhrnn.layers.native.library import check_index, check_offsets
-from emhrnn.layers.packing import Packing
+from emhrnn.cores import threads
+from emhrnn.layers.native import Kernels, kernels
+from emhrnn.layers.native.library import check_index, check_offsets, check_shape
+from emhrnn.layers.order import Order
 
-Offsets = Int64[Tensor, " sentences_plus_1"] | Int64[np.ndarray, " sentences_plus_1"]
-
-
-def log_partition(
-    scores: Float[Tensor, "words K classes"], sentence_offsets: Offsets
-) -> Float[Tensor, "sentences classes"]:
-    """alpha at the last word of every sentence. Its gradient in scores is the posterior of every phrase. -inf, with
-    gradient 0, where no segmentation is possible."""
-    offsets = checked_offsets(scores, sentence_offsets)
-    keep = torch.is_grad_enabled() and scores.requires_grad
-    result: Tensor = _LogPartition.apply(scores.contiguous(), offsets, keep)  # type: ignore[no-untyped-call]
-    return result
+Scores = Float[np.ndarray, "words K classes"]
+Sums = Float[np.ndarray, "sentences classes"]
+Offsets = Int64[np.ndarray, " sentences_plus_1"]
 
 
-@torch.no_grad()
-def forward_pass(
-    scores: Float[Tensor, "words K classes"], sentence_offsets: Offsets
-) -> tuple[Float[Tensor, "sentences classes"], Float[Tensor, "words K classes"]]:
-    """Log-partitions and q, without a gradient. q is 0 where no phrase can end; elsewhere it sums to 1 over widths."""
-    log_z, q = _forward(scores.contiguous(), checked_offsets(scores, sentence_offsets), keep=True)
-    assert q is not None
-    return log_z, q
+def forward_pass(scores: Scores, sentence_offsets: Offsets, *, keep: bool = True) -> tuple[Sums, Scores | None]:
+    """Log-partitions, -inf where no segmentation is possible, and with `keep` q: it is 0 where no phrase can end, and
+    elsewhere it sums to 1 over widths."""
+    scores, offsets = _checked(scores, sentence_offsets)
+    if native := _native_for(scores):
+        return _forward_native(native, scores, offsets, keep=keep)
+    return _forward_plain(scores, offsets, keep=keep)
 
 
-@torch.no_grad()
+def backward_pass(q: Scores, sentence_offsets: Offsets, weights: Sums) -> Scores:
+    """Posterior of every phrase, from q of `forward_pass`, times the weight of its sentence and class."""
+    q, offsets = _checked(q, sentence_offsets)
+    check_shape("weights", weights, (len(offsets) - 1, q.shape[2]))
+    weights = np.ascontiguousarray(weights, dtype=q.dtype)
+    if native := _native_for(q):
+        return _backward_native(native, q, offsets, weights)
+    return _backward_plain(q, offsets, weights)
+
+
 def increments(
-    scores: Float[Tensor, "words K classes"], sentence_offsets: Offsets, *, from_right: bool = False
-) -> tuple[Float[Tensor, "sentences classes"], Float[Tensor, "words classes"]]:
+    scores: Scores, sentence_offsets: Offsets, *, from_right: bool = False
+) -> tuple[Sums, Float[np.ndarray, "words classes"]]:
     """Log-partitions, and d: what each word adds to that of its sentence, read from the left or from the right. d sums
     to the log-partition over the words of a sentence, if a segmentation is possible. Where none ends at a word, its d
     is 0, and the next word at which one does has it all."""
-    offsets = checked_offsets(scores, sentence_offsets)
-    if kernels := kernels_for(scores):
-        return _increments_native(kernels, scores.contiguous(), offsets, from_right=from_right)
+    scores, offsets = _checked(scores, sentence_offsets)
+    if native := _native_for(scores):
+        return _increments_native(native, scores, offsets, from_right=from_right)
     if not from_right:
-        return _increments_torch(scores, offsets)
-    log_z, d = _increments_torch(*_reversed(scores, offsets))
-    return log_z, _reversed(d[:, None], offsets)[0][:, 0]
+        return _increments_plain(scores, offsets)
+    log_z, d = _increments_plain(_reversed(scores, offsets), offsets)
+    return log_z, _reversed(d[:, None], offsets)[:, 0]
 
 
-@torch.no_grad()
-def backward_pass(
-    q: Float[Tensor, "words K classes"], sentence_offsets: Offsets, weights: Float[Tensor, "sentences classes"]
-) -> Float[Tensor, "words K classes"]:
-    """Posterior of every phrase, from q of `forward_pass`, times the weight of its sentence and class."""
-    offsets = checked_offsets(q, sentence_offsets)
-    if weights.shape != (len(offsets) - 1, q.shape[2]):
-        raise IndexError(
-            f"weights of shape {tuple(weights.shape)} for {len(offsets) - 1} sentences and {q.shape[2]} classes"
-        )
-    return _backward(q.contiguous(), offsets, weights.contiguous())
-
-
-@torch.no_grad()
 def best_cut(
-    scores: Float[Tensor, "words K classes"],
-    sentence_offsets: Offsets,
-    classes: Int64[Tensor, " sentences"] | None = None,
-) -> tuple[Bool[Tensor, " words *columns"], Float[Tensor, " sentences *columns"]]:
+    scores: Scores, sentence_offsets: Offsets, classes: Int64[np.ndarray, " sentences"] | None = None
+) -> tuple[Bool[np.ndarray, " words *columns"], Float[np.ndarray, " sentences *columns"]]:
     """The segmentation with the highest sum of scores (Viterbi).
 
     Returns z, true at the last word of each phrase, and the sum: (words, classes) and (sentences, classes). `classes`
@@ -103,257 +84,195 @@ def best_cut(
     Of two equal segmentations, the one with the shorter last phrase wins. Where none is possible the sum is -inf, and z
     is true at the last word only.
     """
-    offsets = checked_offsets(scores, sentence_offsets)
+    scores, offsets = _checked(scores, sentence_offsets)
     if classes is not None:
         if len(classes) != len(offsets) - 1:
             raise IndexError(f"{len(classes)} classes for {len(offsets) - 1} sentences; give one for each")
         check_index(classes, scores.shape[2])
-        classes = classes.contiguous()
-    if kernels := kernels_for(scores):
-        return _best_native(kernels, scores.contiguous(), offsets, classes)
-    return _best_torch(scores, offsets, classes)
+        classes = np.ascontiguousarray(classes)
+    if native := _native_for(scores):
+        return _best_native(native, scores, offsets, classes)
+    return _best_plain(scores, offsets, classes)
 
 
-def checked_offsets(scores: Float[Tensor, "words K classes"], sentence_offsets: Offsets) -> Int64[Tensor, " m"]:
-    """The offsets as a tensor. Raises an IndexError unless they rise from 0 to the number of words, and K > 0."""
-    offsets = torch.as_tensor(sentence_offsets).contiguous()
-    if not len(offsets):
-        raise IndexError("offsets are empty; they begin with 0, also where there is no sentence")
-    check_offsets(offsets, len(scores))
+def _checked(scores: Scores, sentence_offsets: Offsets) -> tuple[Scores, Offsets]:
+    """Both in one piece. Raises an IndexError unless offsets rise from 0 to the number of words, and K > 0."""
+    check_offsets(sentence_offsets, len(scores))
     if not scores.shape[1]:
         raise IndexError("scores have no widths; phrases need at least one word, K >= 1")
-    return offsets
+    return np.ascontiguousarray(scores), np.ascontiguousarray(sentence_offsets)
 
 
-class _LogPartition(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, scores: Tensor, offsets: Tensor, keep: bool) -> Tensor:
-        log_z, q = _forward(scores, offsets, keep=keep)
-        if keep:
-            ctx.save_for_backward(q, offsets)
-        return log_z
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, d_log_z: Tensor) -> tuple[Tensor, None, None]:
-        q, offsets = ctx.saved_tensors
-        return _backward(q, offsets, d_log_z.contiguous()), None, None
+def _native_for(scores: Scores) -> Kernels | None:
+    return kernels() if scores.dtype == np.float32 else None
 
 
-def _forward(scores: Tensor, offsets: Tensor, *, keep: bool) -> tuple[Tensor, Tensor | None]:
-    if kernels := kernels_for(scores):
-        return _forward_native(kernels, scores, offsets, keep=keep)
-    return _forward_torch(scores, offsets, keep=keep)
+# ------------------------------------------------------------------ in NumPy: one step per word of the longest sentence
 
 
-def _backward(q: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
-    if kernels := kernels_for(q, weights):
-        return _backward_native(kernels, q, offsets, weights)
-    return _backward_torch(q, offsets, weights)
+def _increments_plain(scores: Scores, offsets: Offsets) -> tuple[Sums, Float[np.ndarray, "words classes"]]:
+    d = np.empty((len(scores), scores.shape[2]), dtype=scores.dtype)
+    return _forward_plain(scores, offsets, keep=False, increments=d)[0], d
 
 
-# ------------------------------------------------------------------ in torch: one step per word of the longest sentence
-
-
-def _increments_torch(
-    scores: Float[Tensor, "words K classes"], offsets: Int64[Tensor, " sentences_plus_1"]
-) -> tuple[Float[Tensor, "sentences classes"], Float[Tensor, "words classes"]]:
-    d = scores.new_empty(len(scores), scores.shape[2])
-    return _forward_torch(scores, offsets, keep=False, increments=d)[0], d
-
-
-def _reversed(
-    scores: Float[Tensor, "words K classes"], offsets: Int64[Tensor, " sentences_plus_1"]
-) -> tuple[Float[Tensor, "words K classes"], Int64[Tensor, " sentences_plus_1"]]:
+def _reversed(scores: Scores, offsets: Offsets) -> Scores:
     """Of the sentences read backwards, in which a phrase ends with its first word."""
-    lengths = offsets.diff()
-    begin, words = (torch.repeat_interleave(x, lengths) for x in (offsets[:-1], lengths))
-    t = torch.arange(len(scores)) - begin  # of the reversed sentence
-    k = torch.arange(scores.shape[1])
-    ends = (begin + words - 1 - t)[:, None] + torch.minimum(k, t[:, None])  # (words, K)
-    return scores[ends, k], offsets
+    lengths = np.diff(offsets)
+    begin, words = np.repeat(offsets[:-1], lengths), np.repeat(lengths, lengths)
+    t = np.arange(len(scores)) - begin  # of the reversed sentence
+    k = np.arange(scores.shape[1])
+    ends = (begin + words - 1 - t)[:, None] + np.minimum(k, t[:, None])  # (words, K)
+    result: np.ndarray = scores[ends, k]
+    return result
 
 
-def _forward_torch(
-    scores: Float[Tensor, "words K classes"],
-    offsets: Int64[Tensor, " sentences_plus_1"],
-    *,
-    keep: bool,
-    increments: Float[Tensor, "words classes"] | None = None,
-) -> tuple[Float[Tensor, "sentences classes"], Float[Tensor, "words K classes"] | None]:
+def _forward_plain(
+    scores: Scores, offsets: Offsets, *, keep: bool, increments: Float[np.ndarray, "words classes"] | None = None
+) -> tuple[Sums, Scores | None]:
     """Also writes d, where there is room for it."""
-    packing = Packing(offsets, reverse=False)
-    packed = scores[packing.order]  # (words, K, classes), word by word of all sentences
-    q = torch.zeros_like(packed) if keep else None
-    window = _Window(packing, packed)
-    total = window.alpha.new_zeros(window.alpha.shape, dtype=torch.float64)  # (sentences, classes)
+    order = Order(offsets)
+    packed = scores[order.rows]  # (words, K, classes), word by word of all sentences
+    q = np.zeros_like(packed) if keep else None
+    window = _Window(order, packed)
+    total = np.zeros(window.alpha.shape)  # (sentences, classes)
     for rows, x in window:
-        highest = x.amax(dim=1)  # (running, classes)
-        reference = torch.where(highest == -torch.inf, 0, highest)
-        e = torch.exp(x - reference[:, None])  # (running, widths, classes)
-        mass = e.sum(dim=1)  # (running, classes)
+        highest = x.max(axis=1)  # (running, classes)
+        reference = np.where(highest == -np.inf, 0, highest).astype(scores.dtype)
+        e = np.exp(x - reference[:, None])  # (running, widths, classes)
+        mass = e.sum(axis=1)  # (running, classes)
         alive = mass != 0
-        d = torch.where(alive, reference + mass.log(), 0)
+        d = np.where(alive, reference + np.log(np.where(alive, mass, 1)), 0).astype(scores.dtype)
         total[: len(d)] += d
         if increments is not None:
-            increments[packing.order[rows]] = d
+            increments[order.rows[rows]] = d
         if q is not None:
-            q[rows, : x.shape[1]] = e / torch.where(alive, mass, 1)[:, None]
+            q[rows, : x.shape[1]] = e / np.where(alive, mass, 1)[:, None]
         window.shift(d, alive)
-    log_z = torch.empty_like(window.alpha)
-    log_z[packing.sequences] = (total + window.alpha).to(scores.dtype)
-    return log_z, None if q is None else q[packing.inverse]
+    log_z = np.empty_like(window.alpha)
+    log_z[order.sequences] = total + window.alpha
+    return log_z, None if q is None else q[order.inverse]
 
 
-def _backward_torch(
-    q: Float[Tensor, "words K classes"],
-    offsets: Int64[Tensor, " sentences_plus_1"],
-    weights: Float[Tensor, "sentences classes"],
-) -> Float[Tensor, "words K classes"]:
-    packing = Packing(offsets, reverse=False)
-    posterior = q[packing.order].double()  # (words, K, classes), word by word of all sentences
-    gamma = posterior.new_zeros(len(q), q.shape[2])
-    sentences = packing.lengths > 0
-    gamma[packing.inverse[offsets[1:][sentences] - 1]] = weights[sentences].double()
-    starts = _starts(packing)
+def _backward_plain(q: Scores, offsets: Offsets, weights: Sums) -> Scores:
+    order = Order(offsets)
+    posterior = q[order.rows].astype(np.float64)  # (words, K, classes), word by word of all sentences
+    gamma = np.zeros((len(q), q.shape[2]))
+    sentences = order.lengths > 0
+    gamma[order.inverse[offsets[1:][sentences] - 1]] = weights[sentences]
+    starts = order.starts
     for t in reversed(range(len(starts) - 1)):
         rows = slice(starts[t], starts[t + 1])
-        mass = posterior[rows].sum(dim=1)  # (running, classes); 1 but for roundings, or 0
-        posterior[rows] *= torch.where(mass == 0, 0, gamma[rows] / mass)[:, None]
+        mass = posterior[rows].sum(axis=1)  # (running, classes); 1 but for roundings, or 0
+        posterior[rows] *= np.where(mass == 0, 0, gamma[rows] / np.where(mass == 0, 1, mass))[:, None]
         for k in range(1, min(q.shape[1], t) + 1):
             gamma[starts[t - k] : starts[t - k] + len(mass)] += posterior[rows, k - 1]
-    return posterior[packing.inverse].to(q.dtype)
+    result: np.ndarray = posterior[order.inverse].astype(q.dtype)
+    return result
 
 
-def _best_torch(
-    scores: Float[Tensor, "words K classes"],
-    offsets: Int64[Tensor, " sentences_plus_1"],
-    classes: Int64[Tensor, " sentences"] | None,
-) -> tuple[Bool[Tensor, " words *columns"], Float[Tensor, " sentences *columns"]]:
-    packing = Packing(offsets, reverse=False)
-    sentence = torch.repeat_interleave(packing.lengths)  # (words)
+def _best_plain(
+    scores: Scores, offsets: Offsets, classes: Int64[np.ndarray, " sentences"] | None
+) -> tuple[Bool[np.ndarray, " words *columns"], Float[np.ndarray, " sentences *columns"]]:
+    order = Order(offsets)
+    sentence = np.repeat(np.arange(len(order.lengths)), order.lengths)  # (words)
     if classes is not None:
-        column = classes[sentence][:, None, None].expand(-1, scores.shape[1], 1)  # (words, K, 1)
-        z, value = _best_torch(scores.gather(2, column), offsets, None)
-        return z.squeeze(1), value.squeeze(1)
-    packed = scores[packing.order]  # (words, K, classes), word by word of all sentences
-    window = _Window(packing, packed)
-    width = torch.zeros(len(packed), packed.shape[2], dtype=torch.int64)  # less 1, of the last phrase if it ends here
+        own = np.take_along_axis(scores, classes[sentence][:, None, None], axis=2)  # (words, K, 1)
+        z, value = _best_plain(own, offsets, None)
+        return z[:, 0], value[:, 0]
+    packed = scores[order.rows]  # (words, K, classes), word by word of all sentences
+    window = _Window(order, packed)
+    width = np.zeros((len(packed), packed.shape[2]), dtype=np.int64)  # less 1, of the last phrase if it ends here
     for rows, x in window:
-        highest, width[rows] = x.max(dim=1)  # (running, classes)
-        alive = highest != -torch.inf
-        window.shift(torch.where(alive, highest, 0), alive)
-    possible = torch.empty_like(window.alpha, dtype=torch.bool)
-    possible[packing.sequences] = window.alpha != -torch.inf  # (sentences, classes)
-    final = packing.inverse[offsets[1:][packing.lengths > 0] - 1]  # packed rows of last words
-    z = torch.zeros_like(width, dtype=torch.bool)  # packed: (words, classes)
-    z[final] = possible[packing.lengths > 0]
-    starts = _starts(packing)
+        width[rows] = x.argmax(axis=1)  # (running, classes)
+        highest = x.max(axis=1)
+        alive = highest != -np.inf
+        window.shift(np.where(alive, highest, 0).astype(scores.dtype), alive)
+    possible = np.empty(window.alpha.shape, dtype=bool)
+    possible[order.sequences] = window.alpha != -np.inf  # (sentences, classes)
+    final = order.inverse[offsets[1:][order.lengths > 0] - 1]  # packed rows of last words
+    z = np.zeros(width.shape, dtype=bool)  # packed: (words, classes)
+    z[final] = possible[order.lengths > 0]
+    starts = order.starts
     for t in reversed(range(len(starts) - 1)):
         rows = slice(starts[t], starts[t + 1])
         for k in range(1, min(packed.shape[1], t) + 1):
             z[starts[t - k] : starts[t - k] + rows.stop - rows.start] |= z[rows] & (width[rows] == k - 1)
-    chosen = torch.where(z, packed.gather(1, width[:, None]).squeeze(1), 0)  # (words, classes)
-    values = torch.where(possible, 0.0, -torch.inf).double()  # (sentences, classes)
-    values.index_add_(0, sentence, chosen[packing.inverse].double())
+    own = np.take_along_axis(packed, width[:, None], axis=1)[:, 0]
+    chosen = np.where(z, own, 0)  # (words, classes)
+    values = np.where(possible, 0.0, -np.inf)  # (sentences, classes)
+    np.add.at(values, sentence, chosen[order.inverse])
     z[final] = True
-    return z[packing.inverse], values.to(scores.dtype)
+    return z[order.inverse], values.astype(scores.dtype)
 
 
 class _Window:
     """Goes through packed scores word by word and keeps the last K alphas of every sentence, less its last finite one:
     yields the rows of a word, and alpha before the last phrase + its score, for every width that fits in."""
 
-    def __init__(self, packing: Packing, packed: Float[Tensor, "words K classes"]) -> None:
-        self._packed, self._starts = packed, _starts(packing)
-        self._rows = packed.new_zeros(len(packing.offsets) - 1, *packed.shape[1:])  # (sentences, K, classes)
+    def __init__(self, order: Order, packed: Scores) -> None:
+        self._packed, self._starts = packed, order.starts
+        self._rows = np.zeros((len(order.lengths), *packed.shape[1:]), dtype=packed.dtype)  # (sentences, K, classes)
 
     @property
-    def alpha(self) -> Float[Tensor, "sentences classes"]:
+    def alpha(self) -> Sums:
         """Of the last word, less the last finite one: 0, or -inf where no segmentation ends there; longest first."""
-        return self._rows[:, 0]
+        alpha: np.ndarray = self._rows[:, 0]
+        return alpha
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[tuple[slice, Float[np.ndarray, "running widths classes"]]]:
         for t, (start, stop) in enumerate(zip(self._starts[:-1], self._starts[1:], strict=True)):
             widths = min(self._rows.shape[1], t + 1)
             yield slice(start, stop), self._rows[: stop - start, :widths] + self._packed[start:stop, :widths]
 
-    def shift(self, d: Float[Tensor, "running classes"], alive: Bool[Tensor, "running classes"]) -> None:
+    def shift(self, d: Float[np.ndarray, "running classes"], alive: Bool[np.ndarray, "running classes"]) -> None:
         """To the next word: alpha of this one is d above the reference, or -inf where it is not alive."""
         rows = self._rows[: len(d)]
-        rows[:, 1:] = rows[:, :-1] - d[:, None]  # the right side is a new tensor
-        rows[:, 0] = torch.where(alive, 0.0, -torch.inf)
-
-
-def _starts(packing: Packing) -> list[int]:
-    """First packed row of every word of the longest sentence, and their end."""
-    return [0, *packing.batch_sizes.cumsum(0).tolist()]
+        rows[:, 1:] = rows[:, :-1] - d[:, None]  # the right side is a new array
+        rows[:, 0] = np.where(alive, 0.0, -np.inf)
 
 
 # ------------------------------------------------------------------ on the native kernels
 
 
 def _forward_native(
-    kernels: Kernels,
-    scores: Float32[Tensor, "words K classes"],
-    offsets: Int64[Tensor, " sentences_plus_1"],
-    *,
-    keep: bool,
-) -> tuple[Float32[Tensor, "sentences classes"], Float32[Tensor, "words K classes"] | None]:
+    native: Kernels, scores: Scores, offsets: Offsets, *, keep: bool
+) -> tuple[Float32[np.ndarray, "sentences classes"], Float32[np.ndarray, "words K classes"] | None]:
     """Log-partitions, and with `keep` q."""
     _, K, C = scores.shape
-    q = torch.empty_like(scores) if keep else None
-    log_partition = scores.new_empty(len(offsets) - 1, C)
-    kernels.call(
-        "semi_markov_forward", len(offsets) - 1, offsets, K, C, scores, q, log_partition, torch.get_num_threads()
-    )
+    q = np.empty_like(scores) if keep else None
+    log_partition = np.empty((len(offsets) - 1, C), dtype=np.float32)
+    native.call("semi_markov_forward", len(offsets) - 1, offsets, K, C, scores, q, log_partition, threads())
     return log_partition, q
 
 
 def _increments_native(
-    kernels: Kernels,
-    scores: Float32[Tensor, "words K classes"],
-    offsets: Int64[Tensor, " sentences_plus_1"],
-    *,
-    from_right: bool,
-) -> tuple[Float32[Tensor, "sentences classes"], Float32[Tensor, "words classes"]]:
+    native: Kernels, scores: Scores, offsets: Offsets, *, from_right: bool
+) -> tuple[Float32[np.ndarray, "sentences classes"], Float32[np.ndarray, "words classes"]]:
     """Log-partitions, and d of every word."""
     n, K, C = scores.shape
-    d, log_partition = scores.new_empty(n, C), scores.new_empty(len(offsets) - 1, C)
-    kernels.call(
-        "semi_markov_increments", len(offsets) - 1, offsets, K, C, int(from_right), scores, d, log_partition,
-        torch.get_num_threads(),
-    )  # fmt: skip
+    d, log_partition = (np.empty((rows, C), dtype=np.float32) for rows in (n, len(offsets) - 1))
+    native.call(
+        "semi_markov_increments", len(offsets) - 1, offsets, K, C, int(from_right), scores, d, log_partition, threads()
+    )
     return log_partition, d
 
 
 def _backward_native(
-    kernels: Kernels,
-    q: Float32[Tensor, "words K classes"],
-    offsets: Int64[Tensor, " sentences_plus_1"],
-    weights: Float32[Tensor, "sentences classes"],
-) -> Float32[Tensor, "words K classes"]:
+    native: Kernels, q: Scores, offsets: Offsets, weights: Sums
+) -> Float32[np.ndarray, "words K classes"]:
     """Posterior of every phrase, times the weight of its sentence and class."""
     _, K, C = q.shape
-    posterior = torch.empty_like(q)
-    kernels.call(
-        "semi_markov_backward", len(offsets) - 1, offsets, K, C, q, weights, posterior, torch.get_num_threads()
-    )
+    posterior = np.empty_like(q)
+    native.call("semi_markov_backward", len(offsets) - 1, offsets, K, C, q, weights, posterior, threads())
     return posterior
 
 
 def _best_native(
-    kernels: Kernels,
-    scores: Float32[Tensor, "words K classes"],
-    offsets: Int64[Tensor, " sentences_plus_1"],
-    classes: Int64[Tensor, " sentences"] | None,
-) -> tuple[Bool[Tensor, " words *columns"], Float32[Tensor, " sentences *columns"]]:
+    native: Kernels, scores: Scores, offsets: Offsets, classes: Int64[np.ndarray, " sentences"] | None
+) -> tuple[Bool[np.ndarray, " words *columns"], Float32[np.ndarray, " sentences *columns"]]:
     """Ends and value of the best segmentation, of every class or of one named class of each sentence."""
     n, K, C = scores.shape
     columns = () if classes is not None else (C,)
-    z = torch.zeros(n, *columns, dtype=torch.bool)
-    value = scores.new_empty(len(offsets) - 1, *columns)
-    kernels.call(
-        "semi_markov_best", len(offsets) - 1, offsets, K, C, scores, classes, z, value, torch.get_num_threads()
-    )
+    z, value = np.zeros((n, *columns), dtype=bool), np.empty((len(offsets) - 1, *columns), dtype=np.float32)
+    native.call("semi_markov_best", len(offsets) - 1, offsets, K, C, scores, classes, z, value, threads())
     return z, value

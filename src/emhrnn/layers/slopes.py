@@ -17,7 +17,7 @@ from torch import Tensor
 
 from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.cells import States
-from emhrnn.layers.native import Kernels, kernels_for
+from emhrnn.layers.native.torch_kernels import TorchKernels, kernels_for
 from emhrnn.layers.packing import Packing
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.layers.scan import scan, scan_backward
@@ -33,7 +33,7 @@ class LayerPass:
     h: Float[Tensor, "n H"]
     gates: Float[Tensor, "n four_H"]  # in the order of the back end, as is c
     c: Float[Tensor, "n H"] | None  # of an LSTM
-    kernels: Kernels | None
+    kernels: TorchKernels | None
 
     @property
     def states(self) -> States:
@@ -101,7 +101,7 @@ class AttentionPass:
     pooled: Float[Tensor, "m H"]
     weights: Float[Tensor, " n"]
     u: Float[Tensor, "n A"] | None  # the native kernels' tanh
-    kernels: Kernels | None
+    kernels: TorchKernels | None
 
     @torch.no_grad()
     def slopes(self, d_pooled: Float[Tensor, "m H"]) -> Float[Tensor, "n H"]:

@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from emhrnn.errors import ConfigError, DataError
-
-UNKNOWN = -1  # the id of a user or product that training has not seen
+from emhrnn.errors import ConfigError
+from emhrnn.models.predictor import UNKNOWN_ID, check_ids
 
 
 class IdVectors(nn.Module):
@@ -59,12 +58,6 @@ def _rows(
     kind: str, table: Float[Tensor, "count size"], ids: Int64[np.ndarray, " documents"] | None
 ) -> tuple[Float[Tensor, "documents size"], Bool[Tensor, "documents 1"]]:
     """Of each id its row, any row for unknown ones; and which are known."""
-    if ids is None:
-        raise DataError(f"this model reads {kind} ids and the data has none; give data with a {kind} column")
-    if ids.max() >= len(table):
-        raise DataError(
-            f"{kind} id {ids.max()} where the model knows {len(table)}; ids that training has not seen must be "
-            f"{UNKNOWN}"
-        )
+    ids = check_ids(kind, ids, len(table))
     found = nn.functional.embedding(torch.from_numpy(np.maximum(ids, 0)), table)
-    return found, torch.from_numpy(ids != UNKNOWN)[:, None]
+    return found, torch.from_numpy(ids != UNKNOWN_ID)[:, None]

@@ -58,13 +58,13 @@ class SeenPhrases(nn.Module):
         if self.empty:
             self.keys = torch.from_numpy(self._chosen(batches))
             self._resize(len(self.keys), keep_keys=True)
-        index = PhraseIndex(self.keys)
+        index = PhraseIndex(self.keys.numpy())
         for batch in batches:
             rows = index.rows(batch, self.longest)
             once = first_in_document(batch, rows)
             own = own_labels(batch, self.classes)
-            document = torch.from_numpy(np.repeat(np.arange(batch.n_documents), batch.document_lengths))
-            found, of = rows[once], document[:, None].expand(rows.shape)[once]
+            document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
+            found, of = torch.from_numpy(rows[once]), torch.from_numpy(document[once.nonzero()[0]])
             for label, weight in _one_by_one(own):
                 self.counts.view(-1).index_add_(0, found * self.classes + label[of], weight[of])
             self.documents.index_add_(0, found, own.weights[of])
@@ -88,8 +88,8 @@ class SeenPhrases(nn.Module):
             candidates = phrase_keys(batch, self.longest)
             once = first_in_document(batch, candidates)
             if batch.weights is not None:
-                once &= torch.from_numpy(np.repeat(batch.weights > 0, batch.document_lengths))[:, None]
-            fresh.append(candidates[once].numpy())
+                once &= np.repeat(batch.weights > 0, batch.document_lengths)[:, None]
+            fresh.append(candidates[once])
             held += len(fresh[-1])
             if held > HELD:
                 keys, counts = _merged(keys, counts, fresh)

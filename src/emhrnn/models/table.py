@@ -11,12 +11,13 @@ from torch import Tensor
 
 from emhrnn.errors import ConfigError
 from emhrnn.models.em_hrnn import EMHRNN, EMHRNNConfig
-from emhrnn.models.evidence import Evidence, EvidenceConfig
+from emhrnn.models.evidence import Evidence
 from emhrnn.models.fasttext import FastText, FastTextConfig
 from emhrnn.models.han import HAN, HANConfig, HNAttConfig
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.nb_lr import NBLR, NBLRConfig
 from emhrnn.models.row import Builder, Facts, ModelConfig, Row, network
+from emhrnn.models.settings import EvidenceConfig
 from emhrnn.models.tfidf import TfIdf, TfIdfConfig, TfIdfSVMConfig
 from emhrnn.models.transformer import TransformerConfig, build_transformer
 

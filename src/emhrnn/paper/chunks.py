@@ -19,6 +19,7 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.explain.explainer import groups
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.evidence import Evidence
+from emhrnn.models.evidence_reader import EvidenceReader
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
 from emhrnn.paper.provenance import commit, machine
@@ -128,7 +129,7 @@ def learned(run: Run, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
     ends, chances = [], []
     for first, last in groups(batch.sentence_lengths.tolist()):
         if isinstance(run.model, Evidence):
-            z, pi = _of_evidence(run.model, batch.part(first, last))
+            z, pi = _of_evidence(run.model.reader, batch.part(first, last))
             ends.append(z)
             chances.append(pi)
             continue
@@ -140,11 +141,11 @@ def learned(run: Run, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
     return np.concatenate(ends), np.concatenate(chances)
 
 
-def _of_evidence(model: Evidence, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
+def _of_evidence(model: EvidenceReader, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
     """The explained segmentation, and the probability of each end given the predicted class."""
     reading = model.read(batch)
-    posterior = SegmentPosterior(model.potentials(batch, model.evidence(batch)), batch.sentence_offsets)
-    of_sentence = reading.chosen[torch.from_numpy(batch.document_of_sentence)]
+    posterior = SegmentPosterior(torch.from_numpy(model.potentials(batch)), batch.sentence_offsets)
+    of_sentence = torch.from_numpy(reading.chosen[batch.document_of_sentence])
     return reading.z, posterior.of_classes(of_sentence).gamma[:, 0].numpy()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from emhrnn.layers.native import kernels_for
+from emhrnn.layers.native.torch_kernels import kernels_for
 from emhrnn.models.model import DocumentModel
 from emhrnn.training.config import TrainingConfig
 

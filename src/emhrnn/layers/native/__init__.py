@@ -1,7 +1,7 @@
 """The native kernels: a second implementation of the layers, in C++ that is compiled when first used (kernels.cpp).
 
 `kernels()` gives them, or None where they cannot or shall not be used: no C++ compiler, a failed build,
-`EMHRNN_NATIVE=0`. Then the torch layers serve, which give the same numbers to 1e-5; one log line says so.
+`EMHRNN_NATIVE=0`. Then NumPy and torch serve, which give the same numbers to 1e-5; one log line says so.
 """
 
 import ctypes
@@ -10,13 +10,10 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
 from emhrnn.compiler import CAPABILITY_FLAGS, capability, try_library
 from emhrnn.layers.native.library import Kernels
 
-__all__ = ["Kernels", "kernels", "kernels_for", "native_kernels", "try_numeric_library"]
+__all__ = ["Kernels", "kernels", "native_kernels", "try_numeric_library"]
 
 FLAGS = ("-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 SOURCE = Path(__file__).with_name("kernels.cpp")
@@ -24,15 +21,8 @@ _enabled = True
 
 
 def kernels() -> Kernels | None:
-    """The kernels, or None where the torch layers serve."""
+    """The kernels, or None where they cannot or shall not be used."""
     return _load() if _enabled else None
-
-
-def kernels_for(*tensors: Tensor) -> Kernels | None:
-    """The kernels, if they can work on these tensors: float32 on the CPU."""
-    if all(tensor.dtype is torch.float32 and tensor.device.type == "cpu" for tensor in tensors):
-        return kernels()
-    return None
 
 
 @contextmanager
@@ -48,7 +38,7 @@ def native_kernels(enabled: bool) -> Iterator[None]:
 
 @cache
 def _load() -> Kernels | None:
-    library = try_numeric_library(SOURCE, instead="the pure torch layers are used")
+    library = try_numeric_library(SOURCE, instead="NumPy and torch do the work")
     return None if library is None else Kernels(library)
 
 

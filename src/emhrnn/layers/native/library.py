@@ -1,350 +1,61 @@
-"""The functions of the native kernels for tensors. Each call releases Python's lock and uses torch's number of threads.
+"""The native kernels on NumPy arrays. Each call releases Python's lock.
 
-The C++ side trusts its arguments, so offsets, indices and widths are checked here: a wrong one is an IndexError, not a
-crash.
+The C++ side trusts its arguments, so whoever calls it checks offsets, indices and widths first: a wrong one is an
+IndexError, not a crash.
 """
 
 import ctypes
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
-import torch
-from jaxtyping import Float, Int64
-from torch import Tensor
-
-from emhrnn.layers.packing import Packing
+import numpy as np
+from jaxtyping import Int64
 
 CellName = Literal["lstm", "gru"]
 CELLS: dict[CellName, int] = {"lstm": 0, "gru": 1}  # as recurrent.h numbers them
-STATES: dict[CellName, int] = {"lstm": 2, "gru": 1}
-
-
-class RecurrentGradients(NamedTuple):
-    """Of four blocks of gates, as in layers/cells.py. What was not asked for is None."""
-
-    input_weight: Float[Tensor, "four_H D"] | None
-    state_weight: Float[Tensor, "four_H H"] | None
-    bias: Float[Tensor, " four_H"] | None
-    projection: Float[Tensor, "k four_H"] | None
-    x: Float[Tensor, "n D"] | None
 
 
 class Kernels:
-    """All tensors are float32 or int64 on the CPU."""
+    """Arrays are float32, int64, int32 or bool, as the C++ functions declare them."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
-        self._library = library
+        self.library = library
         self.padded_columns = library.padded_columns
         self.padded_columns.argtypes = [ctypes.c_int64]
         self.padded_columns.restype = ctypes.c_int64
 
-    def recurrent_forward(
-        self,
-        cell: CellName,
-        packing: Packing,
-        x: Float[Tensor, "m D"] | None,
-        projection: Float[Tensor, "m gates"] | None,
-        rows: Int64[Tensor, " n"] | None,
-        input_weight: Float[Tensor, "gates D"] | None,
-        state_weight: Float[Tensor, "gates H"],
-        bias: Float[Tensor, " gates"] | None,
-        *,
-        keep: bool,
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "n four_H"] | None, Float[Tensor, "n H"] | None]:
-        """h, and with `keep` what the backward pass needs: the gates, and c of an LSTM. The input is x, or else a
-        projection."""
-        n, H = packing.rows, state_weight.shape[1]
-        source = x if x is not None else projection
-        assert source is not None
-        if rows is None and len(source) != n:
-            raise IndexError(f"{len(source)} input rows for offsets that end at {n}")
-        if x is not None and input_weight is not None:
-            check_columns(x, input_weight)
-        if projection is not None:
-            check_gates(projection, state_weight)
-        if rows is not None:
-            check_index(rows, len(source))
-            if len(rows) != n:
-                raise IndexError(f"{len(rows)} row numbers for offsets that end at {n}")
-        h = state_weight.new_empty(n, H)
-        gates = state_weight.new_empty(n, 4 * H) if keep else None
-        c = state_weight.new_empty(n, H) if keep and cell == "lstm" else None
-        self.call(
-            "recurrent_forward", CELLS[cell], *sequences(packing), H, source.shape[1], x, projection, rows,
-            input_weight, state_weight, bias, gates, c, h, torch.get_num_threads(),
-        )  # fmt: skip
-        return h, gates, c
-
-    def recurrent_backward(
-        self,
-        cell: CellName,
-        packing: Packing,
-        x: Float[Tensor, "n D"] | None,
-        input_weight: Float[Tensor, "gates D"] | None,
-        state_weight: Float[Tensor, "gates H"],
-        gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"] | None,
-        h: Float[Tensor, "n H"],
-        dh: Float[Tensor, "n H"],
-        *,
-        projection_rows: Int64[Tensor, " k"] | None,
-        need_x: bool,
-        need_weights: bool,
-    ) -> RecurrentGradients:
-        """The gradient of the projection is given for the rows that are named."""
-        n, H, D = len(h), state_weight.shape[1], 0 if x is None else x.shape[1]
-        d_weights = h.new_empty(4 * H, self.padded_columns(D + H + 1)) if need_weights else None
-        d_projection = places = None
-        if projection_rows is not None:
-            check_index(projection_rows, n)
-            d_projection = h.new_empty(len(projection_rows), 4 * H)
-            places = torch.full((n,), -1).index_copy_(0, projection_rows, torch.arange(len(projection_rows)))
-        dx = h.new_empty(n, D) if need_x else None
-        self.call(
-            "recurrent_backward", CELLS[cell], *sequences(packing), H, D, x, input_weight, state_weight, gates, c, h,
-            dh, d_weights, d_projection, places, dx, None, torch.get_num_threads(),
-        )  # fmt: skip
-        if d_weights is None:
-            return RecurrentGradients(None, None, None, d_projection, dx)
-        of_x, of_h, of_bias = d_weights[:, :D], d_weights[:, D : D + H], d_weights[:, D + H]
-        return RecurrentGradients(of_x.contiguous(), of_h.contiguous(), of_bias.contiguous(), d_projection, dx)
-
-    def state_slopes(
-        self,
-        cell: CellName,
-        packing: Packing,
-        state_weight: Float[Tensor, "gates H"],
-        gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"] | None,
-        h: Float[Tensor, "n H"],
-        dh: Float[Tensor, "n H"],
-    ) -> tuple[Float[Tensor, "n H"], ...]:
-        """Gradients of the h, and c of an LSTM, that each row hands on to the next."""
-        behind = h.new_empty(STATES[cell], *h.shape)
-        self.call(
-            "recurrent_backward", CELLS[cell], *sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
-            c, h, dh, None, None, None, None, behind, torch.get_num_threads(),
-        )  # fmt: skip
-        return behind.unbind()
-
-    def slopes(
-        self,
-        cell: CellName,
-        packing: Packing,
-        x: Float[Tensor, "n D"],
-        input_weight: Float[Tensor, "gates D"],
-        state_weight: Float[Tensor, "gates H"],
-        gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"] | None,
-        h: Float[Tensor, "n H"],
-        dh: Float[Tensor, "n H"],
-    ) -> tuple[Tensor, ...]:
-        """Gradients of the inputs, and `state_slopes`, in one scan."""
-        dx, behind = torch.empty_like(x), h.new_empty(STATES[cell], *h.shape)
-        self.call(
-            "recurrent_backward", CELLS[cell], *sequences(packing), h.shape[1], x.shape[1], x, input_weight,
-            state_weight, gates, c, h, dh, None, None, None, dx, behind, torch.get_num_threads(),
-        )  # fmt: skip
-        return dx, *behind.unbind()
-
-    def forest_forward(
-        self,
-        cell: CellName,
-        level_sizes: Sequence[int],
-        inputs: Int64[Tensor, " n"],
-        parents: Int64[Tensor, " n"],
-        projection: Float[Tensor, "m gates"],
-        state_weight: Float[Tensor, "gates H"],
-        *,
-        keep: bool,
-    ) -> tuple[Float[Tensor, "n four_H"] | None, tuple[Float[Tensor, "n H"], ...]]:
-        """The gates with `keep`, and the states: h, and c of an LSTM."""
-        n, H = len(inputs), state_weight.shape[1]
-        sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
-        check_gates(projection, state_weight)
-        states = tuple(projection.new_empty(n, H) for _ in range(STATES[cell]))
-        h, c = states if cell == "lstm" else (*states, None)
-        gates = projection.new_empty(n, 4 * H) if keep else None
-        self.call(
-            "forest_forward", CELLS[cell], len(sizes), sizes, H, inputs, parents, projection, state_weight, gates, c, h,
-            torch.get_num_threads(),
-        )  # fmt: skip
-        return gates, states
-
-    def linear(
-        self, x: Float[Tensor, "n D"], weight: Float[Tensor, "columns D"], bias: Float[Tensor, " columns"] | None
-    ) -> Float[Tensor, "n columns"]:
-        check_columns(x, weight)
-        y = x.new_empty(len(x), len(weight))
-        self.call("linear", *x.shape, len(weight), x, weight, bias, y, torch.get_num_threads())
-        return y
-
-    def attention_scores(
-        self,
-        h: Float[Tensor, "n H"],
-        weight: Float[Tensor, "A H"],
-        bias: Float[Tensor, " A"],
-        context: Float[Tensor, " A"],
-        *,
-        keep: bool,
-    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n A"] | None]:
-        """Scores, and with `keep` the tanh that the backward pass needs."""
-        check_columns(h, weight)
-        n, A = len(h), len(context)
-        scores = h.new_empty(n)
-        u = h.new_empty(n, A) if keep else None
-        self.call("attention_scores", n, h.shape[1], A, h, weight, bias, context, u, scores, torch.get_num_threads())
-        return scores, u
-
-    def attention_scores_backward(
-        self,
-        h: Float[Tensor, "n H"],
-        u: Float[Tensor, "n A"],
-        weight: Float[Tensor, "A H"],
-        context: Float[Tensor, " A"],
-        d_scores: Float[Tensor, " n"],
-        *,
-        need_weights: bool,
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "A H"] | None, Float[Tensor, " A"] | None]:
-        """Gradients of h, and if they are needed of the weight and the bias."""
-        (n, H), A = h.shape, len(context)
-        d_weights = h.new_empty(A, self.padded_columns(H + 1)) if need_weights else None
-        dh = torch.empty_like(h)
-        self.call(
-            "attention_scores_backward", n, H, A, h, u, weight, context, d_scores, d_weights, dh,
-            torch.get_num_threads(),
-        )  # fmt: skip
-        if d_weights is None:
-            return dh, None, None
-        return dh, d_weights[:, :H].contiguous(), d_weights[:, H].contiguous()
-
-    def attend(
-        self,
-        h: Float[Tensor, "n H"],
-        scores: Float[Tensor, " n"],
-        offsets: Int64[Tensor, " m_plus_1"],
-        rows: Int64[Tensor, " k"] | None,
-        *,
-        keep: bool,
-    ) -> tuple[Float[Tensor, "m H"], Float[Tensor, " k"] | None]:
-        """Pooled rows, and with `keep` the weights."""
-        check_offsets(offsets, len(h) if rows is None else len(rows))
-        if rows is not None:
-            check_index(rows, len(h))
-        if len(scores) != len(h):
-            raise IndexError(f"{len(scores)} scores for {len(h)} rows")
-        m, H = len(offsets) - 1, h.shape[1]
-        pooled = h.new_empty(m, H)
-        weights = h.new_empty(len(h) if rows is None else len(rows)) if keep else None
-        self.call("attend", m, offsets, rows, H, h, scores, weights, pooled, torch.get_num_threads())
-        return pooled, weights
-
-    def attend_backward(
-        self,
-        h: Float[Tensor, "n H"],
-        weights: Float[Tensor, " n"],
-        offsets: Int64[Tensor, " m_plus_1"],
-        d_pooled: Float[Tensor, "m H"],
-        d_weights: Float[Tensor, " n"] | None,
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, " n"]]:
-        """Gradients of h and of the scores."""
-        m, H = d_pooled.shape
-        dh, d_scores = torch.empty_like(h), torch.empty_like(weights)
-        threads = torch.get_num_threads()
-        self.call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
-        return dh, d_scores
-
-    def row_dots(
-        self, a: Float[Tensor, "m H"], a_rows: Int64[Tensor, " n"], b: Float[Tensor, "k H"], b_rows: Int64[Tensor, " n"]
-    ) -> Float[Tensor, " n"]:
-        check_index(a_rows, len(a))
-        check_index(b_rows, len(b))
-        if len(a_rows) != len(b_rows):
-            raise IndexError(f"{len(a_rows)} rows against {len(b_rows)}")
-        check_columns(a, b)
-        dots = a.new_empty(len(a_rows))
-        self.call("row_dots", len(dots), a.shape[1], a, a_rows, b, b_rows, dots, torch.get_num_threads())
-        return dots
-
-    def pair_attention(
-        self,
-        left: Float[Tensor, "F A_plus_C"],
-        right: Float[Tensor, "B A_plus_C"],
-        context: Float[Tensor, " A"],
-        offsets: Int64[Tensor, " v_plus_1"],
-        forward_nodes: Int64[Tensor, " k"],
-        backward_nodes: Int64[Tensor, " k"],
-    ) -> Float[Tensor, "v C"]:
-        check_offsets(offsets, len(forward_nodes))
-        check_index(forward_nodes, len(left))
-        check_index(backward_nodes, len(right))
-        if len(backward_nodes) != len(forward_nodes):
-            raise IndexError(f"{len(forward_nodes)} nodes against {len(backward_nodes)}")
-        check_columns(left, right)
-        variants, A, C = len(offsets) - 1, len(context), left.shape[1] - len(context)
-        logits = left.new_empty(variants, C)
-        self.call(
-            "pair_attention", variants, offsets, forward_nodes, backward_nodes, A, C, left, right, context, logits,
-            torch.get_num_threads(),
-        )  # fmt: skip
-        return logits
-
-    def call(self, name: str, *arguments: Tensor | int | None) -> None:
-        for argument in arguments:
-            if isinstance(argument, Tensor) and not argument.is_contiguous():
-                raise ValueError(f"{name} needs contiguous tensors")
-        getattr(self._library, name)(
+    def call(self, name: str, *arguments: Any) -> None:
+        """A function of the library, with whole numbers, None for a null pointer, and contiguous arrays."""
+        getattr(self.library, name)(
             *(
-                ctypes.c_void_p(argument.data_ptr())
-                if isinstance(argument, Tensor)
-                else (None if argument is None else ctypes.c_int64(argument))
+                ctypes.c_int64(argument)
+                if isinstance(argument, int)
+                else (None if argument is None else ctypes.c_void_p(self.address(name, argument)))
                 for argument in arguments
             )
         )
 
-
-def check_index(index: Int64[Tensor, " k"], size: int) -> None:
-    """Raises an IndexError unless all are row numbers of a tensor with `size` rows."""
-    if len(index):
-        low, high = (int(bound) for bound in torch.aminmax(index))
-        if low < 0 or high >= size:
-            raise IndexError(f"row numbers from {low} to {high} for {size} rows")
+    def address(self, name: str, argument: Any) -> int:
+        """Where the numbers of an array begin. Raises a ValueError for an array with gaps."""
+        if not argument.flags.c_contiguous:
+            raise ValueError(f"{name} needs contiguous arrays")
+        return int(argument.ctypes.data)
 
 
-def check_columns(x: Float[Tensor, "n D"], weight: Float[Tensor, "columns k"]) -> None:
-    """Raises an IndexError unless the rows of x have as many numbers as those of the weight."""
-    if x.shape[1] != weight.shape[1]:
-        raise IndexError(f"rows of {x.shape[1]} numbers for weights of {weight.shape[1]}")
+def check_index(index: Int64[np.ndarray, "..."], size: int, *, least: int = 0) -> None:
+    """Raises an IndexError unless all are row numbers of an array with `size` rows, or `least`, for none."""
+    if index.size:
+        low, high = int(index.min()), int(index.max())
+        if low < least or high >= size:
+            raise IndexError(f"row numbers from {low} to {high} for {size} rows, {least} at least")
 
 
-def check_gates(projection: Float[Tensor, "n gates"], state_weight: Float[Tensor, "rows k"]) -> None:
-    """Raises an IndexError unless the projections are to the gates of this state weight."""
-    if projection.shape[1] != len(state_weight):
-        raise IndexError(f"projections to {projection.shape[1]} gates for a state of {len(state_weight)}")
-
-
-def _checked_levels(
-    level_sizes: Sequence[int], inputs: Int64[Tensor, " n"], parents: Int64[Tensor, " n"], distinct: int
-) -> Int64[Tensor, " levels"]:
-    """Level sizes as a tensor, for a forest over `distinct` inputs."""
-    n, sizes = len(inputs), torch.tensor(level_sizes, dtype=torch.int64)
-    check_index(inputs, distinct)
-    roots = int(sizes[0]) if len(sizes) else 0
-    if int(sizes.sum()) != n or len(parents) != n:
-        raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
-    check_index(parents[roots:], n)
-    level = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    if bool((level[parents[roots:]] != level[roots:] - 1).any()):
-        raise IndexError("a node's parent must be of the level before")
-    return sizes
-
-
-def check_offsets(offsets: Int64[Tensor, " m_plus_1"], rows: int) -> None:
+def check_offsets(offsets: Int64[np.ndarray, " m_plus_1"], rows: int) -> None:
     """Raises an IndexError unless offsets rise from 0 to the number of rows."""
-    if int(offsets[0]) != 0 or int(offsets[-1]) != rows or bool((offsets.diff() < 0).any()):
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != rows or (np.diff(offsets) < 0).any():
         raise IndexError(f"offsets must rise from 0 to {rows}, the number of rows")
 
 
-def sequences(packing: Packing) -> tuple[int, Tensor, Tensor, int]:
-    """How the kernels are told of sequences: their number, offsets, order and direction."""
-    return len(packing.offsets) - 1, packing.offsets, packing.sequences, int(packing.reverse)
+def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Raises an IndexError for an array, or tensor, of another shape."""
+    if tuple(array.shape) != tuple(shape):
+        raise IndexError(f"{name} of shape {tuple(array.shape)}; it must be {tuple(shape)}")

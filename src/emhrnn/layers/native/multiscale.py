@@ -7,12 +7,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native.library import Kernels, check_gates, sequences
+from emhrnn.layers.native.torch_kernels import TorchKernels, check_gates, sequences
 from emhrnn.layers.packing import Packing
 
 
 def multiscale(
-    kernels: Kernels,
+    kernels: TorchKernels,
     packing: Packing,
     projection: Float[Tensor, "n gates"],
     weights: list[Tensor],
@@ -38,7 +38,7 @@ class _Multiscale(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        kernels: Kernels,
+        kernels: TorchKernels,
         packing: Packing,
         H: int,
         flush_own: bool,

@@ -28,8 +28,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from emhrnn.layers.native import kernels_for
 from emhrnn.layers.native.multiscale import multiscale
+from emhrnn.layers.native.torch_kernels import kernels_for
 from emhrnn.layers.packing import Packing
 
 FIRST_SLOPE, LAST_SLOPE, PER_EPOCH = 1.0, 5.0, 0.04

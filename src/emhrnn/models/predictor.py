@@ -1,0 +1,94 @@
+"""What everything around a model may ask of it to predict. It takes no torch: models/model.py is what torch adds to it.
+
+What a model can do beside `infer` it says by overriding a part of `Predictor`; what it leaves as it is here, it does
+not need or cannot do.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.errors import DataError
+
+UNKNOWN_ID = -1  # of a user or product that training has not seen
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """What a trained model says of a batch."""
+
+    logits: Float[np.ndarray, "documents classes"]
+    v: Float[np.ndarray, "documents features"]  # document vectors
+    z: Bool[np.ndarray, " words"] | None = None  # true where a word ends a phrase, for a model that chooses one z
+
+
+class Predictor:
+    """A model without anything special."""
+
+    fits_at_once: ClassVar[bool] = False  # by `fit`, instead of by steps of gradient descent
+
+    def infer(self, batch: Batch) -> Inference:
+        """The prediction of a batch."""
+        raise NotImplementedError
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """What is saved, by name: arrays or tensors."""
+        raise NotImplementedError
+
+    def fit(self, batches: Iterable[Batch], seed: int) -> None:
+        """Learn all there is to learn. `batches` is read several times: give a list, or an object that starts anew at
+        each `iter`."""
+        raise NotImplementedError
+
+    @property
+    def parameter_count(self) -> int:
+        """Numbers that training by gradient descent learns."""
+        return 0
+
+    def save_files(self, folder: Path) -> None:
+        """Write what it is built from and is not among its weights, such as the configuration of an encoder."""
+
+    # ------------------------------------------------------------------ words that are looked up
+
+    def precompute_words(self, words: Int64[np.ndarray, " some"] | None = None) -> None:
+        """For inference: what can be computed once for each word of the vocabulary, or for some of them. After the
+        weights change, call this again or `forget_words`."""
+
+    def precompute_for(self, words: int) -> bool:
+        """`precompute_words`, if it pays for so many words and was not done yet. Whether it was done now."""
+        return False
+
+    def forget_words(self) -> None:
+        """Undo `precompute_words`."""
+
+    # ------------------------------------------------------------------ phrases
+
+    @property
+    def segments(self) -> bool:
+        """Whether it infers phrase ends that can be moved by a threshold."""
+        return False
+
+    @property
+    def boundary_threshold(self) -> float | None:
+        """The probability over which a word ends a phrase; None for a model that has no such threshold."""
+        return None
+
+
+def check_ids(kind: str, ids: Int64[np.ndarray, " documents"] | None, count: int) -> Int64[np.ndarray, " documents"]:
+    """The ids of the users or products of documents, for a model that knows `count` of them.
+
+    Raises:
+        DataError: the documents have no ids, or one that the model does not know.
+    """
+    if ids is None:
+        raise DataError(f"this model reads {kind} ids and the data has none; give data with a {kind} column")
+    if ids.max() >= count:
+        raise DataError(
+            f"{kind} id {ids.max()} where the model knows {count}; ids that training has not seen must be {UNKNOWN_ID}"
+        )
+    return ids
