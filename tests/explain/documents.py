@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from emhrnn.explain.arrays import Attention
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Effects, Explanation, Labels
 from emhrnn.text import Document
@@ -69,8 +70,17 @@ def explain_document(
     **columns: Any,
 ) -> Explanation:
     """A batch of one."""
-    (explanation,) = explain_documents([document], probabilities=probabilities[None], labels=[label], **columns)
+    (explanation,) = explain_documents(
+        [document], probabilities=probabilities[None], labels=[label], **with_attention(columns)
+    )
     return explanation if effects is None else replace(explanation, effects=effects)
+
+
+def with_attention(columns: dict[str, Any]) -> dict[str, Any]:
+    """The three softmaxes as one argument."""
+    weights = [columns[name] for name in ("alpha", "beta", "gamma")]
+    others = {name: column for name, column in columns.items() if name not in ("alpha", "beta", "gamma")}
+    return {**others, "attention": Attention(*weights)}
 
 
 def explained(

@@ -78,16 +78,17 @@ def test_a_model_without_weights_has_no_tree() -> None:
 def test_the_descent_goes_straight_to_the_word_where_words_have_direct_weights() -> None:
     """The heaviest word of the sentence need not be in its heaviest phrase."""
     plain = explained(REVIEW, 3)
-    heaviest = int(plain.gamma.argmax())
+    heaviest = int(plain.weights.gamma.argmax())
     first, last = plain.phrase_offsets[plain.sentence_offsets[heaviest : heaviest + 2]].tolist()
     for t in range(first, last):
         direct = np.full(len(plain.starts), 0.01)
         direct[t] = 0.02
-        sentence, phrase, word = replace(plain, direct=direct).attention_path()
+        direct_too = replace(plain, attention=replace(plain.weights, direct=direct))
+        sentence, phrase, word = direct_too.attention_path()
         assert word == plain.words[t]
         assert word in phrase.words
         assert phrase in sentence.phrases
-        again = type(plain).from_dict(replace(plain, direct=direct).to_dict())
+        again = type(plain).from_dict(direct_too.to_dict())
         assert again.attention_path() == (sentence, phrase, word)
 
 

@@ -6,7 +6,7 @@ from emhrnn.errors import DataError
 from emhrnn.explain.build import explain_documents
 from emhrnn.text import read_document
 
-from .documents import CLASSES, REVIEW, attention, explain_document, split
+from .documents import CLASSES, REVIEW, attention, explain_document, split, with_attention
 
 PROBABILITIES = np.array([0.1, 0.2, 0.7], dtype=np.float32)
 
@@ -17,7 +17,11 @@ def test_a_batch_is_its_documents_one_by_one() -> None:
     together = {name: np.concatenate([columns[name] for columns in arrays]) for name in arrays[0]}
     probabilities = np.tile(PROBABILITIES, (3, 1))
     batch = explain_documents(
-        documents, probabilities=probabilities, classes=CLASSES, labels=["good", None, "bad"], **together
+        documents,
+        probabilities=probabilities,
+        classes=CLASSES,
+        labels=["good", None, "bad"],
+        **with_attention(together),
     )
     for explanation, document, columns, label in zip(batch, documents, arrays, ["good", None, "bad"], strict=True):
         alone = explain_document(document, probabilities=PROBABILITIES, classes=CLASSES, label=label, **columns)
@@ -87,8 +91,8 @@ def test_documents_as_the_text_package_reads_them() -> None:
     ("change", "message"),
     [
         ({"z": np.zeros(23, dtype=bool)}, "z must be True at the last word of every sentence"),
-        ({"beta": np.ones(2)}, "beta has 2 values but the batch has .* phrases"),
-        ({"gamma": np.ones(2)}, "gamma has 2 values but the batch has 3 sentences"),
+        ({"beta": np.ones(2)}, "beta has 2 values for .* phrases"),
+        ({"gamma": np.ones(2)}, "gamma has 2 values for 3 sentences"),
         ({"alpha": np.ones(23)}, r"alpha of phrase \d+ sums to"),
         ({"probabilities": np.ones(2)}, "2 probabilities for 3 classes"),
     ],

@@ -41,7 +41,7 @@ def shaken(run: Run, seed: int) -> Run:
 
 def label_without(run: Run, explanation: Explanation, phrases: tuple[int, ...]) -> int:
     """Slowly: one set, one pass."""
-    number = np.repeat(np.arange(len(explanation.beta)), np.diff(explanation.phrase_offsets))
+    number = np.repeat(np.arange(len(explanation.phrases)), np.diff(explanation.phrase_offsets))
     z = np.zeros(len(number), dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
     smaller, left = without(batch_of(run, read(run, [TEXT])), z, ~np.isin(number, phrases))
@@ -49,7 +49,7 @@ def label_without(run: Run, explanation: Explanation, phrases: tuple[int, ...]) 
 
 
 def smallest_by_trying(run: Run, explanation: Explanation, limit: int) -> int | None:
-    before, phrases = int(explanation.probabilities.argmax()), range(len(explanation.beta))
+    before, phrases = int(explanation.probabilities.argmax()), range(len(explanation.phrases))
     for size in range(1, min(limit, len(phrases) - 1) + 1):
         if any(label_without(run, explanation, some) != before for some in combinations(phrases, size)):
             return size

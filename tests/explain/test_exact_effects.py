@@ -10,7 +10,7 @@ from emhrnn.corpus import Corpus, TextSettings
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import counterfactual
-from emhrnn.explain.effects import AddsEvidence
+from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, explain_texts, read
 from emhrnn.explain.lexicon import Gathered, measured
 from emhrnn.training.config import make_config
@@ -92,7 +92,7 @@ def test_a_document_without_evidence_is_labelled_by_the_prior(text: str) -> None
     assert explanation.decisive_path() is None
     assert explanation.predicted == run.classes[int(run.model.bias.argmax())]
     assert explanation.effects.total == explanation.effects.prior
-    np.testing.assert_allclose(explanation.gamma, 1 / len(explanation.gamma))
+    np.testing.assert_allclose(explanation.weights.gamma, 1 / len(explanation.sentences))
 
 
 def test_what_an_exact_explanation_does_not_take_is_refused() -> None:

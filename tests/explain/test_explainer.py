@@ -1,6 +1,7 @@
 """Explanations of raw texts: what is read fast and built at once is what reading and building one by one would give."""
 
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from emhrnn.corpus import TextSettings
 from emhrnn.corpus.record import clean_text
 from emhrnn.errors import DataError
 from emhrnn.explain.explainer import batch_of, explain_texts, read
-from emhrnn.explain.explanation import Explanation
 from emhrnn.text import Vocabulary, count_words, read_document
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run, new_run
@@ -52,16 +52,19 @@ def test_an_explanation_does_not_depend_on_its_company(run: Run) -> None:
     some = ["Hello world! It’s plain.", "don't", "U.S. 👍🏽 girls'. Hello, plain world. Mr. (x)"]
     for text, together in zip(some, explain_texts(run, some), strict=True):
         (alone,) = explain_texts(run, [text])
-        for field in fields(Explanation):
-            one, other = getattr(together, field.name), getattr(alone, field.name)
-            if isinstance(one, np.ndarray):
-                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-7)
-                assert one.base is None  # who keeps one explanation does not keep all
-            elif field.name != "effects":
-                assert one == other
-        assert together.effects is not None
-        assert alone.effects is not None
-        np.testing.assert_allclose(together.effects.words, alone.effects.words, rtol=1e-3, atol=1e-6)
+        compare(together, alone)
+
+
+def compare(one: Any, other: Any) -> None:
+    """Field by field, down to the arrays."""
+    if isinstance(one, np.ndarray):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+        assert one.base is None  # who keeps one explanation does not keep all
+    elif is_dataclass(one):
+        for field in fields(one):
+            compare(getattr(one, field.name), getattr(other, field.name))
+    else:
+        assert one == other
 
 
 def test_what_cannot_be_read_is_named(run: Run) -> None:

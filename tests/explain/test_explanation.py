@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from emhrnn.errors import DataError
+from emhrnn.explain.arrays import Attention
 from emhrnn.explain.explanation import Effects, Explanation, is_spelled
 from tests.oracles import explanation as oracle
 
@@ -111,7 +112,7 @@ def test_punctuation_decides_only_where_nothing_else_does() -> None:
     for effects, decided in (([1.0, 5.0, -1.0], "good"), ([-1.0, 5.0, -1.0], "!")):
         path = dataclasses.replace(
             explanation, phrase_offsets=one_word_each, sentence_offsets=np.array([0, 3]),
-            alpha=np.ones(3), beta=np.ones(3) / 3, gamma=np.ones(1),
+            attention=Attention(np.ones(3), np.ones(3) / 3, np.ones(1)),
             effects=Effects("good", np.array(effects), np.array(effects), np.ones(1)),
         ).decisive_path()  # fmt: skip
         assert path is not None
@@ -132,8 +133,7 @@ def test_the_earlier_of_equal_words_wins() -> None:
         even,
         phrase_offsets=np.array([0, 3]),
         sentence_offsets=np.array([0, 1]),
-        alpha=np.full(3, 1 / 3),
-        beta=np.ones(1),
+        attention=Attention(np.full(3, 1 / 3), np.ones(1), np.ones(1)),
         effects=Effects("good", np.ones(3), np.ones(1), np.ones(1)),
     )
     assert [word.text for word in even.top_words(2)] == ["a", "b"]
@@ -195,10 +195,6 @@ def test_ranking_starts_with_the_most_probable() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"gamma": np.array([0.5, 0.2, 0.2])}, "gamma of document 1 sums to 0.9"),
-        ({"gamma": np.array([1.5, -0.5, 0.0])}, "gamma holds a negative or missing weight"),
-        ({"gamma": np.array([np.nan, 0.5, 0.5])}, "gamma holds a negative or missing weight"),
-        ({"gamma": np.array([0.5, 0.5])}, "sentence_offsets must rise strictly"),
         ({"text": REVIEW[:10]}, "word spans must follow each other inside the text of 10 characters"),
         ({"classes": ("bad", "bad", "good")}, "class names must differ"),
         ({"predicted": "superb"}, "predicted label 'superb' is none of the classes"),
@@ -208,6 +204,22 @@ def test_ranking_starts_with_the_most_probable() -> None:
 def test_what_does_not_fit_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         dataclasses.replace(explained(), **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("gamma", "message"),
+    [
+        ([0.5, 0.2, 0.2], "gamma of document 1 sums to 0.9"),
+        ([1.5, -0.5, 0.0], "gamma holds a negative or missing weight"),
+        ([np.nan, 0.5, 0.5], "gamma holds a negative or missing weight"),
+        ([0.5, 0.5], "gamma has 2 values for 3 sentences"),
+    ],
+)
+def test_attention_is_a_softmax(gamma: list[float], message: str) -> None:
+    explanation = explained()
+    attention = dataclasses.replace(explanation.weights, gamma=np.array(gamma))
+    with pytest.raises(DataError, match=message):
+        dataclasses.replace(explanation, attention=attention)
 
 
 def test_broken_json_is_refused() -> None:

@@ -65,7 +65,7 @@ def test_effects_by_removal_are_those_of_one_removal_after_the_other(
     batch = batch_of(run, read(run, [text]))
     z = (np.arange(batch.n_words) % 3 == 0) | batch.sentence_final
     chosen = torch.tensor([1])
-    found = removal_effects(run, batch, z, LEVELS, chosen)
+    found = removal_effects(run, batch, z, LEVELS, chosen.numpy())
     assert found is not None
 
     def odds(logits: torch.Tensor) -> float:

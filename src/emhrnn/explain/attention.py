@@ -4,15 +4,15 @@ EM-HRNN             three softmaxes, one for each level: taken as they are
 MHS-RNN             one softmax over the words *and* the phrases of a sentence: a phrase weighs what it and its words
                     weigh together, a word its part of what the words of its phrase weigh
 HN-ATT, CMA, ...    words in sentences, sentences in the document: every sentence is one phrase
-evidence            shares of absolute evidence (effects.py)
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.explain.arrays import Attention, shares
 from emhrnn.models.output import Output
 
 
@@ -25,6 +25,11 @@ class Levels:
     beta: Float[np.ndarray, " phrases"]
     gamma: Float[np.ndarray, " sentences"]
     direct: Float[np.ndarray, " words"] | None = None  # of words among the words and phrases of their sentence
+
+    @property
+    def attention(self) -> Attention:
+        """The weights alone."""
+        return Attention(self.alpha, self.beta, self.gamma, self.direct)
 
 
 def levels_of(output: Output, batch: Batch) -> Levels | None:
@@ -45,13 +50,3 @@ def levels_of(output: Output, batch: Batch) -> Levels | None:
     offsets = np.concatenate([[0], np.flatnonzero(output.z) + 1])  # (phrases + 1,)
     together = np.add.reduceat(alpha, offsets[:-1]) + beta
     return Levels(output.z, shares(alpha, offsets), together, gamma, direct=alpha)
-
-
-def shares(weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]) -> Float[np.ndarray, " n"]:
-    """Weights as shares of their segment. Where a segment has no weight at all, its parts are equal."""
-    lengths = np.diff(offsets)
-    sums = np.repeat(np.add.reduceat(weights, offsets[:-1]), lengths)
-    equal = (1 / np.repeat(lengths, lengths)).astype(weights.dtype)
-    nothing = sums < np.finfo(np.float32).tiny
-    parts: Float[np.ndarray, " n"] = np.where(nothing, equal, weights / np.where(nothing, 1, sums))
-    return parts

@@ -25,42 +25,23 @@ that is left to `with_context`: words and phrases also count what their word sta
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.attention import Levels, shares
-from emhrnn.explain.explanation import EffectsBy
+from emhrnn.explain.build import BatchEffects
 from emhrnn.layers.attention import attend
 from emhrnn.layers.linear import row_dots
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.slopes import LayerPass, Passes, layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.embedding import WordEmbedding
-from emhrnn.models.evidence_reader import Reading
 from emhrnn.models.output import Output
 
 LEAST = 1e-4  # of 1 - weight: what is left of a sum in float32 when nearly all of it is taken away
-
-
-@dataclass(frozen=True, eq=False)
-class BatchEffects:
-    """Of all documents of a batch, on the log-odds of the class that each is taken for. `by` says how they were found
-    (explanation.py)."""
-
-    classes: Int64[Tensor, " documents"]
-    words: Float[Tensor, " words"]
-    phrases: Float[Tensor, " phrases"]
-    sentences: Float[Tensor, " sentences"]
-    by: EffectsBy = "estimate"
-
-    def columns(self) -> tuple[Float64[np.ndarray, "..."], ...]:
-        """Of words, phrases and sentences."""
-        return tuple(values.numpy().astype(np.float64) for values in (self.words, self.phrases, self.sentences))
 
 
 def log_odds(
@@ -143,7 +124,7 @@ def encode_with_effects(
         by_words, by_phrases = _heard(model, states, words_of, g_q, context)
         of_words += by_words
         of_phrases += torch.where(alone, 0, by_phrases)
-    return output, BatchEffects(chosen, of_words, of_phrases, of_sentences)
+    return output, _effects(chosen, of_words, of_phrases, of_sentences)
 
 
 @torch.no_grad()
@@ -200,7 +181,12 @@ def gradient_effects(
     words_of, _ = _offsets(batch, batch.sentence_final if output.z is None else output.z)
     phrases = torch.segment_reduce(words, "sum", offsets=words_of)
     sentences = torch.segment_reduce(words, "sum", offsets=torch.from_numpy(batch.sentence_offsets))
-    return output.detach(), BatchEffects(chosen, words, phrases, sentences)
+    return output.detach(), _effects(chosen, words, phrases, sentences)
+
+
+def _effects(chosen: Int64[Tensor, " documents"], *levels: Float[Tensor, "..."]) -> BatchEffects:
+    words, phrases, sentences = (level.numpy().astype(np.float64) for level in levels)
+    return BatchEffects(chosen.numpy(), words, phrases, sentences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,92 +296,3 @@ def _before(packing: Packing, state: Float[Tensor, "n H"]) -> Float[Tensor, "n H
         before[1:] = state[:-1]
         before[begins[some]] = 0
     return before
-
-
-@runtime_checkable
-class AddsEvidence(Protocol):
-    """A model whose logits are the bias of the classes and what phrases say."""
-
-    def cohesion(self, batch: Batch) -> Any: ...
-
-    def read(self, batch: Batch) -> Reading: ...
-
-
-@dataclass(frozen=True, eq=False)
-class BatchEvidence:
-    """Of all documents of a batch, for every class; `PhraseEvidence` says how it is scaled."""
-
-    phrases: Float64[np.ndarray, "phrases classes"]
-    bias: Float64[np.ndarray, "documents classes"]  # with what the user and the product say, where the model reads them
-    priors: Float64[np.ndarray, " documents"]  # effects of the bias on the predicted class
-
-
-@dataclass(frozen=True, eq=False)
-class Evidenced:
-    """What the evidence model says of a batch, ready to be shown."""
-
-    levels: Levels
-    effects: BatchEffects
-    evidence: BatchEvidence
-
-
-def exact_effects(
-    reading: Reading,
-    batch: Batch,
-    *,
-    multi_label: bool = False,
-    temperature: float = 1.0,
-) -> Evidenced:
-    """What a reading says: weights, signed effects on the predicted class, and the evidence for every class."""
-    chosen, against = reading.chosen, not multi_label and len(reading.bias) > 1
-    ends = np.flatnonzero(reading.z)
-    offsets = np.concatenate([[0], ends + 1])  # of phrases in words
-    sentence_ends = np.searchsorted(offsets, batch.sentence_offsets)  # of sentences in phrases
-    document = np.repeat(np.arange(batch.n_documents), batch.document_lengths)
-    words = _support(reading.words, chosen[document], against) / temperature
-    phrases = np.add.reduceat(words, offsets[:-1])
-    sentences = np.add.reduceat(phrases, sentence_ends[:-1])
-    sizes = np.add.reduceat(np.abs(phrases), sentence_ends[:-1])
-    priors = _support(reading.priors, chosen, against) / temperature
-    return Evidenced(
-        Levels(
-            z=reading.z,
-            alpha=shares(np.abs(words), offsets),
-            beta=shares(np.abs(phrases), sentence_ends),
-            gamma=shares(sizes, batch.document_offsets),
-        ),
-        BatchEffects(
-            torch.from_numpy(reading.chosen),
-            torch.from_numpy(words),
-            torch.from_numpy(phrases),
-            torch.from_numpy(sentences),
-            "evidence",
-        ),
-        BatchEvidence(
-            _centred(reading.phrases, against) / temperature,
-            _centred(reading.priors, against) / temperature,
-            priors,
-        ),
-    )
-
-
-def _support(
-    said: Float[np.ndarray, "n classes"], chosen: Int64[np.ndarray, " n"], against: bool
-) -> Float64[np.ndarray, " n"]:
-    """For the chosen class, less the mean of the others if it stands against them."""
-    own: np.ndarray = said[np.arange(len(said)), chosen].astype(np.float64)
-    if not against:
-        return own
-    support: np.ndarray = own - (_sums(said) - own) / (said.shape[1] - 1)
-    return support
-
-
-def _centred(said: Float[np.ndarray, "n classes"], against: bool) -> Float64[np.ndarray, "n classes"]:
-    values = said.astype(np.float64)
-    return values - _sums(values)[:, None] / values.shape[1] if against else values
-
-
-def _sums(said: Float[np.ndarray, "n classes"]) -> Float[np.ndarray, " n"]:
-    """Over the classes. A product with ones: sums of many short rows are slow."""
-    sums: np.ndarray = said @ np.ones(said.shape[1], dtype=said.dtype)
-    return sums

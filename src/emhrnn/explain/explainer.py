@@ -6,23 +6,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import Names, check_names
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
-from emhrnn.explain.attention import Levels, levels_of
-from emhrnn.explain.build import explain_documents
-from emhrnn.explain.effects import (
-    AddsEvidence,
-    BatchEffects,
-    BatchEvidence,
-    encode_with_effects,
-    exact_effects,
-    gradient_effects,
-)
+from emhrnn.explain.arrays import Attention
+from emhrnn.explain.attention import levels_of
+from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
+from emhrnn.explain.effects import encode_with_effects, gradient_effects
+from emhrnn.explain.evidence import AddsEvidence, exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.removal import LEVELS, removal_effects, thorough_effects
 from emhrnn.models.em_hrnn import EMHRNN
@@ -112,8 +107,7 @@ def explain_read(
     """Documents that are read already, as one batch."""
     batch = batch_of(run, documents, users=users, products=products)
     found = findings(run, batch, threshold=threshold, thorough=thorough, exact=exact)
-    levels = found.levels
-    if levels is None:
+    if found.z is None:
         raise ConfigError(
             f"the model {run.config.model.name!r} has no weights of words and sentences to explain with; use evidence "
             "or em-hrnn"
@@ -122,11 +116,8 @@ def explain_read(
         documents,
         probabilities=run.probabilities(found.logits).numpy(),
         classes=run.classes,
-        z=levels.z,
-        alpha=levels.alpha,
-        beta=levels.beta,
-        gamma=levels.gamma,
-        direct=levels.direct,
+        z=found.z,
+        attention=found.attention,
         pi=None if found.pi is None else found.pi.numpy(),
         effects=found.effects,
         evidence=found.evidence,
@@ -142,7 +133,8 @@ class Findings:
     """What a model says of a batch, and why, as far as it can say."""
 
     logits: Float[Tensor, "documents classes"]
-    levels: Levels | None  # None for a model that does not weigh words and sentences
+    z: Bool[np.ndarray, " words"] | None  # None for a model that cannot be explained
+    attention: Attention | None = None
     pi: Float[Tensor, " words"] | None = None
     effects: BatchEffects | None = None
     evidence: BatchEvidence | None = None
@@ -166,8 +158,8 @@ def findings(
                 "refine and no threshold on the ends of phrases; leave thorough and threshold out"
             )
         reading = model.read(batch)
-        told = exact_effects(reading, batch, **odds)
-        return Findings(torch.from_numpy(reading.logits), told.levels, effects=told.effects, evidence=told.evidence)
+        exactly, evidence = exact_effects(reading, batch, **odds)
+        return Findings(torch.from_numpy(reading.logits), reading.z, effects=exactly, evidence=evidence)
     if isinstance(model, EMHRNN):
         states = model.words(batch)
         if threshold is None or model.rule is not None:
@@ -179,7 +171,9 @@ def findings(
             effects = thorough_effects(model, batch, z, **odds)
         if exact:
             effects = _exact_phrases(run, batch, output, effects, shared=not thorough)
-        return Findings(output.logits, levels_of(output, batch), output.pi, effects)
+        levels = levels_of(output, batch)
+        assert levels is not None
+        return Findings(output.logits, z, levels.attention, output.pi, effects)
     if thorough:
         raise ConfigError(
             f"{run.config.model.name} has no second pass that refines its effects; thorough needs em-hrnn"
@@ -198,8 +192,8 @@ def _exact_phrases(
     if found is None:
         return effects
     phrases, sentences = found
-    phrase = torch.from_numpy(np.cumsum(output.z) - output.z)  # of each word
-    words = effects.words + output.alpha * (phrases - effects.phrases)[phrase] if shared else effects.words
+    phrase = np.cumsum(output.z) - output.z  # of each word
+    words = effects.words + output.alpha.numpy() * (phrases - effects.phrases)[phrase] if shared else effects.words
     return BatchEffects(effects.classes, words, phrases, sentences, "removal")
 
 
@@ -216,7 +210,7 @@ def _by_gradient(run: Run, batch: Batch, exact: bool) -> Findings:
         effects = _exact_phrases(run, batch, output, effects)
     elif exact and (found := removal_effects(run, batch, levels.z, LEVELS, effects.classes)) is not None:
         effects = BatchEffects(effects.classes, found[0], found[1], found[2], "removal")
-    return Findings(output.logits, levels, output.pi, effects)
+    return Findings(output.logits, levels.z, levels.attention, output.pi, effects)
 
 
 def read(run: Run, texts: Sequence[Text]) -> list[Located]:

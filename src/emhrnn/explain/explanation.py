@@ -32,9 +32,9 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import DataError
+from emhrnn.explain.arrays import Attention, DocumentArrays, check_classes, shares
 
 PRINTED_WIDTH = 100
-TOLERANCE = 1e-4  # float32 softmaxes over thousands of words are off by about 1e-6
 
 EffectsBy = Literal["evidence", "removal", "estimate"]
 Labels = str | tuple[str, ...]  # one label, or the labels of a multi-label document
@@ -161,12 +161,9 @@ class Explanation:
     ends: Int64[np.ndarray, " words"]
     phrase_offsets: Int64[np.ndarray, " phrases_plus_1"]  # phrase k is words[offsets[k] : offsets[k + 1]]
     sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]  # sentence i is phrases[offsets[i] : offsets[i + 1]]
-    alpha: Float64[np.ndarray, " words"]
-    beta: Float64[np.ndarray, " phrases"]
-    gamma: Float64[np.ndarray, " sentences"]
     known: Bool[np.ndarray, " words"]
     pi: Float64[np.ndarray, " words"] | None = None
-    direct: Float64[np.ndarray, " words"] | None = None  # among the words and phrases of the sentence (MHS-RNN)
+    attention: Attention | None = None  # None for a model without attention
     effects: Effects | None = None  # None where the model's are not known
     evidence: PhraseEvidence | None = None  # for every class, of models whose phrases add up to the logits
     checked: InitVar[bool] = False  # the arrays are known to be right: they are part of a batch that is
@@ -180,37 +177,50 @@ class Explanation:
             ends=self.ends,
             phrase_offsets=self.phrase_offsets,
             sentence_offsets=self.sentence_offsets,
-            document_offsets=np.array([0, len(self.gamma)]),
-            alpha=self.alpha,
-            beta=self.beta,
-            gamma=self.gamma,
+            document_offsets=np.array([0, len(self.sentence_offsets) - 1]),
             known=self.known,
             pi=self.pi,
-            direct=self.direct,
+            attention=self.attention,
             effects=() if (known := self.effects) is None else (known.words, known.phrases, known.sentences),
         )
         check_classes(self.classes, self.probabilities)
         if self.evidence is not None:
-            self.evidence.check(len(self.beta))
+            self.evidence.check(len(self.phrase_offsets) - 1)
             if self.effects is None:
                 raise DataError("evidence without effects; give the effects on the predicted class, too")
         unknown = [name for name in as_tuple(self.predicted) if name not in self.classes]
         if unknown:
             raise DataError(f"predicted label {unknown[0]!r} is none of the classes {list(self.classes)}")
 
-    # ---- shares: what each node contributes to the document vector -------------------------------------------------
+    # ---- weights and shares ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def weights(self) -> Attention:
+        """Attention; for a model without it, shares of absolute effects."""
+        if self.attention is not None:
+            return self.attention
+        if self.effects is None:
+            words, phrases = np.zeros(len(self.known)), np.zeros(len(self.phrase_offsets) - 1)
+        else:
+            words, phrases = np.abs(self.effects.words), np.abs(self.effects.phrases)
+        sizes = np.add.reduceat(phrases, self.sentence_offsets[:-1])
+        return Attention(
+            shares(words, self.phrase_offsets),
+            shares(phrases, self.sentence_offsets),
+            shares(sizes, np.array([0, len(sizes)])),
+        )
 
     @cached_property
     def phrase_shares(self) -> Float64[np.ndarray, " phrases"]:
-        shares: Float64[np.ndarray, " phrases"] = np.repeat(self.gamma, np.diff(self.sentence_offsets))
-        shares *= self.beta
-        return shares
+        """The part of each phrase in the document: its weight times that of its sentence."""
+        parts: np.ndarray = np.repeat(self.weights.gamma, np.diff(self.sentence_offsets)) * self.weights.beta
+        return parts
 
     @cached_property
     def word_shares(self) -> Float64[np.ndarray, " words"]:
-        shares: Float64[np.ndarray, " words"] = np.repeat(self.phrase_shares, np.diff(self.phrase_offsets))
-        shares *= self.alpha
-        return shares
+        """The part of each word in the document."""
+        parts: np.ndarray = np.repeat(self.phrase_shares, np.diff(self.phrase_offsets)) * self.weights.alpha
+        return parts
 
     # ---- the tree ------------------------------------------------------------------------------------------------
 
@@ -220,7 +230,7 @@ class Explanation:
         effects = None if self.effects is None else self.effects.words
         boundaries = [None] * len(self.known) if self.pi is None else self.pi.tolist()
         columns = self._columns(
-            self.starts, self.ends, self.phrase_offsets, self.alpha, self.word_shares, effects,
+            self.starts, self.ends, self.phrase_offsets, self.weights.alpha, self.word_shares, effects,
             self.known.tolist(), boundaries,
         )  # fmt: skip
         return tuple(map(Word, *columns))
@@ -231,7 +241,9 @@ class Explanation:
         effects = None if self.effects is None else self.effects.phrases
         starts, ends = self.starts[self.phrase_offsets[:-1]], self.ends[self.phrase_offsets[1:] - 1]
         words = [self.words[first:last] for first, last in pairwise(self.phrase_offsets.tolist())]
-        columns = self._columns(starts, ends, self.sentence_offsets, self.beta, self.phrase_shares, effects, words)
+        columns = self._columns(
+            starts, ends, self.sentence_offsets, self.weights.beta, self.phrase_shares, effects, words
+        )
         return tuple(map(Phrase, *columns))
 
     @cached_property
@@ -240,7 +252,8 @@ class Explanation:
         first = self.phrase_offsets[self.sentence_offsets]  # words of the sentences
         starts, ends = self.starts[first[:-1]], self.ends[first[1:] - 1]
         phrases = [self.phrases[first:last] for first, last in pairwise(self.sentence_offsets.tolist())]
-        columns = self._columns(starts, ends, np.array([0, len(self.gamma)]), self.gamma, self.gamma, effects, phrases)
+        gamma = self.weights.gamma
+        columns = self._columns(starts, ends, np.array([0, len(gamma)]), gamma, gamma, effects, phrases)
         return tuple(map(Sentence, *columns))
 
     def _columns(
@@ -276,7 +289,7 @@ class Explanation:
     @property
     def has_phrases(self) -> bool:
         """False for a model that reads sentences of words: there each sentence counts as one phrase."""
-        return self.pi is not None or self.evidence is not None or len(self.beta) > len(self.gamma)
+        return self.pi is not None or self.evidence is not None or len(self.phrase_offsets) > len(self.sentence_offsets)
 
     def ranking(self) -> list[tuple[str, float]]:
         """Classes with their probabilities, the most probable first."""
@@ -298,7 +311,7 @@ class Explanation:
     def _strengths(self, level: str) -> Float64[np.ndarray, " n"]:
         """Absolute effects; zero where they are not known."""
         if self.effects is None:
-            return np.zeros(len({"words": self.alpha, "phrases": self.beta, "sentences": self.gamma}[level]))
+            return np.zeros(len(getattr(self, level)))
         strengths: np.ndarray = np.abs(getattr(self.effects, level))
         return strengths
 
@@ -348,11 +361,11 @@ class Explanation:
         """Where the model looked most, the paper's descent: the heaviest sentence, its heaviest phrase, that phrase's
         heaviest word. Where words and phrases share one softmax (MHS-RNN), the heaviest sentence and at once its
         heaviest word."""
-        i = int(np.argmax(self.gamma))
+        i, direct = int(np.argmax(self.weights.gamma)), self.weights.direct
         sentence = self.sentences[i]
-        if self.direct is not None:
+        if direct is not None:
             first, last = self.phrase_offsets[self.sentence_offsets[[i, i + 1]]].tolist()
-            t = first + int(np.argmax(self.direct[first:last]))
+            t = first + int(np.argmax(direct[first:last]))
             k = int(np.searchsorted(self.phrase_offsets, t, side="right")) - 1
             return DecisivePath(sentence, self.phrases[k], self.words[t])
         phrase = max(sentence.phrases, key=lambda node: node.weight)
@@ -411,112 +424,3 @@ def largest(values: Float64[np.ndarray, " n"], n: int) -> list[int]:
     """Positions of the n largest values, largest first, earlier positions first among equals."""
     order: list[int] = np.argsort(-values, kind="stable")[: max(n, 0)].tolist()
     return order
-
-
-@dataclass(frozen=True, eq=False)
-class DocumentArrays:
-    """Phrase k is words[phrase_offsets[k] : phrase_offsets[k + 1]], and so on up to documents. The spans of a document
-    count characters of its own text.
-
-    Raises:
-        DataError: the arrays do not fit each other or the texts, or weights do not sum to 1.
-    """
-
-    texts: Sequence[str]
-    starts: Int64[np.ndarray, " words"]
-    ends: Int64[np.ndarray, " words"]
-    phrase_offsets: Int64[np.ndarray, " phrases_plus_1"]
-    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
-    document_offsets: Int64[np.ndarray, " documents_plus_1"]
-    alpha: Float64[np.ndarray, " words"]
-    beta: Float64[np.ndarray, " phrases"]
-    gamma: Float64[np.ndarray, " sentences"]
-    known: Bool[np.ndarray, " words"]
-    pi: Float64[np.ndarray, " words"] | None
-    direct: Float64[np.ndarray, " words"] | None
-    effects: tuple[Float64[np.ndarray, "..."], ...] = ()  # of words, phrases and sentences, where they are known
-
-    @property
-    def word_offsets(self) -> Int64[np.ndarray, " documents_plus_1"]:
-        """Document d is words[word_offsets[d] : word_offsets[d + 1]]."""
-        offsets: np.ndarray = self.phrase_offsets[self.sentence_offsets[self.document_offsets]]
-        return offsets
-
-    def __post_init__(self) -> None:
-        words, phrases, sentences = len(self.starts), len(self.beta), len(self.gamma)
-        if (np.diff(self.document_offsets) < 1).any():
-            raise DataError("a document without words has no explanation; give a text with at least one word")
-        check_offsets("phrase_offsets", self.phrase_offsets, phrases, words)
-        check_offsets("sentence_offsets", self.sentence_offsets, sentences, phrases)
-        check_offsets("document_offsets", self.document_offsets, len(self.texts), sentences)
-        for name, column in (
-            ("ends", self.ends),
-            ("alpha", self.alpha),
-            ("known", self.known),
-            ("pi", self.pi),
-            ("direct", self.direct),
-        ):
-            if column is not None and len(column) != words:
-                raise DataError(f"{name} has {len(column)} values for {words} words; give one value per word")
-        check_weights("alpha", self.alpha, self.phrase_offsets, "phrase")
-        check_weights("beta", self.beta, self.sentence_offsets, "sentence")
-        check_weights("gamma", self.gamma, self.document_offsets, "document")
-        levels = (("words", words), ("phrases", phrases), ("sentences", sentences))
-        for (name, count), values in zip(levels, self.effects, strict=False):
-            check_effects(name, values, count)
-        check_unit("pi", self.pi)
-        check_unit("direct", self.direct)
-        self._check_spans()
-
-    def _check_spans(self) -> None:
-        """Words follow each other inside the text of their document."""
-        lengths = np.fromiter(map(len, self.texts), np.int64, len(self.texts))
-        bounds = self.word_offsets
-        first, last = bounds[:-1], bounds[1:] - 1
-        steps = self.starts[1:] - self.ends[:-1]
-        steps[last[:-1]] = 0  # from one document to the next
-        wrong = (self.starts[first] < 0) | (self.ends[last] > lengths)
-        if wrong.any() or (steps < 0).any() or (self.starts > self.ends).any():
-            length = lengths[int(np.argmax(wrong))]
-            raise DataError(
-                f"word spans must follow each other inside the text of {length} characters; check the offsets"
-            )
-
-
-def check_offsets(name: str, offsets: Int64[np.ndarray, " n"], segments: int, total: int) -> None:
-    """Raise a DataError unless offsets rise strictly from 0 to `total`."""
-    if len(offsets) != segments + 1 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 1).any():
-        raise DataError(f"{name} must rise strictly from 0 to {total} in {segments} steps; got {offsets.tolist()[:10]}")
-
-
-def check_weights(name: str, weights: Float64[np.ndarray, " n"], offsets: Int64[np.ndarray, " m"], parent: str) -> None:
-    """Attention is a softmax: no weight is negative or NaN, and the weights of each segment sum to 1."""
-    if not (weights >= 0).all():  # also catches NaN
-        raise DataError(f"{name} holds a negative or missing weight; attention weights are softmaxes, check the model")
-    sums = np.add.reduceat(weights, offsets[:-1])
-    wrong = np.flatnonzero(~(np.abs(sums - 1) < TOLERANCE))
-    if len(wrong):
-        raise DataError(
-            f"{name} of {parent} {wrong[0] + 1} sums to {sums[wrong[0]]:.4g}; weights of a {parent} sum to 1"
-        )
-
-
-def check_effects(name: str, values: Float64[np.ndarray, " n"], count: int) -> None:
-    """Raise a DataError unless there is one finite number each."""
-    if len(values) != count or not np.isfinite(values).all():
-        raise DataError(f"effects of {name}: {len(values)} values for {count} {name}; give one finite number each")
-
-
-def check_unit(name: str, values: Float64[np.ndarray, " ..."] | None) -> None:
-    """Raise a DataError unless all values are between 0 and 1."""
-    if values is not None and not ((values >= 0) & (values <= 1 + TOLERANCE)).all():
-        raise DataError(f"{name} must lie between 0 and 1; check the model")
-
-
-def check_classes(classes: Sequence[str], probabilities: Float64[np.ndarray, "... classes"]) -> None:
-    """Raise a DataError unless class names differ and each has a probability."""
-    check_unit("probabilities", probabilities)
-    if probabilities.shape[-1] != len(classes):
-        raise DataError(f"{probabilities.shape[-1]} probabilities for {len(classes)} classes; give one per class")
-    if len(set(classes)) < len(classes):
-        raise DataError(f"class names must differ; got {list(classes)}")

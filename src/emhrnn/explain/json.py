@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from emhrnn.errors import DataError
+from emhrnn.explain.arrays import Attention
 from emhrnn.explain.explanation import (
     DecisivePath,
     Effects,
@@ -28,7 +29,7 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
     """`decided` is what decided most, null where nothing supports the prediction; `decided_by` is `Effects.by`.
     Weights, shares and lifts are attention. `direct`, a number for each word, is there only where the model has such
     weights; `evidence`, a number for each class, only where phrases add up."""
-    direct = {} if explanation.direct is None else {"direct": explanation.direct.tolist()}
+    direct = {} if explanation.weights.direct is None else {"direct": explanation.weights.direct.tolist()}
     path = explanation.decisive_path()
     return {
         "format": FORMAT,
@@ -139,15 +140,20 @@ def _read_columns(data: dict[str, Any]) -> Explanation:
         ends=np.array([word["end"] for word in words], dtype=np.int64),
         phrase_offsets=np.cumsum([0, *(len(phrase["words"]) for phrase in phrases)], dtype=np.int64),
         sentence_offsets=sentence_offsets,
-        alpha=np.array([word["weight"] for word in words], dtype=np.float64),
-        beta=np.array([phrase["weight"] for phrase in phrases], dtype=np.float64),
-        gamma=np.array([sentence["weight"] for sentence in sentences], dtype=np.float64),
         known=np.array([word["known"] for word in words], dtype=bool),
         pi=None if None in pi else np.array(pi, dtype=np.float64),
-        direct=None if data.get("direct") is None else np.array(data["direct"], dtype=np.float64),
+        attention=_read_attention(data, words, phrases, sentences),
         effects=_read_effects(data, words, phrases, sentences),
         evidence=_read_evidence(data, phrases, sentence_offsets),
     )
+
+
+def _read_attention(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Attention | None:
+    if data.get("evidence") is not None:
+        return None
+    alpha, beta, gamma = (np.array([node["weight"] for node in level], dtype=np.float64) for level in levels)
+    direct = data.get("direct")
+    return Attention(alpha, beta, gamma, None if direct is None else np.array(direct, dtype=np.float64))
 
 
 def _read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effects | None:

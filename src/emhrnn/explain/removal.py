@@ -15,11 +15,13 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch, offsets_of
-from emhrnn.explain.effects import AddsEvidence, BatchEffects, log_odds, with_context
+from emhrnn.explain.build import BatchEffects
+from emhrnn.explain.effects import log_odds, with_context
+from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.han import HAN
 from emhrnn.models.output import Output
@@ -76,10 +78,10 @@ def removal_effects(
     batch: Batch,
     z: Bool[np.ndarray, " words"],
     levels: Sequence[str],
-    chosen: Int64[Tensor, " documents"],
+    chosen: Int64[np.ndarray, " documents"],
     *,
     limited: bool = True,
-) -> list[Float[Tensor, " units"]] | None:
+) -> list[Float64[np.ndarray, " units"]] | None:
     """By how much the log-odds of the chosen classes fall without each unit of each level (`LEVELS`), with every one
     really left out. None where that would take too long (`MOST_WORDS`, `MOST_SENTENCES`), if it is `limited`.
 
@@ -100,10 +102,11 @@ def removal_effects(
         )
         if limited and left_out.is_long(run):
             return None
-        classes = chosen[d].expand(sum(counts) + 1)
+        classes = torch.full((sum(counts) + 1,), int(chosen[d]))
         odds = log_odds(left_out.logits(run), classes, multi_label=run.multi_label, temperature=run.temperature)
-        documents.append(torch.split(odds[0] - odds[1:], counts))
-    return [torch.cat(parts) for parts in zip(*documents, strict=True)]
+        fall = (odds[0] - odds[1:]).numpy().astype(np.float64)
+        documents.append(np.split(fall, np.cumsum(counts)[:-1]))
+    return [np.concatenate(parts) for parts in zip(*documents, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +241,12 @@ def thorough_effects(
     """As `encode_with_effects` gives them, from two looks."""
     look = partial(with_context, model, multi_label=multi_label, temperature=temperature)
     first = look(batch, z)
-    top = units_of(batch, z, "word").top(first.words.numpy(), FIRST)
+    top = units_of(batch, z, "word").top(first.words, FIRST)
     top &= np.repeat(batch.document_lengths > 1, batch.document_lengths)  # something must be left
     smaller, left = without(batch, z, ~top)
-    second = look(smaller, left, chosen=first.classes)
-    return replace(first, words=_joined(first.words, second.words, torch.from_numpy(top), batch))
+    second = look(smaller, left, chosen=torch.from_numpy(first.classes))
+    words = _joined(torch.from_numpy(first.words), torch.from_numpy(second.words), torch.from_numpy(top), batch)
+    return replace(first, words=words.numpy())
 
 
 def _joined(

@@ -114,7 +114,7 @@ def view(run: Run, written: RequestText, threshold: float | None, dropped: froze
     explanation = explain_read(
         run, [document], threshold=threshold if learned else None, users=users, products=products, exact=True
     )[0]
-    dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.beta))
+    dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.phrases))
     z = np.zeros(len(document), dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
     batch = batch_of(run, [document], users=users, products=products)
@@ -150,7 +150,7 @@ def _strangers(run: Run, written: RequestText) -> Iterator[str]:
 
 def _reasons(explanation: Explanation) -> Sequence[Phrase | Word]:
     """The two phrases that support the prediction most; words for a model without phrases."""
-    if len(explanation.beta) > len(explanation.gamma):
+    if explanation.has_phrases:
         return explanation.supporting(2)
     words = [word for word in explanation.words if (word.effect or 0.0) > 0 and any(map(str.isalnum, word.text))]
     return sorted(words, key=lambda word: -(word.effect or 0.0))[:2]

@@ -27,7 +27,8 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
-from emhrnn.explain.effects import BatchEffects, encode_with_effects, log_odds
+from emhrnn.explain.build import BatchEffects
+from emhrnn.explain.effects import encode_with_effects, log_odds
 from emhrnn.explain.explainer import batch_of
 from emhrnn.explain.removal import CHUNK_WORDS, LEVELS, logits_without, thorough_effects, units_of
 from emhrnn.models.em_hrnn import EMHRNN
@@ -146,8 +147,7 @@ def thorough(subject: Subject) -> Attribution:
 
 
 def _by_level(effects: BatchEffects) -> Scores:
-    levels = zip(LEVELS, (effects.words, effects.phrases, effects.sentences), strict=True)
-    return {level: values.numpy().astype(np.float64) for level, values in levels}
+    return dict(zip(LEVELS, effects.levels, strict=True))
 
 
 def random(subject: Subject, generator: np.random.Generator) -> Attribution:

@@ -26,7 +26,8 @@ from sklearn.linear_model import Ridge
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.attention import levels_of
-from emhrnn.explain.effects import AddsEvidence, encode_with_effects, gradient_effects, log_odds
+from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds
+from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, findings, groups, read
 from emhrnn.explain.removal import LEVELS, encode, logits_without, removal_effects, segmented, units_of
 from emhrnn.models.em_hrnn import EMHRNN
@@ -127,14 +128,14 @@ def _evidence(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | 
         return None
     found = findings(texts.run, texts.batch).effects
     assert found is not None
-    return UnitScores(dict(zip(LEVELS, found.columns(), strict=True)), 1.0)
+    return UnitScores(dict(zip(LEVELS, found.levels, strict=True)), 1.0)
 
 
 def _removal(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
     levels = LEVELS if isinstance(texts.run.model, EMHRNN | HAN) else LEVELS[1:]
-    found = removal_effects(texts.run, texts.batch, texts.z, levels, texts.chosen, limited=False)
+    found = removal_effects(texts.run, texts.batch, texts.z, levels, texts.chosen.numpy(), limited=False)
     assert found is not None
-    columns = {level: values.numpy().astype(np.float64) for level, values in zip(levels, found, strict=True)}
+    columns = dict(zip(levels, found, strict=True))
     return UnitScores(columns, 1 + sum(map(len, columns.values())) / texts.batch.n_documents)
 
 
@@ -144,9 +145,9 @@ def _first_order(texts: ReadTexts, generator: np.random.Generator) -> UnitScores
         with torch.no_grad():
             states = model.words(batch)
         _, effects = encode_with_effects(model, batch, states, texts.z, temperature=run.temperature)
-        return UnitScores(dict(zip(LEVELS, effects.columns(), strict=True)), 1.0, 1.0)
+        return UnitScores(dict(zip(LEVELS, effects.levels, strict=True)), 1.0, 1.0)
     found = gradient_effects(model, batch, temperature=run.temperature)
-    return None if found is None else _summed(texts, found[1].columns()[0], 1.0, 1.0)
+    return None if found is None else _summed(texts, found[1].levels[0], 1.0, 1.0)
 
 
 def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:

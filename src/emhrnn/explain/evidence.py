@@ -1,0 +1,54 @@
+"""Effects of the evidence model: what its phrases add to the logits, exactly. There is nothing to estimate."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, Float64, Int64
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.explain.build import BatchEffects, BatchEvidence
+from emhrnn.models.evidence_reader import Reading
+
+
+@runtime_checkable
+class AddsEvidence(Protocol):
+    """A model whose logits are the bias of the classes and what phrases say."""
+
+    def cohesion(self, batch: Batch) -> Any: ...
+
+    def read(self, batch: Batch) -> Reading: ...
+
+
+def exact_effects(
+    reading: Reading, batch: Batch, *, multi_label: bool = False, temperature: float = 1.0
+) -> tuple[BatchEffects, BatchEvidence]:
+    """What a reading says: signed effects on the predicted class, and the evidence for every class."""
+    chosen, against = reading.chosen, not multi_label and len(reading.bias) > 1
+    phrase_starts = np.concatenate([[0], np.flatnonzero(reading.z)[:-1] + 1])
+    said, priors = (_centred(part, against) / temperature for part in (reading.words, reading.priors))
+    words = _support(said, np.repeat(chosen, batch.document_lengths), against)
+    effects = BatchEffects(
+        chosen,
+        words,
+        phrases=np.add.reduceat(words, phrase_starts),
+        sentences=np.add.reduceat(words, batch.sentence_offsets[:-1]),
+        by="evidence",
+    )
+    return effects, BatchEvidence(np.add.reduceat(said, phrase_starts), priors, _support(priors, chosen, against))
+
+
+def _centred(said: Float[np.ndarray, "n classes"], against: bool) -> Float64[np.ndarray, "n classes"]:
+    """Less the mean of the classes, if they stand against each other."""
+    values = said.astype(np.float64)
+    if against:  # a product with ones: means of many short rows are slow
+        values -= (values @ np.full(values.shape[1], 1 / values.shape[1]))[:, None]
+    return values
+
+
+def _support(
+    said: Float64[np.ndarray, "n classes"], chosen: Int64[np.ndarray, " n"], against: bool
+) -> Float64[np.ndarray, " n"]:
+    """For the chosen class; less the mean of the others, if it stands against them. Rows are centred: the others sum to
+    minus its own."""
+    own: np.ndarray = said[np.arange(len(said)), chosen]
+    return own * (said.shape[1] / (said.shape[1] - 1)) if against else own
