@@ -35,7 +35,7 @@ def data(tmp_path: Path) -> Path:
         (["--set", "model.layers=3"], "em-hrnn has no setting 'model.layers', which is for hm-rnn"),
         (["--set", "model.name=hn-att"], "hn-att has no setting 'model.phrase_size', which is for em-hrnn"),
         (["--set", "model.segmentation=guess"], "unknown segmentation 'guess'"),
-        (["--estep", "guess"], "em.estep = 'guess'"),
+        (["--set", "em.estep=guess"], "em.estep = 'guess'"),
         (["--format", "xml"], "unknown format 'xml'; give one of csv"),
         (["--split", "dev"], "has no split column"),
     ],
@@ -68,7 +68,7 @@ def test_config_files(cli: Cli, data: Path, tmp_path: Path) -> None:
 def test_exact_em_on_long_documents_is_refused_before_the_warm_up(cli: Cli, tmp_path: Path) -> None:
     long = " ".join(["soup"] * 30)
     data = write_rows(tmp_path / "long.csv", [(f"{long} {n}", "good") for n in range(9)] + [("Bad soup.", "bad")] * 9)
-    told = cli.train_error(data, "--estep", "exact", "--set", "em.warmup_epochs=1")
+    told = cli.train_error(data, "--set", "em.estep=exact", "--set", "em.warmup_epochs=1")
     assert "30 free positions; at most 20" in told
     assert "document in row" in told
     assert "use --set em.estep=local, or blocks" in told

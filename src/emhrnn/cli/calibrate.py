@@ -1,6 +1,6 @@
 """`emhrnn calibrate`: recalibrate the probabilities of a run on new labelled data."""
 
-from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn
+from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn, named
 
 
 def calibrate(
@@ -27,13 +27,10 @@ def calibrate(
     not change, so the command is idempotent.
     """
     from emhrnn.cli.output import print_json, say, tell_of_rows
-    from emhrnn.corpus import Columns
     from emhrnn.training.calibration import calibrate_run
-    from emhrnn.training.data import Named
 
-    columns = Columns(text=text_column, label=label_column)
-    named = Named(path=data, format=format, columns=columns, split=split)
-    fitted, report = calibrate_run(run, named, progress=not quiet)
+    given = named(data, text_column, label_column, format, split)
+    fitted, report = calibrate_run(run, given, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if json:
         print_json({**fitted.to_dict(), "skipped": report.skipped, "repaired": report.repaired})

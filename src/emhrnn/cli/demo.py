@@ -3,16 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from emhrnn.cli.options import Json, Quiet, Settings
+from emhrnn.cli.options import Json, Quiet, Settings, option
 
 CONTENTS = {"data", "run", "report.html", "report.json"}
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path("demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the training.", metavar="N")] = 0,
+    out: Annotated[Path, option("Folder to write to.", "FOLDER", shown=True)] = Path("demo"),
+    seed: Annotated[int, option("Seed of the data and of the training.", "N", shown=True, min=0)] = 0,
     set_: Settings = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn
+from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn, named, option
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
@@ -28,19 +26,12 @@ def evaluate(
     split: Split = None,
     segmentation: Annotated[
         str,
-        typer.Option(
-            metavar="RULE", help="Phrases: learned, none, words, punctuation, random or every-K; all compares them."
-        ),
+        option("Phrases: learned, none, words, punctuation, random or every-K; all compares them.", "RULE", shown=True),
     ] = "learned",
     expert: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Use only one part of em-hrnn: recurrent (its layers) or ngrams.",
-            show_default="both",
-        ),
+        str | None, option("Use only one part of em-hrnn: recurrent (its layers) or ngrams.", "NAME", shown="both")
     ] = None,
-    confusion: Annotated[bool, typer.Option(help="Show the confusion matrix.")] = True,
+    confusion: Annotated[bool, option("Show the confusion matrix.", shown=True)] = True,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -57,22 +48,20 @@ def evaluate(
     are skipped and counted on stderr.
     """
     from emhrnn.cli.output import complain, print_json, say, tell_of_rows
-    from emhrnn.corpus import Columns
     from emhrnn.errors import ConfigError
-    from emhrnn.training.data import Named, learned_from
+    from emhrnn.training.data import learned_from
 
-    columns = Columns(text=text_column, label=label_column)
-    named = Named(path=data, format=format, columns=columns, split=split)
+    given = named(data, text_column, label_column, format, split)
     if segmentation == "all":
         if expert is not None:
             raise ConfigError("--segmentation all evaluates the whole model; leave out --expert")
-        comparison, report = compare_run(run, named, progress=not quiet)
+        comparison, report = compare_run(run, given, progress=not quiet)
         facts, text = comparison.to_dict(), comparison_table(comparison)
     else:
-        scores, report = evaluate_run(run, named, segmentation=segmentation, expert=expert, progress=not quiet)
+        scores, report = evaluate_run(run, given, segmentation=segmentation, expert=expert, progress=not quiet)
         facts, text = scores.to_dict(), score_tables(scores, confusion=confusion)
     tell_of_rows(str(data), report.skipped, report.repaired)
-    if learned_from(run, named):
+    if learned_from(run, given):
         complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
     if json:
         print_json({**facts, "skipped": report.skipped, "repaired": report.repaired})

@@ -4,43 +4,28 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from emhrnn.cli.options import Json, RunFolder
+from emhrnn.cli.options import Json, RunFolder, argument, flag, option
 
 
 def explain(
     run: RunFolder,
-    text: Annotated[
-        str | None, typer.Argument(help="The text itself, or - to read it from stdin.", show_default=False)
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", help="Read the text from this file.", metavar="FILE", show_default=False)
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write one self-contained page.", metavar="FILE", show_default=False),
-    ] = None,
+    text: Annotated[str | None, argument("The text itself, or - to read it from stdin.")] = None,
+    file: Annotated[Path | None, option("Read the text from this file.", "FILE")] = None,
+    html: Annotated[Path | None, option("Write one self-contained page.", "FILE")] = None,
     user: Annotated[
-        str | None,
-        typer.Option(
-            help="Author of the text, for models that use it.", metavar="NAME", show_default="the average user"
-        ),
+        str | None, option("Author of the text, for models that use it.", "NAME", shown="the average user")
     ] = None,
     product: Annotated[
-        str | None,
-        typer.Option(
-            help="Product that the text is about, likewise.", metavar="NAME", show_default="the average product"
-        ),
+        str | None, option("Product that the text is about, likewise.", "NAME", shown="the average product")
     ] = None,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Refine the effects of words with a second pass (5x slower).")
+        bool, flag("--thorough", "Refine the effects of words with a second pass (5x slower).")
     ] = False,
     counterfactual: Annotated[
-        bool, typer.Option("--counterfactual", help="Also find the fewest phrases whose removal changes the label.")
+        bool, flag("--counterfactual", "Also find the fewest phrases whose removal changes the label.")
     ] = False,
     attention: Annotated[
-        bool, typer.Option("--attention", help="Also show attention: where the model looked, not what decided.")
+        bool, flag("--attention", "Also show attention: where the model looked, not what decided.")
     ] = False,
     json: Json = False,
 ) -> None:

@@ -5,9 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from emhrnn.cli.options import Format, Json, LabelColumn, RunFolder, Split, TextColumn
+from emhrnn.cli.options import Format, Json, LabelColumn, RunFolder, Split, TextColumn, flag, named, option
 
 if TYPE_CHECKING:
     from emhrnn.export.onnx_folder import Exported
@@ -16,17 +14,14 @@ if TYPE_CHECKING:
 
 def export(
     run: RunFolder,
-    onnx: Annotated[Path, typer.Option("--onnx", help="Folder to write.", metavar="FOLDER", show_default=False)],
-    int8: Annotated[bool, typer.Option("--int8", help="Also write a model with 8-bit weights, 4x smaller.")] = False,
-    check: Annotated[
-        Path | None,
-        typer.Option("--check", help="Labelled data to measure the exports on.", metavar="DATA", show_default=False),
-    ] = None,
+    onnx: Annotated[Path, option("Folder to write.", "FOLDER")],
+    int8: Annotated[bool, flag("--int8", "Also write a model with 8-bit weights, 4x smaller.")] = False,
+    check: Annotated[Path | None, option("Labelled data to measure the exports on.", "DATA")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     format: Format = None,
     split: Split = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FOLDER if it exists.")] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace FOLDER if it exists.")] = False,
     json: Json = False,
 ) -> None:
     """Write a run as ONNX, for programs without this package.
@@ -42,17 +37,12 @@ def export(
     pip install 'emhrnn[onnx]'
     """
     from emhrnn.cli.output import percent, print_json, say
-    from emhrnn.corpus import Columns
     from emhrnn.errors import ConfigError
-    from emhrnn.training.data import Named
 
     missing = [name for name in ("onnx", "onnxruntime", "tokenizers") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"export needs {', '.join(missing)}; install it with: pip install 'emhrnn[onnx]'")
-    data = None
-    if check is not None:
-        columns = Columns(text=text_column, label=label_column)
-        data = Named(path=check, format=format, columns=columns, split=split)
+    data = None if check is None else named(check, text_column, label_column, format, split)
     exported = export_run(run, onnx, int8=int8, check=data, overwrite=overwrite)
     if json:
         print_json(exported.to_dict())

@@ -4,9 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from emhrnn.cli.options import Json, LabelColumn, TextColumn
+from emhrnn.cli.options import Json, LabelColumn, TextColumn, argument, flag
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Columns, Source
@@ -15,11 +13,8 @@ SHOWN = 200  # characters of the first text
 
 
 def info(
-    path: Annotated[
-        Path,
-        typer.Argument(help="A run folder, a prepared corpus, or data.", metavar="PATH", show_default=False),
-    ],
-    card: Annotated[bool, typer.Option("--card", help="Print the model card of a run, as Markdown.")] = False,
+    path: Annotated[Path, argument("A run folder, a prepared corpus, or data.", "PATH")],
+    card: Annotated[bool, flag("--card", "Print the model card of a run, as Markdown.")] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     json: Json = False,

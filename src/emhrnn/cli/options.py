@@ -1,68 +1,76 @@
 """Options that several commands share, with one name and one help text each."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-_DATA = typer.Argument(
-    metavar="DATA",
-    help="csv, tsv, jsonl (also .gz, .xz, .zst), parquet, Tang's .ss, a folder per class, or a prepared corpus.",
-    show_default=False,
+if TYPE_CHECKING:
+    from emhrnn.training.data import Named
+
+
+def option(
+    help: str, metavar: str | None = None, *, name: str | None = None, shown: bool | str = False, **more: Any
+) -> Any:
+    """An option with a value. `shown` is what the help gives as its default; True: the value."""
+    return typer.Option(*([name] if name else []), help=help, metavar=metavar, show_default=shown, **more)
+
+
+def flag(name: str, help: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=help)
+
+
+def argument(help: str, metavar: str | None = None, **more: Any) -> Any:
+    """An argument, by its place."""
+    return typer.Argument(help=help, metavar=metavar, show_default=False, **more)
+
+
+_DATA = argument(
+    "csv, tsv, jsonl (also .gz, .xz, .zst), parquet, Tang's .ss, a folder per class, or a prepared corpus.", "DATA"
 )
 Data = Annotated[Path, _DATA]
 OptionalData = Annotated[Path | None, _DATA]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder made by `emhrnn train`.", show_default=False)]
-TextColumn = Annotated[
-    str | None, typer.Option("--text-column", help="Column of the text.", show_default="guessed", metavar="NAME")
-]
-LabelColumn = Annotated[
-    str | None, typer.Option("--label-column", help="Column of the label.", show_default="guessed", metavar="NAME")
-]
+RunFolder = Annotated[Path, argument("A folder made by `emhrnn train`.", "RUN")]
+TextColumn = Annotated[str | None, option("Column of the text.", "NAME", shown="guessed")]
+LabelColumn = Annotated[str | None, option("Column of the label.", "NAME", shown="guessed")]
 WeightColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--weight-column",
-        help="Column of numbers: weight of a row in training.",
-        show_default="1 for every row",
-        metavar="NAME",
-    ),
+    str | None, option("Column of numbers: weight of a row in training.", "NAME", shown="1 for every row")
 ]
 Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        help="csv, tsv, jsonl, parquet, folder, datasets, tang or zhang.",
-        show_default="guessed",
-        metavar="NAME",
-    ),
+    str | None, option("csv, tsv, jsonl, parquet, folder, datasets, tang or zhang.", "NAME", shown="guessed")
 ]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        "--split", help="Only rows with this value in the split column.", show_default="all rows", metavar="NAME"
-    ),
-]
+Split = Annotated[str | None, option("Only rows with this value in the split column.", "NAME", shown="all rows")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        help="Change a setting, for example training.epochs=3; may be repeated.",
-        metavar="SECTION.KEY=VALUE",
-        show_default=False,
-    ),
+    option("Change a setting, for example training.epochs=3; may be repeated.", "SECTION.KEY=VALUE", name="--set"),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+ConfigFile = Annotated[Path | None, option("TOML file of settings; --set overrides it.", "FILE", shown="none")]
+Preset = Annotated[str, option("default: ours; paper: the paper's exact settings.", "NAME", shown=True)]
+Seed = Annotated[int | None, option("Same seed, same model.", "N", shown="0", min=0)]
+ValidData = Annotated[Path | None, option("Validation data, in any format.", "DATA", shown="10 % of DATA")]
+VectorsFile = Annotated[
+    Path | None, option("Word vectors: GloVe or word2vec text, word2vec binary, .npz.", "FILE", shown="none")
+]
+Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else on stdout.")]
+Quiet = Annotated[bool, flag("--quiet", "No progress on stderr.")]
 Keep = Annotated[
     Path | None,
-    typer.Option(
-        "--keep",
-        help="An earlier table of the same data, as JSON: its rows without a run are kept, marked †.",
-        metavar="TABLE",
-        show_default=False,
-    ),
+    option("An earlier table of the same data, as JSON: its rows without a run are kept, marked †.", "TABLE"),
 ]
-Report = Annotated[
-    bool, typer.Option("--report", help="Only make the table of the finished runs; other processes may still train.")
-]
+Report = Annotated[bool, flag("--report", "Only make the table of the finished runs; other processes may still train.")]
+
+
+def named(
+    path: Path,
+    text: str | None,
+    label: str | None,
+    format: str | None,
+    split: str | None = None,
+    weight: str | None = None,
+) -> "Named":
+    """Data as these options describe it."""
+    from emhrnn.corpus import Columns
+    from emhrnn.training.data import Named
+
+    return Named(path=path, format=format, columns=Columns(text=text, label=label, weight=weight), split=split)

@@ -3,38 +3,22 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from emhrnn.cli.options import Format, Json, Quiet, RunFolder, Split, TextColumn
+from emhrnn.cli.options import Format, Json, Quiet, RunFolder, Split, TextColumn, argument, flag, option
 
 
 def predict(
     run: RunFolder,
     data: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="DATA...",
-            help="Files (csv, tsv, jsonl, parquet; also .gz, .xz, .zst), patterns, folders, or a saved `datasets` "
-            "folder.",
-            show_default=False,
+        argument(
+            "Files (csv, tsv, jsonl, parquet; also .gz, .xz, .zst), patterns, folders, or a saved `datasets` folder.",
+            "DATA...",
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            help="File to write: .parquet, .csv or .jsonl. It is replaced.",
-            metavar="FILE",
-            show_default=False,
-        ),
-    ],
-    explain: Annotated[bool, typer.Option("--explain", help="Add the sentence, phrase and word that decided.")] = False,
-    workers: Annotated[
-        int | None, typer.Option("--workers", help="Processes that score.", min=1, show_default="all cores")
-    ] = None,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Start again instead of resuming an unfinished call.")
-    ] = False,
+    out: Annotated[Path, option("File to write: .parquet, .csv or .jsonl. It is replaced.", "FILE")],
+    explain: Annotated[bool, flag("--explain", "Add the sentence, phrase and word that decided.")] = False,
+    workers: Annotated[int | None, option("Processes that score.", shown="all cores", min=1)] = None,
+    restart: Annotated[bool, flag("--restart", "Start again instead of resuming an unfinished call.")] = False,
     text_column: TextColumn = None,
     format: Format = None,
     split: Split = None,

@@ -3,26 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from emhrnn.cli.options import argument, option
 
 
 def serve(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN [RUN2]", help="One run, or two to compare side by side.", show_default=False),
-    ],
+    runs: Annotated[list[Path], argument("One run, or two to compare side by side.", "RUN [RUN2]")],
     host: Annotated[
-        str, typer.Option(help="Address to listen at. Other addresses than this machine need a token.")
+        str, option("Address to listen at. Other addresses than this machine need a token.", shown=True)
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="EMHRNN_TOKEN", help="Clients must send this token.", show_default=False, metavar="T"),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder whose files the corpus page may open.", show_default=False, metavar="FOLDER"),
-    ] = None,
+    port: Annotated[int, option("Port to listen at; 0: any free one.", shown=True, min=0, max=65535)] = 8000,
+    token: Annotated[str | None, option("Clients must send this token.", "T", envvar="EMHRNN_TOKEN")] = None,
+    data: Annotated[Path | None, option("Folder whose files the corpus page may open.", "FOLDER")] = None,
 ) -> None:
     """Serve the viewer and its REST API: paste a document, see its label and why.
 

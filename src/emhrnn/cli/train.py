@@ -4,80 +4,57 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from emhrnn.cli.options import (
+    ConfigFile,
     Format,
     Json,
     LabelColumn,
     OptionalData,
+    Preset,
     Quiet,
+    Seed,
     Settings,
     Split,
     TextColumn,
+    ValidData,
+    VectorsFile,
     WeightColumn,
+    flag,
+    option,
 )
 
 
 def train(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the run.", metavar="RUN", show_default=False)],
+    out: Annotated[Path, option("Folder for the run.", "RUN")],
     data: OptionalData = None,
     model: Annotated[
-        str | None,
-        typer.Option(help="The model to train; `emhrnn models` lists them.", show_default="evidence", metavar="NAME"),
+        str | None, option("The model to train; `emhrnn models` lists them.", "NAME", shown="evidence")
     ] = None,
-    estep: Annotated[
-        str | None,
-        typer.Option(
-            help="How phrase ends are learned: local, blocks, exact, or none.",
-            show_default="from the preset: local",
-            metavar="NAME",
-        ),
-    ] = None,
-    preset: Annotated[
-        str, typer.Option(help="default: ours; paper: the paper's exact settings.", metavar="NAME")
-    ] = "default",
-    vectors: Annotated[
-        Path | None,
-        typer.Option(
-            help="Word vectors: GloVe or word2vec text, word2vec binary, .npz.", show_default="none", metavar="FILE"
-        ),
-    ] = None,
-    valid: Annotated[
-        Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA", metavar="DATA")
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(help="TOML file of settings; --set overrides it.", show_default="none", metavar="FILE"),
-    ] = None,
+    preset: Preset = "default",
+    vectors: VectorsFile = None,
+    valid: ValidData = None,
+    config: ConfigFile = None,
     set_: Settings = None,
     small: Annotated[
-        bool,
-        typer.Option(
-            "--small", help="evidence: a model file of at most 20 MB, with the 15,000 most frequent words of DATA."
-        ),
+        bool, flag("--small", "evidence: a model file of at most 20 MB, with the 15,000 most frequent words of DATA.")
     ] = False,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Same seed, same model.", show_default="0", metavar="N")
-    ] = None,
+    seed: Seed = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     weight_column: WeightColumn = None,
     format: Format = None,
     split: Split = None,
     valid_split: Annotated[
-        str | None,
-        typer.Option(help="Validate on the rows of DATA with this value in the split column.", metavar="NAME"),
+        str | None, option("Validate on the rows of DATA with this value in the split column.", "NAME", shown=True)
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a run at --out, after the first epoch of the new one.")
+        bool, flag("--overwrite", "Replace a run at --out, after the first epoch of the new one.")
     ] = False,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Resume the run at --out; other options may be left out, or must be the same."),
+        bool, flag("--resume", "Resume the run at --out; other options may be left out, or must be the same.")
     ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write RUN/tensorboard (pip install 'emhrnn[tensorboard]').")
+        bool, flag("--tensorboard", "Also write RUN/tensorboard (pip install 'emhrnn[tensorboard]').")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -112,8 +89,6 @@ def train(
         with joined() as job:
             usual = model_of(out) if resume and is_run(out) else DEFAULT
             assignments = [*([] if model is None else [f"model.name={model}"]), *(set_ or [])]
-            if estep is not None:
-                assignments.append(f"em.estep={estep}")
             if seed is not None:
                 assignments.append(f"training.seed={seed}")
             settings = make_config(preset, config, assignments, model=usual)

@@ -5,56 +5,46 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from emhrnn.cli.options import (
+    ConfigFile,
     Data,
     Format,
     Json,
     LabelColumn,
+    Preset,
     Quiet,
+    Seed,
     Settings,
     Split,
     TextColumn,
+    ValidData,
+    VectorsFile,
     WeightColumn,
+    flag,
+    named,
+    option,
 )
 
 
 def tune(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the study.", metavar="FOLDER")] = Path("tuning"),
-    minutes: Annotated[float, typer.Option(min=0.01, help="Time limit; it also stops a trial.")] = 10.0,
-    trials: Annotated[
-        int | None, typer.Option(min=1, help="Limit for the whole study.", show_default="no limit", metavar="N")
-    ] = None,
+    out: Annotated[Path, option("Folder for the study.", "FOLDER", shown=True)] = Path("tuning"),
+    minutes: Annotated[float, option("Time limit; it also stops a trial.", shown=True, min=0.01)] = 10.0,
+    trials: Annotated[int | None, option("Limit for the whole study.", "N", shown="no limit", min=1)] = None,
     vary: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A range for a setting: section.key=low:high, low:high:log or a,b,c; may be repeated.",
-            metavar="SECTION.KEY=RANGE",
-            show_default=False,
+        option(
+            "A range for a setting: section.key=low:high, low:high:log or a,b,c; may be repeated.", "SECTION.KEY=RANGE"
         ),
     ] = None,
-    only: Annotated[bool, typer.Option("--only", help="Vary only the settings of --vary.")] = False,
-    model: Annotated[
-        str | None, typer.Option(help="The model to tune.", show_default="evidence", metavar="NAME")
-    ] = None,
-    preset: Annotated[
-        str, typer.Option(help="default: ours; paper: the paper's exact settings.", metavar="NAME")
-    ] = "default",
-    vectors: Annotated[
-        Path | None, typer.Option(help="Word vectors, as for train.", show_default="none", metavar="FILE")
-    ] = None,
-    valid: Annotated[
-        Path | None, typer.Option(help="Validation data, in any format.", show_default="10 % of DATA", metavar="DATA")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file of settings to start from.", show_default="none", metavar="FILE")
-    ] = None,
+    only: Annotated[bool, flag("--only", "Vary only the settings of --vary.")] = False,
+    model: Annotated[str | None, option("The model to tune.", "NAME", shown="evidence")] = None,
+    preset: Preset = "default",
+    vectors: VectorsFile = None,
+    valid: ValidData = None,
+    config: ConfigFile = None,
     set_: Settings = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of training and search.", show_default="0", metavar="N")
-    ] = None,
+    seed: Seed = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     weight_column: WeightColumn = None,
@@ -76,10 +66,8 @@ def tune(
     --set do not vary. Trials below the median after as many epochs are pruned. The same command resumes a study, also
     after Ctrl-C or a kill (docs/tuning.md).
     """
-    from dataclasses import replace
-
     from emhrnn.cli.output import print_json, say
-    from emhrnn.corpus import Columns, is_corpus
+    from emhrnn.corpus import is_corpus
     from emhrnn.errors import ConfigError
     from emhrnn.training.config import make_config
     from emhrnn.training.data import Named
@@ -96,14 +84,13 @@ def tune(
     if seed is not None:
         assignments.append(f"training.seed={seed}")
     settings = make_config(preset, config, assignments)
-    columns = Columns(text=text_column, label=label_column)
     held_out = None
     if valid is not None:
-        held_out = Named(path=valid) if is_corpus(valid) else Named(path=valid, format=format, columns=columns)
+        held_out = Named(path=valid) if is_corpus(valid) else named(valid, text_column, label_column, format)
     command = shlex.join(["emhrnn", *sys.argv[1:]])
     try:
         tuned = search(
-            Named(path=data, format=format, columns=replace(columns, weight=weight_column), split=split), out,
+            named(data, text_column, label_column, format, split, weight=weight_column), out,
             config=settings, valid=held_out, vectors=vectors, vary=vary or (), only=only,
             fixed=[assignment.partition("=")[0].strip() for assignment in assignments],
             minutes=minutes, trials=trials, progress=not quiet, command=command,
