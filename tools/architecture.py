@@ -65,7 +65,7 @@ src/emhrnn/
   paper/         everything that exists because of the paper; nothing above imports it
     models/      its other baselines
     comparison/  systems on sets of data under one protocol, with significance
-    simulation/  table 1; table2/ and analysis/: tables 2 and 3, figures 4-5; faithfulness/, chunks.py
+    simulation/  table 1; table2/ and analysis/: tables 2 and 3, figures 4-5; explanations/, chunks.py
     evidence.py  learned against fixed segmentations, from the records in results/
   compiler.py    compiles the C++ files of text, layers and em once per machine, without torch
 tests/           mirrors the package; oracles/ holds the slow, obvious twins

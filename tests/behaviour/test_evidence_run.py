@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,8 +59,13 @@ def test_unknown_words_are_named(cli: Cli, run: Path) -> None:
     assert "No word of this text is known to the model" in cli.ok("explain", run, "Qwertz asdfg!").out
 
 
-def test_faithfulness_is_not_for_exact_evidence(cli: Cli, run: Path, trained: Path, tmp_path: Path) -> None:
-    assert "evidence" in cli.error("paper", "faithfulness", run, trained / "reviews.csv", "--out", tmp_path / "f")
+def test_faithfulness_of_exact_evidence(cli: Cli, run: Path, trained: Path, tmp_path: Path) -> None:
+    given = ["paper", "faithfulness", run, trained / "reviews.csv", "--out", tmp_path, "--documents", "6", "--json"]
+    told: Any = cli.ok(*given, "--no-figure").json
+    defaults = [row for row in told["rows"] if row["default"]]
+    assert [(row["method"], row["level"]) for row in defaults] == [
+        ("evidence", level) for level in ("word", "phrase", "sentence")
+    ]
 
 
 def test_the_estimator() -> None:

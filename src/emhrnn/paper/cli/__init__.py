@@ -5,9 +5,8 @@ import typer
 from emhrnn.paper.cli.chunks import chunks
 from emhrnn.paper.cli.compare import compare, table2
 from emhrnn.paper.cli.evidence import evidence
-from emhrnn.paper.cli.faithfulness import faithfulness
+from emhrnn.paper.cli.explanations import faithfulness, rationales
 from emhrnn.paper.cli.prepare import prepare
-from emhrnn.paper.cli.rationales import rationales
 from emhrnn.paper.cli.table1 import table1
 from emhrnn.paper.cli.table3 import figures, table3
 

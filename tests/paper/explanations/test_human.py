@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emhrnn.errors import DataError
-from emhrnn.paper.rationales.data import EditedPair, Highlighted, Rated, read_evidence
+from emhrnn.paper.explanations.human import EditedPair, Highlighted, Rated, read_evidence
 
 
 def eraser(path: Path) -> Path:

@@ -1,11 +1,12 @@
-"""Explanation methods to compare with human evidence: each scores every word, phrase and sentence of a document by how
-much it speaks for the predicted class, and says what that cost.
+"""Explanation methods: each scores every word, phrase and sentence of a document by how much it speaks for the
+predicted class, with its cost.
 
 evidence              exact, of models whose phrases add up to the logits
 removal               every phrase and sentence really left out; words, too, where that is cheap (em-hrnn, hn-att)
 first-order           effects from one backward pass
+thorough              first-order, refined with a second pass through the word layer (em-hrnn)
 attention             weights of the model; they have no sign
-integrated gradients  of the word vectors, from zero
+integrated gradients  of the word vectors, and of the n-grams of em-hrnn, from zero
 lime                  a linear model of 500 copies that keep some of the words (Ribeiro et al. 2016)
 weights               of n-grams in a linear model, times the feature; the words of an n-gram share it evenly
 alone                 parts of a text read alone, as a text of their own (sets of rated parts only)
@@ -21,25 +22,33 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from sklearn.linear_model import Ridge
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.attention import levels_of
 from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds
 from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, findings, groups, read
-from emhrnn.explain.removal import LEVELS, encode, logits_without, removal_effects, segmented, units_of
+from emhrnn.explain.removal import (
+    LEVELS,
+    encode,
+    logits_without,
+    removal_effects,
+    segmented,
+    thorough_effects,
+    units_of,
+)
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.embedding import UNKNOWN, WordEmbedding
 from emhrnn.models.han import HAN
 from emhrnn.models.nb_lr import NBLR
-from emhrnn.models.output import Output
 from emhrnn.models.tfidf import TfIdf
-from emhrnn.paper.faithfulness.attributions import STEPS, Subject, integrated_gradients
 from emhrnn.text import Located
 from emhrnn.training.run import Run
 
+STEPS = 50  # on the path of integrated gradients
 LIME_SAMPLES, LIME_WIDTH = 500, 0.25  # copies; width of the kernel of cosine distances
 LIME_PENALTY = 1.0
 
@@ -52,7 +61,7 @@ class ReadTexts:
     documents: Sequence[Located]
     batch: Batch
     z: Bool[np.ndarray, " words"]
-    chosen: Int64[torch.Tensor, " documents"]
+    chosen: Int64[Tensor, " documents"]
     odds: Float64[np.ndarray, " documents"]
 
     @classmethod
@@ -61,7 +70,7 @@ class ReadTexts:
         batch = batch_of(run, documents)
         logits, z = segmented(run, batch)
         chosen = logits.argmax(dim=1)
-        odds = log_odds(logits, chosen, multi_label=False, temperature=run.temperature)
+        odds = log_odds(logits, chosen, multi_label=run.multi_label, temperature=run.temperature)
         return cls(
             run, documents, batch, batch.sentence_final if z is None else z, chosen, odds.numpy().astype(np.float64)
         )
@@ -80,9 +89,9 @@ class ReadTexts:
         """The log-odds of the predicted class without any words."""
         return float(self.odds_without(d, np.array([[0, len(self.documents[d])]]))[0])
 
-    def _odds(self, d: int, logits: torch.Tensor) -> Float64[np.ndarray, " copies"]:
+    def _odds(self, d: int, logits: Tensor) -> Float64[np.ndarray, " copies"]:
         classes = self.chosen[d].expand(len(logits))
-        odds = log_odds(logits, classes, multi_label=False, temperature=self.run.temperature)
+        odds = log_odds(logits, classes, multi_label=self.run.multi_label, temperature=self.run.temperature)
         values: np.ndarray = odds.numpy().astype(np.float64)
         return values
 
@@ -144,10 +153,22 @@ def _first_order(texts: ReadTexts, generator: np.random.Generator) -> UnitScores
     if isinstance(model, EMHRNN):
         with torch.no_grad():
             states = model.words(batch)
-        _, effects = encode_with_effects(model, batch, states, texts.z, temperature=run.temperature)
+        _, effects = encode_with_effects(
+            model, batch, states, texts.z, multi_label=run.multi_label, temperature=run.temperature
+        )
         return UnitScores(dict(zip(LEVELS, effects.levels, strict=True)), 1.0, 1.0)
-    found = gradient_effects(model, batch, temperature=run.temperature)
+    found = gradient_effects(model, batch, multi_label=run.multi_label, temperature=run.temperature)
     return None if found is None else _summed(texts, found[1].levels[0], 1.0, 1.0)
+
+
+def _thorough(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    run = texts.run
+    if not isinstance(run.model, EMHRNN):
+        return None
+    effects = thorough_effects(
+        run.model, texts.batch, texts.z, multi_label=run.multi_label, temperature=run.temperature
+    )
+    return UnitScores(dict(zip(LEVELS, effects.levels, strict=True)), 2.0, 2.0)
 
 
 def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
@@ -163,39 +184,53 @@ def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores |
 
 
 def _gradients(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
-    run, model = texts.run, texts.run.model
-    if isinstance(model, EMHRNN):
-        subject = Subject.of(run, texts.documents)
-        return UnitScores(integrated_gradients(subject).scores, float(STEPS), float(STEPS))
-    parts = [part for part in model.modules() if isinstance(part, WordEmbedding)]
-    if not parts:
-        return None
+    words = integrated_gradients(texts)
+    return None if words is None else _summed(texts, words, float(STEPS), float(STEPS))
+
+
+def integrated_gradients(texts: ReadTexts, steps: int = STEPS) -> Float64[np.ndarray, " words"] | None:
+    """Of each word, summed over its vector; None for a model without word vectors."""
     words = np.zeros(texts.batch.n_words)
-    for step in range(STEPS):
-        words += _slopes_on_path(texts, parts, (step + 0.5) / STEPS) / STEPS
-    return _summed(texts, words, float(STEPS), float(STEPS))
+    for step in range(steps):
+        odds, inputs = odds_on_path(texts, (step + 0.5) / steps)
+        if not inputs:
+            return None
+        slopes = torch.autograd.grad(odds.sum(), [shrunk for _, shrunk in inputs])
+        for (x, _), slope in zip(inputs, slopes, strict=True):
+            words += (x * slope).sum(dim=1).double().numpy() / steps
+    return words
 
 
-def _slopes_on_path(texts: ReadTexts, parts: Sequence[WordEmbedding], share: float) -> Float64[np.ndarray, " words"]:
-    """Vector x gradient at this share of the vectors, of each word."""
-    vectors: list[tuple[torch.Tensor, torch.Tensor]] = []
+def odds_on_path(
+    texts: ReadTexts, share: float
+) -> tuple[Float[Tensor, " documents"], list[tuple[Float[Tensor, "words size"], Float[Tensor, "words size"]]]]:
+    """The log-odds of the predicted classes at this share of all inputs, phrases as they are; the inputs of words,
+    whole and shrunk."""
+    run, model, batch = texts.run, texts.run.model, texts.batch
+    inputs: list[tuple[Tensor, Tensor]] = []
 
-    def shrink(module: torch.nn.Module, arguments: object, x: torch.Tensor) -> torch.Tensor:
-        vectors.append((x.detach(), (share * x.detach()).requires_grad_()))
-        return vectors[-1][1]
+    def shrink(x: Tensor) -> Tensor:
+        inputs.append((x.detach(), (share * x.detach()).requires_grad_()))
+        return inputs[-1][1]
 
-    hooks = [part.register_forward_hook(shrink) for part in parts]
+    embeddings = [part for part in model.modules() if isinstance(part, WordEmbedding)]
+    hooks = [part.register_forward_hook(lambda module, arguments, x: shrink(x)) for part in embeddings]
     with torch.enable_grad():
         try:
-            output: Output = texts.run.model(texts.batch)
+            if isinstance(model, EMHRNN):
+                x, d = model.embedding(torch.from_numpy(batch.words)), None
+                if model.ngrams is not None:
+                    said = shrink(model.ngrams.of_words(batch))  # (words, classes)
+                    d = torch.segment_reduce(said, "sum", offsets=torch.from_numpy(batch.word_offsets))
+                states = model.word_states(batch, model.read(model.project(x), batch.sentence_offsets), d)
+                logits = model.encode(batch, states, texts.z).logits
+            else:
+                logits = model.encode_phrases(batch, texts.z).logits
         finally:
             for hook in hooks:
                 hook.remove()
-        odds = log_odds(output.logits, texts.chosen, multi_label=False, temperature=texts.run.temperature)
-        slopes = torch.autograd.grad(odds.sum(), [shrunk for _, shrunk in vectors])
-    pairs = zip(vectors, slopes, strict=True)
-    words: np.ndarray = torch.stack([(x * slope).sum(dim=1) for (x, _), slope in pairs]).sum(dim=0).double().numpy()
-    return words
+        odds = log_odds(logits, texts.chosen, multi_label=run.multi_label, temperature=run.temperature)
+    return odds, inputs
 
 
 def _lime(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
@@ -258,6 +293,7 @@ METHODS: Mapping[str, Method] = {
     "evidence": _evidence,
     "removal": _removal,
     "first-order": _first_order,
+    "thorough": _thorough,
     "attention": _attention,
     "integrated gradients": _gradients,
     "lime": _lime,

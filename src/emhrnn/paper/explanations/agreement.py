@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 from scipy.stats import rankdata
 
-from emhrnn.paper.faithfulness.table import LEVEL, Mean
+from emhrnn.evaluation.significance import LEVEL
 
 Sums = Float64[np.ndarray, "documents columns"]
 Figure = Callable[[Float64[np.ndarray, "n columns"]], Float64[np.ndarray, " n"]]  # of n sums
@@ -25,7 +25,16 @@ TOP = (1, 3, 5)
 BOOTSTRAPS = 2_000
 
 
-def _share(part: int, whole: int) -> Figure:
+@dataclass(frozen=True)
+class Mean:
+    """With the bootstrap's 95 % interval over documents."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share(part: int, whole: int) -> Figure:
     return lambda sums: sums[:, part] / np.maximum(sums[:, whole], 1e-12)
 
 
@@ -37,9 +46,9 @@ def _correlation(sums: Float64[np.ndarray, "n columns"]) -> Float64[np.ndarray, 
 
 
 # The first is the one that methods are compared by.
-TOKEN_FIGURES: Mapping[str, Figure] = {"AUPRC": _share(0, 3), "token F1": _share(1, 3), "IOU F1": _share(2, 3)}
-PART_FIGURES: Mapping[str, Figure] = {"sign": _share(0, 1), "rank": _correlation}
-PAIR_FIGURES: Mapping[str, Figure] = {f"top {k}": _share(i, len(TOP)) for i, k in reversed(list(enumerate(TOP)))}
+TOKEN_FIGURES: Mapping[str, Figure] = {"AUPRC": share(0, 3), "token F1": share(1, 3), "IOU F1": share(2, 3)}
+PART_FIGURES: Mapping[str, Figure] = {"sign": share(0, 1), "rank": _correlation}
+PAIR_FIGURES: Mapping[str, Figure] = {f"top {k}": share(i, len(TOP)) for i, k in reversed(list(enumerate(TOP)))}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,10 @@
-"""`emhrnn paper rationales`: runs and explanation methods beside human evidence, as data and Markdown.
+"""`emhrnn paper rationales`: runs and explanation methods beside evidence that people marked, as data and Markdown.
 
 One call compares on one set. rationales.json keeps a section for each set, rationales.md shows all of them.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,12 @@ from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import read
-from emhrnn.explain.removal import LEVELS, units_of
+from emhrnn.explain.removal import units_of
 from emhrnn.files import sha256, write_json, write_text
-from emhrnn.paper.markdown import markdown_table, percent
-from emhrnn.paper.provenance import commit, machine
-from emhrnn.paper.rationales.agreement import (
+from emhrnn.paper.explanations.agreement import (
     PAIR_FIGURES,
     PART_FIGURES,
     TOKEN_FIGURES,
-    Bootstrap,
     Figure,
     Sums,
     pair_sums,
@@ -31,98 +27,60 @@ from emhrnn.paper.rationales.agreement import (
     taken_words,
     token_sums,
 )
-from emhrnn.paper.rationales.data import (
-    POSITIVE,
-    EditedPair,
-    Highlighted,
-    HumanEvidence,
-    Item,
-    Rated,
-    read_evidence,
+from emhrnn.paper.explanations.human import POSITIVE, EditedPair, Highlighted, Item, Rated, read_evidence
+from emhrnn.paper.explanations.methods import ALONE, ReadTexts, UnitScores, read_groups
+from emhrnn.paper.explanations.table import (
+    HOW_TO_READ,
+    PART,
+    USUAL,
+    Measure,
+    MethodRow,
+    about_run,
+    as_section,
+    check_methods,
+    method_rows,
+    section_markdown,
 )
-from emhrnn.paper.rationales.methods import (
-    ALONE,
-    METHODS,
-    ReadTexts,
-    UnitScores,
-    prediction_seconds,
-    read_groups,
-    score,
-)
+from emhrnn.paper.markdown import percent
 from emhrnn.text import Located
-from emhrnn.training.run import WEIGHTS, Run, load_run
+from emhrnn.training.run import Run, load_run
 
 POSITIVE_NAMES = ("pos", "positive", "1", "good")
-USUAL = tuple(name for name in METHODS if name != "lime")  # what is compared unless methods are named
-PART = "part"  # the level of rated parts
-BETTER = "default is better by"  # a column
-
-
-@dataclass(frozen=True)
-class RationalePlan:
-    """What to compare. `documents` limits how many are drawn; None: all."""
-
-    part: str | None = None
-    positive: str | None = None
-    methods: Sequence[str] = (*USUAL, ALONE)
-    documents: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        unknown = [name for name in self.methods if name not in (*METHODS, ALONE)]
-        if unknown:
-            raise ConfigError(f"no explanation method {unknown[0]!r}; there are {', '.join((*METHODS, ALONE))}")
-        if self.documents is not None and self.documents < 2:
-            raise ConfigError(f"{self.documents} documents; intervals need at least 2")
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """One method of one run at one level: sums of all documents, and what it cost per document."""
-
-    run: str
-    method: str
-    level: str
-    sums: Sums
-    forward: float
-    backward: float
-    predictions: float  # CPU time in that of a plain prediction
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.run, self.method, self.level
 
 
 def compare_rationales(
-    folders: Sequence[Path], path: Path, out: Path, *, plan: RationalePlan, command: str
+    folders: Sequence[Path],
+    path: Path,
+    out: Path,
+    *,
+    command: str,
+    part: str | None = None,
+    positive: str | None = None,
+    methods: Sequence[str] = (*USUAL, ALONE),
+    documents: int | None = None,
+    seed: int = 0,
 ) -> dict[str, Any]:
-    """Writes the section of this set into rationales.json and rationales.md of `out`, and gives it back.
+    """Writes the section of this set into rationales.json and rationales.md of `out`, and gives it back. `documents`
+    limits how many are drawn; None: all.
 
     Raises:
         DataError: the file is of none of the known formats.
         ConfigError: a run has no positive and negative class, or a method is unknown.
     """
-    human = read_evidence(path, plan.part)
-    items = _drawn(human.items, plan)
-    rows, about = list[Compared](), list[dict[str, Any]]()
+    check_methods(methods, documents)
+    human = read_evidence(path, part)
+    items = _drawn(human.items, documents, seed)
+    rows, about = list[MethodRow](), list[dict[str, Any]]()
     for folder in folders:
         run = load_run(folder)
-        positive = positive_class(run, plan.positive)
-        found, facts = _run_rows(run, folder.name, items, positive, plan)
-        rows += found
-        about.append(
-            {"run": folder.name, "model": run.config.model.name, "weights": sha256(folder / WEIGHTS)[:12], **facts}
-        )
-    section = {
-        "command": command,
-        "commit": commit(),
-        "machine": machine(),
-        "data": f"{human.name}, {human.part}: {_told(items, len(human.items))}; checksum {sha256(path)[:12]}",
-        "seed": plan.seed,
-        "runs": about,
-        **_figures(rows, _figures_of(items[0]), Bootstrap.of(len(rows[0].sums), plan.seed)),
-    }
-    _write(out, human, section)
+        good = positive_class(run, positive)
+        texts = read_groups(run, [item.text for item in items])
+        rows += _run_rows(run, folder.name, texts, items, good, methods, seed)
+        chosen = np.concatenate([group.chosen.numpy() for group in texts])
+        about.append({**about_run(run, folder), **_predictions(run, items, chosen == good, good)})
+    data = f"{human.name}, {human.part}: {_told(items, len(human.items))}; checksum {sha256(path)[:12]}"
+    section = as_section(rows, _figures_of(items[0]), about, command=command, data=data, seed=seed)
+    _write(out, human.name, section)
     return section
 
 
@@ -137,11 +95,11 @@ def positive_class(run: Run, given: str | None) -> int:
     return named[0]
 
 
-def _drawn(items: Sequence[Item], plan: RationalePlan) -> Sequence[Item]:
+def _drawn(items: Sequence[Item], documents: int | None, seed: int) -> Sequence[Item]:
     usable = [item for item in items if not isinstance(item, Rated) or len(item.ratings)]
-    if plan.documents is None or plan.documents >= len(usable):
+    if documents is None or documents >= len(usable):
         return usable
-    places = np.random.default_rng(plan.seed).choice(len(usable), plan.documents, replace=False)
+    places = np.random.default_rng(seed).choice(len(usable), documents, replace=False)
     return [usable[place] for place in np.sort(places)]
 
 
@@ -165,36 +123,22 @@ def _figures_of(item: Item) -> Mapping[str, Figure]:
 
 
 def _run_rows(
-    run: Run, name: str, items: Sequence[Item], positive: int, plan: RationalePlan
-) -> tuple[list[Compared], dict[str, Any]]:
-    """Every method of one run, and how good its predictions are."""
-    texts = read_groups(run, [item.text for item in items])
-    chosen = np.concatenate([group.chosen.numpy() for group in texts])
-    facts = _predictions(run, items, chosen == positive)
-    measure = _measure(run, items, positive)
-    plain = sum(prediction_seconds(group) for group in texts)
-    rows = []
-    for method in plan.methods:
-        generator = np.random.default_rng(plan.seed)
-        if isinstance(items[0], Rated) and method in (ALONE, "removal"):
-            rows.append(_really_removed(name, method, texts, items, positive))
-            continue
-        found = [] if method == ALONE else [score(method, group, generator) for group in texts]
-        scores = [one for one in found if one is not None]
-        if not scores:
-            continue
-        counts = [group.batch.n_documents for group in texts]
-        forward, backward = (
-            float(np.average([getattr(one, kind) for one in scores], weights=counts))
-            for kind in ("forward", "backward")
-        )
-        seconds = sum(one.seconds for one in scores)
-        for level, sums in measure(texts, scores).items():
-            rows.append(Compared(name, method, level, sums, forward, backward, seconds / plain))
-    return rows, facts
+    run: Run,
+    name: str,
+    texts: Sequence[ReadTexts],
+    items: Sequence[Item],
+    positive: int,
+    methods: Sequence[str],
+    seed: int,
+) -> list[MethodRow]:
+    """Rated parts are left out themselves, or read alone: units of the model are not the parts."""
+    by_parts = [name for name in methods if name in (ALONE, "removal")] if isinstance(items[0], Rated) else []
+    by_units = [name for name in methods if name not in (ALONE, *by_parts)]
+    rows = method_rows(name, texts, by_units, _measure(run, items, positive), seed)
+    return rows + [_really_removed(name, method, texts, items, positive) for method in by_parts]
 
 
-def _predictions(run: Run, items: Sequence[Item], positive: Bool[np.ndarray, " items"]) -> dict[str, Any]:
+def _predictions(run: Run, items: Sequence[Item], positive: Bool[np.ndarray, " items"], good: int) -> dict[str, Any]:
     """Accuracy where labels are known; of pairs, also of the edited texts, and whether the prediction flips."""
     labels = [item.label for item in items if not isinstance(item, Rated)]
     if not labels:
@@ -204,17 +148,13 @@ def _predictions(run: Run, items: Sequence[Item], positive: Bool[np.ndarray, " i
     if not edited:
         return {"accuracy": float(right.mean())}
     after = np.concatenate([group.chosen.numpy() for group in read_groups(run, edited)])
-    before = np.concatenate([group.chosen.numpy() for group in read_groups(run, [item.text for item in items])])
-    flips = before != after
+    flips = positive != (after == good)
     return {
         "accuracy": float(right.mean()),
         "accuracy, edited": float(np.where(flips, right, ~right).mean()),
         "flips": float(flips.mean()),
         "both right": float((right & flips).mean()),
     }
-
-
-Measure = Callable[[Sequence[ReadTexts], Sequence[UnitScores]], dict[str, Sums]]
 
 
 def _measure(run: Run, items: Sequence[Item], positive: int) -> Measure:
@@ -288,7 +228,7 @@ def _rated_sums(values: Sequence[np.ndarray], items: Sequence[Item]) -> Sums:
 
 def _really_removed(
     name: str, method: str, texts: Sequence[ReadTexts], items: Sequence[Item], positive: int
-) -> Compared:
+) -> MethodRow:
     """Each rated part left out of its text, or read alone."""
     values, passes, first = [], 0, 0
     for group in texts:
@@ -300,7 +240,7 @@ def _really_removed(
             values.append(_sign(group, d, positive) * gain)
             passes += len(places) + 1
         first += group.batch.n_documents
-    return Compared(name, method, PART, _rated_sums(values, items), passes / len(items), 0.0, float("nan"))
+    return MethodRow(name, method, PART, _rated_sums(values, items), passes / len(items), 0.0, None)
 
 
 def _by_pairs(texts: Sequence[ReadTexts], scores: Sequence[UnitScores], edited: Sequence[Located]) -> dict[str, Sums]:
@@ -323,57 +263,19 @@ def _words(document: Located) -> list[str]:
     return [document.text[start:end].lower() for start, end in places]
 
 
-def _figures(rows: Sequence[Compared], figures: Mapping[str, Figure], bootstrap: Bootstrap) -> dict[str, Any]:
-    """The rows as data, and by how much the default explanation of the first run is better."""
-    default = min(rows, key=_from_default(rows[0].run))
-    main, figure = next(iter(figures.items()))
-    told = []
-    for row in rows:
-        less = None if row is default else bootstrap.mean(figure, default.sums, row.sums)
-        told.append(
-            {
-                "run": row.run,
-                "method": row.method,
-                "level": row.level,
-                "default": row is default,
-                **{name: asdict(bootstrap.mean(one, row.sums)) for name, one in figures.items()},
-                BETTER: None if less is None else asdict(less),
-                "forward": row.forward,
-                "backward": row.backward,
-                "predictions": None if np.isnan(row.predictions) else row.predictions,
-            }
-        )
-    return {"compared by": main, "rows": told}
-
-
-def _from_default(run: str) -> Callable[[Compared], tuple[bool, int, int]]:
-    """The first run's evidence, or else its effects by removal, of phrases: what `emhrnn explain` shows."""
-    levels = ("phrase", PART, *LEVELS)
-    methods = list(METHODS)
-    return lambda row: (
-        row.run != run,
-        methods.index(row.method) if row.method in methods else len(methods),
-        levels.index(row.level),
-    )
-
-
-def _write(out: Path, human: HumanEvidence, section: Mapping[str, Any]) -> None:
+def _write(out: Path, name: str, section: Mapping[str, Any]) -> None:
     """Sections of other sets that are there stay."""
     path = out / "rationales.json"
     sections = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    sections = {**sections, human.name: section}
+    sections = {**sections, name: section}
     out.mkdir(parents=True, exist_ok=True)
     write_json(path, sections)
     write_text(out / "rationales.md", "\n".join([INTRODUCTION, *map(section_markdown, sections, sections.values())]))
 
 
-INTRODUCTION = """# Explanations beside human evidence
+INTRODUCTION = f"""# Explanations beside human evidence
 
-Scores of words, phrases and sentences for the predicted class, compared with what people marked. In brackets: 95 % of
-bootstrap resamples of documents. *default is better by*: the difference of the first figure on the same documents, the
-default explanation of the first run (bold) less this row. *Passes*: forward and backward passes of the model per
-document, for all levels together. *Time*: CPU time in that of a plain prediction of the same documents.
-
+Scores of words, phrases and sentences for the predicted class, compared with what people marked. {HOW_TO_READ}
 - AUPRC: average precision of token scores, mean over documents. A token has the score of its word, phrase or sentence.
 - token F1, IOU F1: of the best tokens, as many as people mark on average. IOU F1 counts spans that overlap by half of
   their union.
@@ -382,28 +284,3 @@ document, for all levels together. *Time*: CPU time in that of a plain predictio
   *alone* reads it as a text of its own.
 - top k: share of the pairs where one of the k best units has a word that the edit took away or replaced.
 """
-
-
-def section_markdown(name: str, section: Mapping[str, Any]) -> str:
-    """One set, with how it was made."""
-    lines = [f"## {name}", ""]
-    lines += [f"- {key}: {section[key]}" for key in ("command", "commit", "machine", "data", "seed")]
-    for one in section["runs"]:
-        facts = [f"{key} {percent(value)} %" for key, value in one.items() if isinstance(value, float)]
-        lines.append(f"- {one['run']}: {', '.join([one['model'], 'weights ' + one['weights'], *facts])}")
-    figures = [
-        key for key, value in section["rows"][0].items() if isinstance(value, dict) and not key.startswith("def")
-    ]
-    head = ["run", "method", "of", *figures, BETTER, "passes", "time"]
-    return "\n".join(lines) + "\n\n" + markdown_table(head, [_line(row, figures) for row in section["rows"]], left=3)
-
-
-def _line(row: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
-    names = [row["run"], row["method"], row["level"] + "s"]
-    if row["default"]:
-        names = [f"**{name}**" for name in names]
-    less = row[BETTER]
-    signed = "" if less is None else "{value:+.3f} [{low:+.3f}, {high:+.3f}]".format(**less)
-    time = "" if row["predictions"] is None else f"{row['predictions']:.1f}"
-    shown = ["{value:.3f} [{low:.3f}, {high:.3f}]".format(**row[name]) for name in figures]
-    return [*names, *shown, signed, f"{row['forward']:.0f} + {row['backward']:.0f}", time]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, f1_score
 
-from emhrnn.paper.rationales.agreement import (
+from emhrnn.paper.explanations.agreement import (
     PART_FIGURES,
     TOKEN_FIGURES,
     Bootstrap,

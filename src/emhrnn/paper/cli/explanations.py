@@ -1,0 +1,143 @@
+"""`emhrnn paper faithfulness` and `rationales`: are explanations true of the model, and do people agree with them?"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import Data, Format, Json, RunFolder, Split, TextColumn
+
+Other = Annotated[
+    list[Path] | None,
+    typer.Option("--other", help="Another run; may be repeated.", metavar="RUN", show_default=False),
+]
+Method = Annotated[
+    list[str] | None,
+    typer.Option("--method", help="Only this method; may be repeated.", metavar="NAME", show_default=False),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of intervals, draws and random scores.", metavar="N")]
+
+
+def faithfulness(
+    run: RunFolder,
+    data: Data,
+    other: Other = None,
+    method: Method = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path(
+        "runs/faithfulness"
+    ),
+    documents: Annotated[int, typer.Option(help="How many to draw.", metavar="N")] = 500,
+    seed: Seed = 0,
+    figure: Annotated[bool, typer.Option(help="Draw the curves; needs emhrnn[plots].")] = True,
+    text_column: TextColumn = None,
+    format: Format = None,
+    split: Split = None,
+    json: Json = False,
+) -> None:
+    """Remove what the explanations call important, and see how far the predicted probability falls.
+
+    \b
+    Methods, where the model allows them, by words, phrases and sentences (docs/explanations.md):
+      evidence              exact, of models whose phrases add up: what `emhrnn explain` shows
+      removal               every phrase and sentence left out, one by one; words of em-hrnn and hn-att, too
+      first-order           effects from one backward pass
+      thorough              refined with a second pass: `emhrnn explain --thorough` (em-hrnn)
+      attention             weights of the model
+      integrated gradients  of the word vectors
+      weights               of n-grams (tfidf-lr, nb-lr)
+      lime                  only by --method
+      random                as a floor
+    \b
+    Example:
+      emhrnn paper faithfulness run test.csv --out results
+
+    Writes faithfulness.md, .json and .svg.
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.corpus import Columns
+    from emhrnn.paper.explanations.faithfulness import measure_faithfulness
+    from emhrnn.paper.explanations.table import USUAL, section_markdown
+    from emhrnn.training.data import Named
+
+    section = measure_faithfulness(
+        [run, *(other or [])],
+        Named(path=data, format=format, columns=Columns(text=text_column, labelled=False), split=split),
+        out,
+        command=_command("faithfulness", run, data, other, method, {"documents": documents, "seed": seed}),
+        methods=method or USUAL,
+        documents=documents,
+        seed=seed,
+        figure=figure,
+    )
+    if json:
+        print_json(section)
+    else:
+        say(section_markdown(data.name, section))
+        say(f"This is in {out / 'faithfulness.md'}, as data in {out / 'faithfulness.json'}.")
+
+
+def rationales(
+    run: RunFolder,
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A file of human evidence, as published.", show_default=False)
+    ],
+    other: Other = None,
+    method: Method = None,
+    part: Annotated[
+        str | None, typer.Option(help="Split of DATA.", metavar="NAME", show_default="validation or test")
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="The run's positive class.", metavar="NAME", show_default="guessed")
+    ] = None,
+    documents: Annotated[int | None, typer.Option(help="How many to draw.", metavar="N", show_default="all")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path("runs/rationales"),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Compare explanations with evidence that people marked: agreement with intervals, and cost.
+
+    \b
+    DATA is one of:
+      ERASER movies            tokens that are evidence: AUPRC, token F1, IOU F1
+      SST trees                sentiment of every phrase: sign and rank of its effect
+      edited IMDB pairs        is a word that the edit replaced among the best phrases? does the label flip?
+      fine-grained sentences   sign of the effect of every sentence
+    \b
+    Methods are those of `emhrnn paper faithfulness`; and alone: rated parts read as texts of their own.
+    Example:
+      emhrnn paper rationales run eraser_movies.jsonl.gz --other hn --out results
+
+    Writes rationales.md and rationales.json; sections of other sets that are there stay.
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.paper.explanations.methods import ALONE
+    from emhrnn.paper.explanations.rationales import compare_rationales
+    from emhrnn.paper.explanations.table import USUAL, section_markdown
+
+    options = {"part": part, "positive": positive, "documents": documents, "seed": seed}
+    section = compare_rationales(
+        [run, *(other or [])],
+        data,
+        out,
+        command=_command("rationales", run, data, other, method, options),
+        part=part,
+        positive=positive,
+        methods=method or (*USUAL, ALONE),
+        documents=documents,
+        seed=seed,
+    )
+    if json:
+        print_json(section)
+    else:
+        say(section_markdown(data.name, section))
+        say(f"This is in {out / 'rationales.md'}, as data in {out / 'rationales.json'}.")
+
+
+def _command(
+    name: str, run: Path, data: Path, other: list[Path] | None, method: list[str] | None, given: Mapping[str, object]
+) -> str:
+    """As typed, but without the folders of this machine."""
+    options = [f"--other {folder.name}" for folder in other or []] + [f"--method '{one}'" for one in method or []]
+    options += [f"--{option} {value}" for option, value in given.items() if value is not None]
+    return " ".join([f"emhrnn paper {name}", run.name, data.name, *options])
