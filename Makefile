@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
-EXTRAS := zstd,frames,serve,plots,tensorboard,tune,onnx,transformers,datasets,bench,dev
+EXTRAS := xlsx,zstd,frames,serve,plots,tensorboard,tune,onnx,transformers,datasets,bench,dev
 SOURCES := src tests benchmarks tools
 
 .PHONY: install demo test lint bench architecture clean

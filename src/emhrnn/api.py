@@ -216,6 +216,7 @@ def train(
     label_column: str | None = None,
     weight_column: str | None = None,
     format: str | None = None,
+    encoding: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
     tensorboard: bool = False,
@@ -234,6 +235,7 @@ def train(
         split: train on the rows whose split column says so.
         valid_split: validate on the rows of `data` whose split column says so.
         text_column, label_column, format: of the data and of `valid`; by default guessed.
+        encoding: of text files, such as cp1252; by default detected.
         weight_column: how often a row of the data counts in training; validation counts every row once.
         overwrite: replace a run that is at `out`.
         resume: go on with the run at `out`, if there is one, as if it had never stopped. Data, vectors and settings may
@@ -264,13 +266,16 @@ def train(
     columns = Columns(text=text_column, label=label_column)
     named = data if isinstance(data, Named) else None
     if isinstance(data, str | Path):
-        named = Named(path=Path(data), format=format, columns=replace(columns, weight=weight_column), split=split)
+        weighed = replace(columns, weight=weight_column)
+        named = Named(path=Path(data), format=format, columns=weighed, split=split, encoding=encoding)
     valid_data = None
     if valid_split is not None and named is not None:
-        valid_data = Named(path=named.path, format=format, columns=columns, split=valid_split)
+        valid_data = replace(named, columns=columns, split=valid_split)
     elif valid is not None:  # what is said of the data holds for raw validation data too
         raw = not is_corpus(Path(valid))
-        valid_data = Named(path=Path(valid), format=format, columns=columns) if raw else Named(path=Path(valid))
+        valid_data = Named(path=Path(valid))
+        if raw:
+            valid_data = replace(valid_data, format=format, columns=columns, encoding=encoding)
     source = Path(vectors) if isinstance(vectors, str) else vectors
     with joined() as job:
         context = TrainingContext(progress=False, say=_silent, job=job)

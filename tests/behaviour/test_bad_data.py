@@ -137,14 +137,16 @@ def test_broken_utf8_and_nul_bytes(cli: Cli, run: Path, tmp_path: Path) -> None:
     data = tmp_path / "a.jsonl"
     write_reviews(data, 20)
     with data.open("ab") as file:
-        file.write(b'{"text": "caf\xe9 was good", "label": "good"}\n{"text": "a\\u0000b bad", "label": "bad"}\n')
+        file.write(
+            b'{"text": "caf\xe9 was good, \xc3\xa9", "label": "good"}\n{"text": "a\\u0000b bad", "label": "bad"}\n'
+        )
     report = cli.ok("paper", "prepare", data, "--out", tmp_path / "corpus").out
     assert "1 documents: broken UTF-8 replaced" in report
     assert "1 documents: NUL bytes replaced" in report
     assert "row 21 has broken UTF-8" in cli.error("paper", "prepare", data, "--out", tmp_path / "strict", "--strict")
     assert cli.ok("predict", run, data, "--out", tmp_path / "p.jsonl", "--json").json["rows"] == 22
-    explained = cli.ok("explain", run, "-", "--json", stdin=b"caf\xe9 was\0good").json
-    assert explained["text"] == "caf\ufffd was good"
+    explained = cli.ok("explain", run, "-", "--json", stdin=b"caf\xe9 was\0good \xc3\xa9").json
+    assert explained["text"] == "caf\ufffd was good é"
 
 
 @pytest.mark.parametrize(
@@ -270,13 +272,12 @@ def test_json_holds_any_text(cli: Cli, run: Path) -> None:
     assert json.loads(cli.ok("explain", run, "nan inf", "--json").out)
 
 
-def test_utf16_is_refused_by_explain_too(cli: Cli, run: Path, tmp_path: Path) -> None:
-    content = "The soup was good.".encode("utf-16")
-    (tmp_path / "a.txt").write_bytes(content)
-    assert "a.txt is UTF-16; save it as UTF-8" in cli.error("explain", run, "--file", tmp_path / "a.txt")
-    told = cli("explain", run, "-", stdin=content)
-    assert told.code == 2
-    assert "the standard input is UTF-16" in told.err
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "cp1252"])
+def test_explain_detects_the_encoding_too(cli: Cli, run: Path, tmp_path: Path, encoding: str) -> None:
+    text = "The café was good."
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    assert cli.ok("explain", run, "--file", tmp_path / "a.txt", "--json").json["text"] == text
+    assert cli.ok("explain", run, "-", "--json", stdin=text.encode(encoding)).json["text"] == text
 
 
 def test_a_column_in_which_every_label_is_another(cli: Cli, tmp_path: Path) -> None:
@@ -336,20 +337,21 @@ def write_latin1(path: Path, count: int) -> Path:
 
 def test_what_was_repaired_is_told(cli: Cli, run: Path, tmp_path: Path) -> None:
     data = write_latin1(tmp_path / "a.csv", 20)
-    told = f"emhrnn: 20 documents of {data} had bytes that are not UTF-8 (read as U+FFFD); is it Latin-1?\n"
+    told = f"emhrnn: 20 documents of {data} had bytes that are not UTF-8 (read as U+FFFD); give its --encoding\n"
     for call in (
         ("evaluate", run),
         ("evaluate", run, "--segmentation", "all"),
         ("train", "--out", tmp_path / "run", *TINY),
     ):
-        result = cli.ok(*call, data, "--json", "--quiet")
+        result = cli.ok(*call, data, "--json", "--quiet", "--encoding", "utf-8")
         assert told in result.err
         assert result.json["repaired"] == {"broken UTF-8": 20}
-    predicted = cli.ok("predict", run, data, "--out", tmp_path / "p.csv", "--workers", "1").out
+    predict = ("predict", run, data, "--out", tmp_path / "p.csv", "--workers", "1")
+    predicted = cli.ok(*predict, "--encoding", "utf-8").out
     assert "\n20 rows were repaired (bytes that are not UTF-8, or NUL); " in predicted
     assert "could not be scored" not in predicted
     one = tmp_path / "one.jsonl"
-    one.write_bytes(b'{"text": "caf\xe9 was good"}\n{"text": ""}\n')
+    one.write_bytes(b'{"text": "caf\xe9 was good, \xc3\xa9"}\n{"text": ""}\n')
     predicted = cli.ok("predict", run, one, "--out", tmp_path / "p.csv", "--workers", "1").out
     assert "1 row could not be scored, 1 row was repaired (bytes" in predicted
     facts = cli.ok("predict", run, one, "--out", tmp_path / "p.csv", "--workers", "1", "--json").json
@@ -375,7 +377,7 @@ def test_a_file_name_that_is_not_utf8(cli: Cli, run: Path, tmp_path: Path) -> No
     assert "caf\\udce9.csv" in (tmp_path / "run" / "config.json").read_text()
     cli.ok("info", tmp_path / "run", "--card")
     cli.ok("evaluate", run, data, "--json", "--quiet")
-    cli.ok("predict", run, data, "--out", tmp_path / "p\udce9.csv", "--workers", "1")
+    cli.ok("predict", run, data, "--out", tmp_path / "p\udce9.csv", "--workers", "1", "--encoding", "utf-8")
     line = json.loads((tmp_path / "p\udce9.csv.errors.jsonl").read_text().splitlines()[0])
     assert line["where"] == f"{data}, row 1"
     cli.ok("paper", "prepare", data, "--out", tmp_path / "corpus", "--quiet")
@@ -419,7 +421,8 @@ def test_a_pipe_can_be_read_only_once(cli: Cli, run: Path, tmp_path: Path, given
 def test_utf16_with_and_without_its_mark(cli: Cli, tmp_path: Path, encoding: str) -> None:
     data = tmp_path / "a.csv"
     data.write_bytes("text,label\ngood,1\nbad,2\n".encode(encoding))
-    assert "a.csv is UTF-16; save it as UTF-8" in cli.train_error(data)
+    facts = cli.ok("info", data, "--json").json
+    assert (facts["columns"], facts["encoding"]) == ({"text": "text", "label": "label"}, encoding)
 
 
 def test_columns_that_are_there_twice_or_taken_twice(cli: Cli, run: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ BROKEN = [
     (b'{"id": "e", "text": 5}', "the text is of type int, a string is needed"),
     (b'{"id": "f", "text": "good', "is not valid JSON"),
     (b"[1, 2]", "is a JSON list"),
-    (b'{"id": "h", "text": "caf\xe9 good"}', "broken UTF-8"),
+    (b'{"id": "h", "text": "caf\xe9 good \xc3\xa9"}', "broken UTF-8"),
     (b'{"id": "i", "text": " \\u0000 "}', "no words"),
     (b'{"id": "j", "text": "bad soup"}', None),
 ]

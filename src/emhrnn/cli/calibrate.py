@@ -1,6 +1,6 @@
 """`emhrnn calibrate`: recalibrate the probabilities of a run on new labelled data."""
 
-from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn, named
+from emhrnn.cli.options import Data, Encoding, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn, named
 
 
 def calibrate(
@@ -9,6 +9,7 @@ def calibrate(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     format: Format = None,
+    encoding: Encoding = None,
     split: Split = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -29,7 +30,7 @@ def calibrate(
     from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.training.calibration import calibrate_run
 
-    given = named(data, text_column, label_column, format, split)
+    given = named(data, text_column, label_column, format, split, encoding=encoding)
     fitted, report = calibrate_run(run, given, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if json:

@@ -3,7 +3,19 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn, named, option
+from emhrnn.cli.options import (
+    Data,
+    Encoding,
+    Format,
+    Json,
+    LabelColumn,
+    Quiet,
+    RunFolder,
+    Split,
+    TextColumn,
+    named,
+    option,
+)
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
@@ -23,6 +35,7 @@ def evaluate(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     format: Format = None,
+    encoding: Encoding = None,
     split: Split = None,
     segmentation: Annotated[
         str,
@@ -51,7 +64,7 @@ def evaluate(
     from emhrnn.errors import ConfigError
     from emhrnn.training.data import learned_from
 
-    given = named(data, text_column, label_column, format, split)
+    given = named(data, text_column, label_column, format, split, encoding=encoding)
     if segmentation == "all":
         if expert is not None:
             raise ConfigError("--segmentation all evaluates the whole model; leave out --expert")

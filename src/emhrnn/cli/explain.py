@@ -83,14 +83,12 @@ def explain(
 
 
 def _read(text: str | None, file: Path | None) -> str:
-    """Bytes that are not UTF-8 become U+FFFD, as in a corpus."""
-    from emhrnn.corpus.readers.input import refuse_utf16
+    """The text given; the encoding of a file is detected, as that of data."""
+    from emhrnn.corpus.readers.encoding import decode
     from emhrnn.errors import DataError
 
     if text == "-":
-        data = sys.stdin.buffer.read()
-        refuse_utf16(data, "the standard input")
-        return data.decode("utf-8-sig", errors="replace")
+        return decode(sys.stdin.buffer.read())
     if text is not None:
         if len(text) < 256 and not text.isspace() and text and Path(text).is_file():
             raise DataError(f"{text} is a file; to explain what it says, give --file {text}")
@@ -99,6 +97,4 @@ def _read(text: str | None, file: Path | None) -> str:
     if not file.exists() or file.is_dir():  # a pipe will do: it is read once
         what = "is a folder" if file.is_dir() else "does not exist"
         raise DataError(f"{file} {what}; give a text file with --file, or the text itself")
-    data = file.read_bytes()
-    refuse_utf16(data, file)
-    return data.decode("utf-8-sig", errors="replace")
+    return decode(file.read_bytes())

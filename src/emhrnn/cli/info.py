@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from emhrnn.cli.options import Json, LabelColumn, TextColumn, argument, flag
+from emhrnn.cli.options import Encoding, Json, LabelColumn, TextColumn, argument, flag
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Columns, Source
@@ -17,6 +17,7 @@ def info(
     card: Annotated[bool, flag("--card", "Print the model card of a run, as Markdown.")] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    encoding: Encoding = None,
     json: Json = False,
 ) -> None:
     """Describe a run (model, data, scores), a prepared corpus (sizes), or data (format, columns, first text).
@@ -58,7 +59,7 @@ def info(
         check_whole(path)
         facts, text = {"kind": "run", **described}, run_text(path, described)
     else:
-        described = file_facts(path, Columns(text=text_column, label=label_column))
+        described = file_facts(path, Columns(text=text_column, label=label_column), encoding)
         facts, text = {"kind": "data", **described}, file_text(described)
     if json:
         print_json(facts)
@@ -153,17 +154,18 @@ def _score_lines(facts: dict[str, Any]) -> dict[str, Any]:
     return lines
 
 
-def file_facts(path: Path, columns: "Columns") -> dict[str, Any]:
+def file_facts(path: Path, columns: "Columns", encoding: str | None = None) -> dict[str, Any]:
     """Format, columns and first row of data. Without a usable label column, `trouble` says why."""
     from emhrnn.errors import DataError
 
     try:
-        source, first, problem = *_first(path, columns), None
+        source, first, problem = *_first(path, columns, encoding), None
     except DataError as error:
-        source, first, problem = *_first(path, replace(columns, label=None, labelled=False)), str(error)
+        source, first, problem = *_first(path, replace(columns, label=None, labelled=False), encoding), str(error)
     return {
         "format": source.formats[0],
         "bytes": source.meter.total,
+        "encoding": next(iter(source.encodings), None),
         "columns": source.taken,
         "first_label": None if first is None else first.label,
         "first_text": None if first is None else first.text[:SHOWN],
@@ -171,10 +173,10 @@ def file_facts(path: Path, columns: "Columns") -> dict[str, Any]:
     }
 
 
-def _first(path: Path, columns: "Columns") -> "tuple[Source, Any]":
+def _first(path: Path, columns: "Columns", encoding: str | None) -> "tuple[Source, Any]":
     from emhrnn.corpus import Source
 
-    source = Source(path, columns=columns)
+    source = Source(path, columns=columns, encoding=encoding)
     return source, next(iter(source), None)
 
 
@@ -183,6 +185,7 @@ def file_text(facts: dict[str, Any]) -> str:
     lines = {
         "format": facts["format"],
         "size": f"{facts['bytes']:,} bytes",
+        "encoding": facts["encoding"],
         "columns": ", ".join(f"{role} = {name}" for role, name in facts["columns"].items()),
         "first label": facts["first_label"],
         "first text": None if facts["first_text"] is None else " ".join(facts["first_text"].split()),

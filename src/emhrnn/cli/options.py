@@ -27,7 +27,7 @@ def argument(help: str, metavar: str | None = None, **more: Any) -> Any:
 
 
 _DATA = argument(
-    "csv, tsv, jsonl (also .gz, .xz, .zst), parquet, Tang's .ss, a folder per class, or a prepared corpus.", "DATA"
+    "csv, tsv, json, jsonl (also .gz, .xz, .zst), xlsx, parquet, a folder per class, or a prepared corpus.", "DATA"
 )
 Data = Annotated[Path, _DATA]
 OptionalData = Annotated[Path | None, _DATA]
@@ -38,8 +38,9 @@ WeightColumn = Annotated[
     str | None, option("Column of numbers: weight of a row in training.", "NAME", shown="1 for every row")
 ]
 Format = Annotated[
-    str | None, option("csv, tsv, jsonl, parquet, folder, datasets, tang or zhang.", "NAME", shown="guessed")
+    str | None, option("csv, tsv, jsonl, xlsx, parquet, folder, datasets, tang or zhang.", "NAME", shown="guessed")
 ]
+Encoding = Annotated[str | None, option("Of text files, such as cp1252 or utf-16.", "NAME", shown="detected")]
 Split = Annotated[str | None, option("Only rows with this value in the split column.", "NAME", shown="all rows")]
 Settings = Annotated[
     list[str] | None,
@@ -68,9 +69,11 @@ def named(
     format: str | None,
     split: str | None = None,
     weight: str | None = None,
+    encoding: str | None = None,
 ) -> "Named":
     """Data as these options describe it."""
     from emhrnn.corpus import Columns
     from emhrnn.training.data import Named
 
-    return Named(path=path, format=format, columns=Columns(text=text, label=label, weight=weight), split=split)
+    columns = Columns(text=text, label=label, weight=weight)
+    return Named(path=path, format=format, columns=columns, split=split, encoding=encoding)

@@ -8,7 +8,7 @@ from typing import Any
 from emhrnn.errors import TrainingError
 
 _REPAIRS = {  # by their names in corpus/record.py
-    "broken UTF-8": "bytes that are not UTF-8 (read as U+FFFD); is it Latin-1?",
+    "broken UTF-8": "bytes that are not UTF-8 (read as U+FFFD); give its --encoding",
     "NUL bytes": "NUL bytes (read as spaces)",
 }
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from emhrnn.cli.options import Format, Json, Quiet, RunFolder, Split, TextColumn, argument, flag, option
+from emhrnn.cli.options import Encoding, Format, Json, Quiet, RunFolder, Split, TextColumn, argument, flag, option
 
 
 def predict(
@@ -11,7 +11,7 @@ def predict(
     data: Annotated[
         list[Path],
         argument(
-            "Files (csv, tsv, jsonl, parquet; also .gz, .xz, .zst), patterns, folders, or a saved `datasets` folder.",
+            "Files (csv, tsv, jsonl, xlsx, parquet; also .gz, .xz, .zst), patterns, folders, saved `datasets`.",
             "DATA...",
         ),
     ],
@@ -21,6 +21,7 @@ def predict(
     restart: Annotated[bool, flag("--restart", "Start again instead of resuming an unfinished call.")] = False,
     text_column: TextColumn = None,
     format: Format = None,
+    encoding: Encoding = None,
     split: Split = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -49,7 +50,7 @@ def predict(
 
     began = time.perf_counter()
     columns = Columns(text=text_column, labelled=False)
-    named = Data(paths=tuple(data), format=format, columns=columns, split=split)
+    named = Data(paths=tuple(data), format=format, columns=columns, split=split, encoding=encoding)
     try:
         scored = score(
             run, named, out,

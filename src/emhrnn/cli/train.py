@@ -6,6 +6,7 @@ from typing import Annotated
 
 from emhrnn.cli.options import (
     ConfigFile,
+    Encoding,
     Format,
     Json,
     LabelColumn,
@@ -43,6 +44,7 @@ def train(
     label_column: LabelColumn = None,
     weight_column: WeightColumn = None,
     format: Format = None,
+    encoding: Encoding = None,
     split: Split = None,
     valid_split: Annotated[
         str | None, option("Validate on the rows of DATA with this value in the split column.", "NAME", shown=True)
@@ -104,7 +106,8 @@ def train(
             trained = train_run(
                 data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
                 text_column=text_column, label_column=label_column, weight_column=weight_column, format=format,
-                overwrite=overwrite, resume=resume, tensorboard=tensorboard, progress=not quiet, say=complain,
+                encoding=encoding, overwrite=overwrite, resume=resume, tensorboard=tensorboard, progress=not quiet,
+                say=complain,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None

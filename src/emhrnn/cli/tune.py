@@ -8,6 +8,7 @@ from typing import Annotated
 from emhrnn.cli.options import (
     ConfigFile,
     Data,
+    Encoding,
     Format,
     Json,
     LabelColumn,
@@ -49,6 +50,7 @@ def tune(
     label_column: LabelColumn = None,
     weight_column: WeightColumn = None,
     format: Format = None,
+    encoding: Encoding = None,
     split: Split = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -86,11 +88,15 @@ def tune(
     settings = make_config(preset, config, assignments)
     held_out = None
     if valid is not None:
-        held_out = Named(path=valid) if is_corpus(valid) else named(valid, text_column, label_column, format)
+        held_out = (
+            Named(path=valid)
+            if is_corpus(valid)
+            else named(valid, text_column, label_column, format, encoding=encoding)
+        )
     command = shlex.join(["emhrnn", *sys.argv[1:]])
     try:
         tuned = search(
-            named(data, text_column, label_column, format, split, weight=weight_column), out,
+            named(data, text_column, label_column, format, split, weight=weight_column, encoding=encoding), out,
             config=settings, valid=held_out, vectors=vectors, vary=vary or (), only=only,
             fixed=[assignment.partition("=")[0].strip() for assignment in assignments],
             minutes=minutes, trials=trials, progress=not quiet, command=command,

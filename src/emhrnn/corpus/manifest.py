@@ -21,7 +21,8 @@ class Report:
     """Counts of a prepared corpus.
 
     `skipped` counts rows by reason, `skipped_first` shows the first place of each; `repaired` counts documents whose
-    text was mended; `capped` counts documents that a limit shortened; `columns` says which column served as what.
+    text was mended; `capped` counts documents that a limit shortened; `columns` says which column served as what;
+    `encodings` are those of the text files.
     """
 
     documents: int
@@ -41,6 +42,7 @@ class Report:
     skipped_first: dict[str, str] = field(default_factory=dict)
     repaired: dict[str, int] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
+    encodings: list[str] = field(default_factory=list)
 
     @property
     def unknown_rate(self) -> float:
@@ -70,6 +72,8 @@ class Report:
             lines.append(("given by", f"{self.users:,} users on {self.products:,} products"))
         if self.columns:
             lines.append(("columns", ", ".join(f"{role} = {name}" for role, name in self.columns.items())))
+        if self.encodings:
+            lines.append(("encoding", ", ".join(self.encodings)))
         if self.limits:
             limits = ", ".join(f"{name} {value:,}" for name, value in self.limits.items())
             lines.append(("shortened", f"{self.capped:,} documents by the limits: {limits}"))

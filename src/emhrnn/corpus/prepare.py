@@ -31,6 +31,7 @@ def prepare(
     format: str | None = None,
     columns: Columns | None = None,
     split: str | None = None,
+    encoding: str | None = None,
     rows: Bool[np.ndarray, " rows"] | None = None,
     vocabulary: Vocabulary | None = None,
     min_count: int = 1,
@@ -49,9 +50,10 @@ def prepare(
     Args:
         source: a file, several files, or a folder with one folder of .txt files per class.
         destination: the folder to write. It appears only when it is complete.
-        format: one of csv, tsv, jsonl, parquet, folder, tang, zhang; by default told from name and content.
+        format: csv, tsv, jsonl, xlsx, parquet, folder, datasets, tang or zhang; by default told from name and content.
         columns: names of the columns; by default guessed. The report says which were taken.
         split: read only the rows with this value in the split column.
+        encoding: of text files, such as cp1252; by default detected.
         rows: which rows to take, for splits that the source does not know; one value for each that `split` leaves.
         vocabulary: a vocabulary to use as it is, for example that of a trained model. Without it, one is made of the
             words that occur at least `min_count` times, at most `max_words` of them; words in `known`, for example
@@ -71,7 +73,7 @@ def prepare(
     if overwrite and destination.is_dir() and any(destination.iterdir()) and not is_corpus(destination):
         raise DataError(f"{destination} is a folder but no corpus, so it is not overwritten; give another destination")
     check_free(destination, overwrite=overwrite)
-    origin = Source(source, format=format, columns=columns, split=split)
+    origin = Source(source, format=format, columns=columns, split=split, encoding=encoding)
     recipe = Recipe(
         vocabulary=vocabulary,
         min_count=min_count,
@@ -86,7 +88,7 @@ def prepare(
     )
     with atomic_folder(destination, overwrite=overwrite) as folder:
         contents = _write_data(folder, origin, recipe, rows, progress)
-        report = replace(contents.report, columns=dict(origin.taken))
+        report = replace(contents.report, columns=dict(origin.taken), encodings=list(origin.encodings))
         described = {"files": [str(path) for path in origin.paths], "formats": origin.formats, "split": split}
         write_manifest(folder, replace(contents, report=report), described)
     return Corpus.open(destination, verify=False)

@@ -11,6 +11,8 @@ Label = str | tuple[str, ...]
 
 LARGEST_WEIGHT = 1_000_000  # sums of float32 stay good
 
+BROKEN = "broken UTF-8"  # a repair
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WHOLE_NUMBER = re.compile(r"[+-]?\d+\.0+")
 
@@ -50,7 +52,7 @@ def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     repairs: tuple[str, ...] = ()
     if not text.isascii() and _SURROGATE.search(text):
         text = _SURROGATE.sub("\ufffd", text)
-        repairs += ("broken UTF-8",)
+        repairs += (BROKEN,)
     if "\0" in text:
         text = text.replace("\0", " ")
         repairs += ("NUL bytes",)

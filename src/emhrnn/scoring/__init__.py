@@ -16,7 +16,6 @@ from typing import Any
 from tqdm import tqdm
 
 from emhrnn.corpus.readers.arrow_formats import is_dataset
-from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
 from emhrnn.files import sha256
 from emhrnn.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
@@ -97,7 +96,7 @@ def _checked_bytes(data: Data, config: Config) -> int:
     for path in data.paths:
         if prepared(Named(path=path)) is not None:
             raise DataError(f"{path} is a prepared corpus, which has no texts; give the file it was prepared from")
-    source = Source(data.files(), format=data.format, columns=data.columns, lenient=True)
+    source = data.source()
     _check_beside_classes(source.paths, data)
     if config.reads_ids:
         with closing(iter(source)) as records:
@@ -128,6 +127,7 @@ def _settings(task: Task, data: Data) -> dict[str, Any]:
         "columns": asdict(data.columns),
         "format": data.format,
         "split": data.split,
+        "encoding": data.encoding,
         "explain": task.explain,
         "chunks": [ROWS, CHARACTERS],
     }

@@ -32,6 +32,7 @@ class Data:
     format: str | None = None
     columns: Columns = field(default_factory=lambda: Columns(labelled=False))
     split: str | None = None
+    encoding: str | None = None
     written: tuple[Path, ...] = ()  # files and folders that scoring writes, resolved: they are never read
 
     def files(self) -> list[Path]:
@@ -39,6 +40,12 @@ class Data:
         if not found:
             raise DataError(f"{self} has no files but those that scoring writes; give other data, or another --out")
         return found
+
+    def source(self, split: str | None = None) -> Source:
+        """All its rows, or those of one split."""
+        return Source(
+            self.files(), format=self.format, columns=self.columns, split=split, encoding=self.encoding, lenient=True
+        )
 
     def writes(self, path: Path) -> bool:
         """Whether the path is, or lies in, what scoring writes."""
@@ -107,7 +114,7 @@ class _Rows:
 
 
 def _read(data: Data) -> Iterator[tuple[_Rows, int]]:
-    source = Source(data.files(), format=data.format, columns=data.columns, split=data.split, lenient=True)
+    source = data.source(split=data.split)
     part = _Rows(0)
     with closing(iter(source)) as records:
         for number, record in enumerate(records):

@@ -26,6 +26,7 @@ from emhrnn.corpus.encode import has_words
 from emhrnn.corpus.readers.arrow_formats import unpacked_bytes
 from emhrnn.corpus.readers.input import open_bytes
 from emhrnn.corpus.readers.source import format_of
+from emhrnn.corpus.readers.text_formats import archive_bytes
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
 from emhrnn.evaluation.predict import Predictions
@@ -179,10 +180,9 @@ class FileJob:
 
 
 def _check_unpacked(path: Path, most: int) -> None:
-    """Before anything of it is kept in memory. A parquet file is packed inside, too."""
-    if any(size > most for size in _stream_bytes(path)) or (
-        format_of(path) == "parquet" and any(size > most for size in unpacked_bytes(path))
-    ):
+    """Before anything of it is kept in memory. Parquet and xlsx files are packed inside, too."""
+    inside = {"parquet": unpacked_bytes, "xlsx": archive_bytes}.get(format_of(path))
+    if any(size > most for size in _stream_bytes(path)) or (inside and any(size > most for size in inside(path))):
         raise DataError(f"{path} unpacks to more than {most >> 20} MB; score it with emhrnn predict")
 
 

@@ -34,10 +34,11 @@ class Named:
     format: str | None = None
     columns: Columns = field(default_factory=Columns)
     split: str | None = None
+    encoding: str | None = None
 
     def read_as(self) -> dict[str, str]:
         """What was said about how to read it."""
-        said = {"format": self.format, "split": self.split, **self.columns.to_dict()}
+        said = {"format": self.format, "split": self.split, "encoding": self.encoding, **self.columns.to_dict()}
         return {what: value for what, value in said.items() if value is not None}
 
 
@@ -86,13 +87,11 @@ def prepared(data: Named) -> Corpus | None:
                 f"{data.path} holds runs or prepared corpora, such as {inside[0]}; give documents or a corpus"
             )
         return None
-    asked = {"format": data.format, "split": data.split, **data.columns.to_dict()}
-    for what, value in asked.items():
-        if value is not None:
-            raise DataError(
-                f"{data.path} is a prepared corpus, in which the {what} {value!r} cannot be chosen any more; "
-                "leave that out, or give the file it was prepared from"
-            )
+    for what, value in data.read_as().items():
+        raise DataError(
+            f"{data.path} is a prepared corpus, in which the {what} {value!r} cannot be chosen any more; "
+            "leave that out, or give the file it was prepared from"
+        )
     return Corpus.open(data.path)
 
 
@@ -116,6 +115,7 @@ def training_corpus(
         format=data.format,
         columns=data.columns,
         split=data.split,
+        encoding=data.encoding,
         vocabulary=pretrained if wanted == "vectors" else None,
         min_count=config.data.min_count,
         max_words=config.data.max_vocabulary,
@@ -162,7 +162,7 @@ def other_corpus(data: Named, destination: Path, like: Run | Corpus, *, progress
     corpus = prepared(data)
     if corpus is None:
         return prepare(
-            data.path, destination, format=data.format, columns=data.columns, split=data.split,
+            data.path, destination, format=data.format, columns=data.columns, split=data.split, encoding=data.encoding,
             vocabulary=like.vocabulary, classes=like.classes if data.columns.labelled else None, text=like.text,
             users=like.users, products=like.products, progress=progress,
         )  # fmt: skip

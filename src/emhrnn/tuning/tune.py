@@ -214,8 +214,8 @@ def _once(data: Named, place: Path, text: TextSettings, like: Corpus | None = No
         if like is not None:
             names = {"classes": like.classes, "users": like.users, "products": like.products}
         corpus = prepare(
-            data.path, place, format=data.format, columns=data.columns, split=data.split, text=text, progress=progress,
-            **names,
+            data.path, place, format=data.format, columns=data.columns, split=data.split, encoding=data.encoding,
+            text=text, progress=progress, **names,
         )  # fmt: skip
         if not corpus.labelled:
             raise DataError(f"{data.path} has no labels; a search needs a label for every document")

@@ -100,7 +100,7 @@ def test_unbalanced_quotes(tmp_path: Path) -> None:
 def test_bad_json(tmp_path: Path) -> None:
     assert "a.jsonl, row 2 is not valid JSON" in error_of(tmp_path / "a.jsonl", GOOD + b'{"text": \n')
     assert "row 2 is a JSON list" in error_of(tmp_path / "a.jsonl", GOOD + b"[1]\n")
-    assert "one JSON array" in error_of(tmp_path / "a.json", b'[{"text": "x", "label": 1}]')
+    assert "row 2 is not valid JSON" in error_of(tmp_path / "a.json", b'[{"text": "x", "label": 1}, {"text": "cut')
     assert "not valid JSON" in error_of(tmp_path / "a.jsonl", GOOD + b"[" * 100_000)
 
 
@@ -123,18 +123,24 @@ def test_null_and_absent_values_are_for_the_caller_to_judge(tmp_path: Path) -> N
 
 def test_broken_utf8_and_nul_are_replaced_and_named(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"text": "caf\xe9 \\u0000 \\ud800", "label": "x\xff"}\n' + GOOD)
+    path.write_bytes(b'{"text": "caf\xe9 \xc3\xa9 \\u0000 \\ud800", "label": "x"}\n' + GOOD)
     first, second = Source(path)
-    assert (first.text, first.label) == ("caf\ufffd   \ufffd", "x\ufffd")
+    assert first.text == "caf\ufffd é   \ufffd"
     assert first.repairs == ("broken UTF-8", "NUL bytes")
     assert second.repairs == ()
     path = tmp_path / "a.csv"
     path.write_bytes(b"text,label\ncaf\xe9 \0,1\n")
-    assert [(r.text, r.repairs) for r in Source(path)] == [("caf\ufffd  ", ("broken UTF-8", "NUL bytes"))]
+    read = Source(path, encoding="utf-8")
+    assert [(r.text, r.repairs) for r in read] == [("caf\ufffd  ", ("broken UTF-8", "NUL bytes"))]
 
 
-def test_utf16(tmp_path: Path) -> None:
-    assert "is UTF-16; save it as UTF-8" in error_of(tmp_path / "a.csv", "text,label\na,1\n".encode("utf-16"))
+def test_labels_that_cannot_be_decoded_are_an_error(tmp_path: Path) -> None:
+    """With U+FFFD for both, Größe and Grüße would be one class."""
+    path = tmp_path / "a.csv"
+    path.write_bytes("text,label\na,Größe\nb,Grüße\n".encode("cp1252"))
+    assert [r.label for r in Source(path)] == ["Größe", "Grüße"]
+    with pytest.raises(DataError, match=r"row 1: the label .* cannot be decoded.*--encoding"):
+        list(Source(path, encoding="utf-8"))
 
 
 def test_unknown_format(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
-"""A stray quote costs a lenient reader one row, never the rows after it."""
+"""Tables and JSON as people have them. A stray quote costs a lenient reader one row, never the rows after it."""
 
 import csv
 import io
+import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 from emhrnn.corpus import Columns, Source
 from emhrnn.corpus.readers import text_formats
 from emhrnn.corpus.readers.input import InputFile
-from emhrnn.errors import DataError
+from emhrnn.corpus.readers.text_formats import archive_bytes
+from emhrnn.errors import DataError, ExtraError
 
 LINE = st.text(alphabet='ab",', max_size=8)
 
@@ -153,3 +156,88 @@ def slow_rows(text: list[str], fields: int) -> list[list[str] | int]:
             rows.append(row)
             at = end
     return rows
+
+
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "SEP=;"])
+def test_the_line_of_excel_that_names_the_delimiter(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f'\ufeff{line}\r\ntext;label\r\n"a, b, c";"x\ny"\r\n'.encode())
+    assert [(r.text, r.label) for r in Source(path)] == [("a, b, c", "x y")]
+
+
+def test_line_ends_inside_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'text,label\r\n"one\r\ntwo\n\nthree",x\r\nfour,y\r\n')
+    assert [(r.text, r.label) for r in Source(path)] == [("one\r\ntwo\n\nthree", "x"), ("four", "y")]
+
+
+ARRAY = [{"text": f"text {i} [,]" * (1 + i), "label": i % 2} for i in range(300)]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a"])
+def test_a_json_array(tmp_path: Path, name: str, indent: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_formats, "ARRAY_CHARACTERS", 100)
+    (tmp_path / name).write_text("\n " + json.dumps(ARRAY, indent=indent))
+    found = list(Source(tmp_path / name))
+    assert [(r.text, r.label) for r in found] == [(row["text"], str(row["label"])) for row in ARRAY]
+    assert [r.where.row for r in found] == list(range(1, 301))
+
+
+def test_a_json_array_that_ends_early_or_holds_other_things(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    for content, told in (
+        (json.dumps(ARRAY)[:-1], "row 301 is not valid JSON"),
+        (json.dumps(ARRAY)[:-30], "row 300 is not valid JSON"),
+        (json.dumps([*ARRAY, 5]), "row 301 is a JSON int"),
+    ):
+        path.write_text(content)
+        with pytest.raises(DataError, match=told):
+            list(Source(path))
+    path.write_text("[]")
+    assert list(Source(path)) == []
+
+
+def write_xlsx(path: Path, rows: list[list[object]]) -> Path:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra: xlsx")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.create_sheet("another").append(["not", "read"])
+    book.save(path)
+    return path
+
+
+def test_xlsx(tmp_path: Path) -> None:
+    rows = [
+        ["text", "label", "id"],
+        ["Größe\nM", 1, "a"],
+        [None, None, None],
+        ["zwei", 2.0, 7],
+        ["drei", None, "c"],
+    ]
+    found = list(Source(write_xlsx(tmp_path / "a.xlsx", rows)))
+    assert [(r.text, r.label, r.id) for r in found] == [
+        ("Größe\nM", "1", "a"),
+        ("zwei", "2", "7"),
+        ("drei", None, "c"),
+    ]
+
+
+def test_broken_xlsx(tmp_path: Path) -> None:
+    path = write_xlsx(tmp_path / "a.xlsx", [["text", "label"], ["good", "x"]])
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(DataError, match=r"a\.xlsx is damaged"):
+        list(Source(path))
+    (tmp_path / "b.xlsx").write_text("text,label\n")
+    with pytest.raises(DataError, match="is not a xlsx file"):
+        Source(tmp_path / "b.xlsx")
+    (unpacked,) = archive_bytes(write_xlsx(tmp_path / "c.xlsx", [["text" * 8_000]]))
+    assert unpacked > 32_000 > (tmp_path / "c.xlsx").stat().st_size
+
+
+def test_xlsx_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_xlsx(tmp_path / "a.xlsx", [["text", "label"], ["good", "x"]])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ExtraError, match=r"emhrnn\[xlsx\]"):
+        list(Source(path))

@@ -7,6 +7,7 @@ import bz2
 import gzip
 import io
 import lzma
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,12 +18,12 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from emhrnn.corpus.columns import Columns
-from emhrnn.corpus.record import Record, Where, clean_label, clean_name, clean_text, clean_weight
+from emhrnn.corpus.readers.encoding import codec_of, detect
+from emhrnn.corpus.record import BROKEN, Record, Where, clean_label, clean_name, clean_text, clean_weight
 from emhrnn.errors import DataError
 from emhrnn.files import refuse_pipe
 
 GZIP, XZ, ZSTD, BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"BZh"
-UTF16 = (b"\xff\xfe", b"\xfe\xff")
 Stream: TypeAlias = "io.BufferedReader[Any] | gzip.GzipFile | lzma.LZMAFile | bz2.BZ2File"
 BUFFER_BYTES = 1 << 18
 
@@ -75,29 +76,13 @@ def explain_damage(path: Path) -> Iterator[None]:
         raise DataError(f"{path} is a folder, a file is needed; give one of its files") from None
     except EOFError:
         raise DataError(f"{path} is cut off: its compressed data ends too early; copy or download it again") from None
-    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, pa.ArrowInvalid) as error:
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, pa.ArrowInvalid) as error:
         raise DataError(f"{path} is damaged ({_one_line(error)}); copy or download it again") from None
     except OSError as error:
         # pyarrow tells of a cut-off zstd stream as an OSError without a number.
         if error.errno is None:
             raise DataError(f"{path} is damaged ({_one_line(error)}); copy or download it again") from None
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
-
-
-@contextmanager
-def open_text(path: Path, meter: ByteMeter | None = None, newline: str = "\n") -> Iterator[io.TextIOWrapper]:
-    """UTF-8 with or without BOM; a broken byte passes as a lone surrogate, which `clean_text` replaces and names."""
-    with open_bytes(path, meter) as stream:
-        refuse_utf16(stream.peek(8), path)
-        with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline=newline) as text:
-            yield text
-
-
-def refuse_utf16(data: bytes, name: Path | str) -> None:
-    """By its mark or, without one, by every other byte of eight being zero, as it is with Latin letters."""
-    even, odd = data[:8:2], data[1:8:2]
-    if data[:2] in UTF16 or (len(data) >= 8 and {any(even), any(odd)} == {True, False}):
-        raise DataError(f"{name} is UTF-16; save it as UTF-8")
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:
@@ -132,6 +117,23 @@ class InputFile:
     meter: ByteMeter | None = None
     taken: dict[str, str] = field(default_factory=dict)
     lenient: bool = False  # a row that cannot be used is a record with a fault, not an error
+    encoding: str | None = None  # of text; None: detect
+    encodings: dict[str, None] = field(default_factory=dict)  # those that were used, in order
+
+    @contextmanager
+    def open_text(self, newline: str = "\n") -> Iterator[io.TextIOWrapper]:
+        """The file's text; a byte that cannot be decoded is a lone surrogate, which `clean_text` replaces and names."""
+        encoding = self.encoding
+        if encoding is None:
+            with open_bytes(self.path) as stream:
+                encoding = detect(stream.read)
+        self.encodings[encoding] = None
+        codec, errors = codec_of(encoding)
+        with (
+            open_bytes(self.path, self.meter) as stream,
+            io.TextIOWrapper(stream, encoding=codec, errors=errors, newline=newline) as text,
+        ):
+            yield text
 
     def resolve(self, present: list[str]) -> Columns:
         columns = self.columns.resolve(present, str(self.path))
@@ -152,12 +154,18 @@ class InputFile:
                     row, f": the text is of type {kind}, a string is needed", "name the text column"
                 ).fault
             text = ""
-        if isinstance(values.get("label"), dict):
+        label = values.get("label") if self.columns.labelled else None
+        if isinstance(label, dict):
             raise DataError(f"{self.where(row)}: the label is an object; give the column of a string, number or list")
+        if isinstance(label, str) and BROKEN in clean_text(label)[1]:
+            raise DataError(
+                f"{self.where(row)}: the label {clean_text(label)[0]!r} has bytes that cannot be decoded, which could "
+                "merge classes; save the file as UTF-8, or give its --encoding"
+            )
         text, repairs = clean_text(text)
         return Record(
             text=text,
-            label=clean_label(values.get("label")) if self.columns.labelled else None,
+            label=clean_label(label),
             where=self.where(row),
             id=clean_name(values.get("id")),
             user=clean_name(values.get("user")),

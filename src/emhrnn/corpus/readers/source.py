@@ -12,6 +12,7 @@ from pathlib import Path
 
 from emhrnn.corpus.columns import USUAL_NAMES, Columns
 from emhrnn.corpus.readers.arrow_formats import dataset_files, is_dataset, read_dataset, read_parquet
+from emhrnn.corpus.readers.encoding import check_encoding, decode
 from emhrnn.corpus.readers.input import ByteMeter, InputFile, head
 from emhrnn.corpus.readers.text_formats import (
     SENTENCE_END,
@@ -21,6 +22,7 @@ from emhrnn.corpus.readers.text_formats import (
     read_jsonl,
     read_tang,
     read_tsv,
+    read_xlsx,
     read_zhang,
 )
 from emhrnn.corpus.record import Record
@@ -31,6 +33,7 @@ READERS: dict[str, Callable[[InputFile], Iterator[Record]]] = {
     "csv": read_csv,
     "tsv": read_tsv,
     "jsonl": read_jsonl,
+    "xlsx": read_xlsx,
     "parquet": read_parquet,
     "folder": read_class_folders,
     "tang": read_tang,
@@ -46,6 +49,8 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".ss": "tang",
@@ -73,16 +78,16 @@ def format_of(path: Path) -> str:
         raise DataError(f"{path} is empty; give a file with documents")
     if start.startswith(b"PAR1"):
         return "parquet"
+    if start.startswith(b"PK\x03\x04") and suffix_of(path) in (".xlsx", ".xlsm"):
+        return "xlsx"
     if start.startswith((b"PK\x03\x04", b"ARROW1", b"\x89HDF")):
         raise DataError(f"{path} is an archive or table of another kind; give {', '.join(READERS)}")
     by_name = SUFFIXES.get(suffix_of(path))
-    text = start.decode("utf-8-sig", "replace").lstrip()
+    text = decode(start).lstrip()
     if not text.replace("\0", " ").strip():  # blanks that are more than one byte
         raise DataError(f"{path} is empty; give a file with documents")
-    if by_name == "parquet":
-        raise DataError(f"{path} is not a parquet file: it does not start with PAR1; copy or download it again")
-    if by_name == "jsonl" and text.startswith("["):
-        raise DataError(f"{path} is one JSON array; give JSON lines, one object a line")
+    if by_name in ("parquet", "xlsx"):
+        raise DataError(f"{path} is not a {by_name} file: its first bytes are others; copy or download it again")
     if by_name == "csv":
         return "zhang" if _looks_like_zhang(text) else "csv"
     found = by_name or _by_content(text)
@@ -119,7 +124,7 @@ def _looks_like_zhang(text: str) -> bool:
 
 
 def _by_content(text: str) -> str | None:
-    if text.startswith("{"):
+    if text.startswith(("{", "[")):
         return "jsonl"
     first = text.splitlines()[0]
     if first.count("\t\t") >= 3 or SENTENCE_END in first:
@@ -168,7 +173,8 @@ class Source:
     """Files to read, one after the other, in constant memory.
 
     With `split`, only rows whose split column has that value are yielded. After (and while) reading, `taken` says
-    which columns were used, `splits` how many rows each split has. With `lenient`, a row that cannot be used is a
+    which columns were used, `encodings` in which encodings text was, `splits` how many rows each split has. Without
+    `encoding`, that of each text file is detected. With `lenient`, a row that cannot be used is a
     record with a fault, not an error.
 
     Raises:
@@ -182,6 +188,7 @@ class Source:
         format: str | None = None,
         columns: Columns | None = None,
         split: str | None = None,
+        encoding: str | None = None,
         lenient: bool = False,
     ) -> None:
         self.paths = [Path(path) for path in ([paths] if isinstance(paths, (str, Path)) else paths)]
@@ -192,15 +199,20 @@ class Source:
         self.columns = columns or Columns()
         self.formats = [self._format_of(path, format) for path in self.paths]
         self.split = split
+        self.encoding = check_encoding(encoding)
         self.lenient = lenient
         self.taken: dict[str, str] = {}
+        self.encodings: dict[str, None] = {}
         self.splits: Counter[str] = Counter()
         self.meter = ByteMeter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
 
     def __iter__(self) -> Generator[Record, None, None]:
         self.splits.clear()
         for path, name in zip(self.paths, self.formats, strict=True):
-            for record in READERS[name](InputFile(path, self.columns, self.meter, self.taken, self.lenient)):
+            file = InputFile(
+                path, self.columns, self.meter, self.taken, self.lenient, self.encoding, self.encodings
+            )  # fmt: skip
+            for record in READERS[name](file):
                 if self.split is not None and "split" not in self.taken:
                     raise DataError(
                         f"the split {self.split!r} is asked for and {path} has no split column; name one "

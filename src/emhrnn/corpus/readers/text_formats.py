@@ -1,7 +1,8 @@
-r"""Formats that are text: csv and tsv, JSON lines, a folder per class, and two in which data sets were published.
+r"""Formats that are text or tables: csv and tsv, JSON, Excel, a folder per class, and two of published data sets.
 
-csv, tsv      with a header; fields may hold line ends inside quotes and may be of any size
-jsonl         one object a line; blank lines are passed over; the row is the line number
+csv, tsv      with a header, also after Excel's line `sep=;`; fields of any size, with line ends inside quotes
+jsonl         one object a line; blank lines are passed over; the row is the line number. Or one array of objects
+xlsx          the first sheet of an Excel workbook, with a header
 folder        `reviews/good/17.txt` is a document of the class `good`, and its id is `good/17.txt`
 tang          `.ss` files of Tang, Qin and Liu (2015): user, product, rating and text, with two tabs between them. The
               text is tokenised and its sentences end with `<sssss>`; these ends are kept, not found anew. Brackets that
@@ -12,18 +13,23 @@ zhang         headerless csv of Zhang, Zhao and LeCun (2015): "class","title","t
 """
 
 import csv
+import io
 import json
 import re
+import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import Any
 
-from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage, open_text
+from emhrnn.corpus.readers.encoding import decode
+from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage
 from emhrnn.corpus.record import Record, clean_text
-from emhrnn.errors import DataError
+from emhrnn.errors import DataError, ExtraError
 
 DELIMITERS = ",\t;|"
+_DELIMITER_LINE = re.compile('"?sep=(.?)"?', re.IGNORECASE)
 LENIENT_FIELD = 1 << 26
 """Characters of a field, where a quote that never ends must not fill the memory."""
 LENIENT_LINES, LENIENT_BLOCK = 1 << 20, 1 << 14
@@ -122,39 +128,82 @@ def _unbalanced(start: int, error: csv.Error) -> str:
 
 
 def _read(reading: InputFile, delimiter: str | None) -> Iterator[Record]:
-    with open_text(reading.path, reading.meter, newline="") as lines:
+    with reading.open_text(newline="") as lines:
         first = next(lines, "")
+        if named := _DELIMITER_LINE.fullmatch(first.strip()):  # Excel's first line that names the delimiter
+            delimiter, first = named[1] or "\t", next(lines, "")
         delimiter = delimiter or max(DELIMITERS, key=first.count)
         rows = rows_of(chain([first], lines), reading, delimiter, headed=True)
-        header = next(rows, [])
-        if isinstance(header, str):
-            raise DataError(f"{reading.path}: {header}, so it has no header; mend its first line")
-        if not any(header):
-            return
-        columns = reading.resolve(header)
-        at = {role: header.index(name) for role, name in columns.to_dict().items()}
-        number = 0
-        for row in rows:
-            if not row:
-                continue
-            number += 1
-            if isinstance(row, str):
-                yield Record("", None, reading.where(number), fault=row)
-                continue
-            if len(row) != len(header):
-                what = f" has {len(row)} fields, the header has {len(header)}"
-                yield reading.fault(number, what, "quote fields that hold the delimiter")
-                continue
+        yield from table_records(rows, reading)
+
+
+def table_records(rows: Iterator[list[Any] | str], reading: InputFile) -> Iterator[Record]:
+    """The records of a table whose first row is a header. A row that is a string is one with this fault."""
+    header = next(rows, [])
+    if isinstance(header, str):
+        raise DataError(f"{reading.path}: {header}, so it has no header; mend its first line")
+    if not any(header):
+        return
+    columns = reading.resolve(header)
+    at = {role: header.index(name) for role, name in columns.to_dict().items()}
+    number = 0
+    for row in rows:
+        if not row:
+            continue
+        number += 1
+        if isinstance(row, str):
+            yield Record("", None, reading.where(number), fault=row)
+        elif len(row) != len(header):
+            what = f" has {len(row)} fields, the header has {len(header)}"
+            yield reading.fault(number, what, "quote fields that hold the delimiter")
+        else:
             yield reading.record(number, {role: row[index] for role, index in at.items()})
 
 
+def read_xlsx(reading: InputFile) -> Iterator[Record]:
+    """The rows of the first sheet of an Excel workbook."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise ExtraError("reading .xlsx needs openpyxl; install it with: pip install 'emhrnn[xlsx]'") from None
+    size = reading.path.stat().st_size
+    with explain_damage(reading.path), (reading.meter or ByteMeter(size)).file(size, lambda: 0):
+        try:
+            book = load_workbook(reading.path, read_only=True, data_only=True)
+        except (KeyError, ValueError) as error:
+            raise DataError(f"{reading.path} is no readable .xlsx file ({error}); save it again, or as csv") from None
+        with closing(book):
+            yield from table_records(_sheet_rows(book.worksheets[0]), reading)
+
+
+def archive_bytes(path: Path) -> Iterator[int]:
+    """What an .xlsx file is when nothing in it is compressed; no part of it can be unpacked to more than it says."""
+    with explain_damage(path), zipfile.ZipFile(path) as archive:
+        yield sum(part.file_size for part in archive.infolist())
+
+
+def _sheet_rows(sheet: Any) -> Iterator[list[Any]]:
+    """Cells as csv has them: empty ones are "", trailing empty columns and empty rows are left out."""
+    width = 0
+    for row in sheet.iter_rows(values_only=True):
+        cells = ["" if cell is None else cell for cell in row]
+        if not width:  # the header
+            width = max((index + 1 for index, cell in enumerate(cells) if cell != ""), default=0)
+            cells = [str(cell).strip() for cell in cells]
+        if any(cell != "" for cell in cells[:width]):
+            yield [str(cell) if isinstance(cell, int) else cell for cell in cells[:width]]
+
+
+_JSON_BLANKS = "\0 \t\r\n"
+_AFTER_ELEMENT = re.compile(r"[\s,]*")
+ARRAY_CHARACTERS = 1 << 16  # of a JSON array, read at a time
 HEAD_ROWS = 100
 """Rows whose keys count as the columns: an optional key may be missing from the very first."""
 
 
 def read_jsonl(reading: InputFile) -> Iterator[Record]:
     """The columns are the keys of the first HEAD_ROWS objects."""
-    with open_text(reading.path, reading.meter) as lines:
+    with reading.open_text() as lines:
         rows = _objects(reading, lines)
         first = list(islice(rows, HEAD_ROWS))
         if not first:
@@ -168,20 +217,55 @@ def read_jsonl(reading: InputFile) -> Iterator[Record]:
                 yield row
 
 
-def _objects(reading: InputFile, lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any] | Record]]:
-    """The object of each line, or the record of its fault."""
-    for number, line in enumerate(lines, start=1):
-        if not line.strip("\0 \t\r\n"):
-            continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield number, reading.fault(number, f" is not valid JSON ({error})", "give one JSON object a line")
-            continue
+def _objects(reading: InputFile, lines: io.TextIOWrapper) -> Iterator[tuple[int, dict[str, Any] | Record]]:
+    """The object of each line, or of each element of a JSON array; or the record of its fault."""
+    remedy = "give one JSON object a line, or an array of objects"
+    for number, value in _values(lines):
         if isinstance(value, dict):
             yield number, value
+        elif isinstance(value, Exception):
+            yield number, reading.fault(number, f" is not valid JSON ({value})", remedy)
         else:
-            yield number, reading.fault(number, f" is a JSON {type(value).__name__}", "give one JSON object a line")
+            yield number, reading.fault(number, f" is a JSON {type(value).__name__}", remedy)
+
+
+def _values(lines: io.TextIOWrapper) -> Iterator[tuple[int, Any]]:
+    """The JSON value of each line or array element, by its number from 1; an exception where it cannot be parsed."""
+    start = lines.read(1)
+    while start and not start.strip(_JSON_BLANKS):
+        start += lines.read(1)
+        if start[-1:] not in _JSON_BLANKS:
+            break
+    if start.endswith("["):
+        yield from _elements(lines)
+        return
+    first = (start + lines.readline()).removesuffix("\n").split("\n")
+    for number, line in enumerate(chain(first, lines), start=1):
+        if line.strip(_JSON_BLANKS):
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                yield number, error
+
+
+def _elements(lines: io.TextIOWrapper) -> Iterator[tuple[int, Any]]:
+    """What follows the `[` of a JSON array, parsed one by one, so that memory does not grow with their number."""
+    decoder, text, position, number = json.JSONDecoder(), "", 0, 1
+    while True:
+        position = _AFTER_ELEMENT.match(text, position).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if text.startswith("]", position):
+            return
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            more = lines.read(max(ARRAY_CHARACTERS, len(text) - position))  # at least doubled: parsing stays linear
+            if not more:
+                yield number, error
+                return
+            text, position = text[position:] + more, 0
+            continue
+        yield number, value
+        number += 1
 
 
 def class_files(folder: Path) -> list[Path]:
@@ -204,7 +288,7 @@ def read_class_folders(reading: InputFile) -> Iterator[Record]:
         size = path.stat().st_size
         meter = reading.meter or ByteMeter(size)
         with explain_damage(path), meter.file(size, lambda: 0):
-            text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
+            text = decode(path.read_bytes(), reading.encoding)
         record = reading.record(1, {"text": text, "label": path.parent.name, "id": f"{path.parent.name}/{path.name}"})
         yield record._replace(where=record.where._replace(file=str(path)))
 
@@ -216,7 +300,7 @@ _BRACKET = re.compile("|".join(_BRACKETS), re.IGNORECASE)
 
 def read_tang(reading: InputFile) -> Iterator[Record]:
     """The rows of an `.ss` file."""
-    with open_text(reading.path, reading.meter) as lines:
+    with reading.open_text() as lines:
         reading.taken.update(user="field 1", product="field 2", label="field 3", text="field 4")
         for number, line in enumerate(lines, start=1):
             if not line.strip():
@@ -238,7 +322,7 @@ _ESCAPE = re.compile(r'\\([n"\\])')
 
 def read_zhang(reading: InputFile) -> Iterator[Record]:
     """The rows of a headerless csv."""
-    with open_text(reading.path, reading.meter, newline="") as lines:
+    with reading.open_text(newline="") as lines:
         reading.taken.update(text="fields 2 and on", label="field 1")
         number = 0
         for row in rows_of(lines, reading, ","):
