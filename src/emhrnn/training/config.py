@@ -60,6 +60,7 @@ class TrainingConfig(Section):
     weight_decay: float = Field(1e-4, ge=0, description="pull of the weights to 0")
     warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises; 0 = 50")
     decay: Literal["none", "linear", "cosine"] = Field("cosine", description="of the learning rate, to 5 % at the end")
+    average_epochs: float = Field(0.0, ge=0, description="epochs over which kept weights are averaged; 0 = off")
     clip: float = Field(5.0, gt=0, description="largest gradient norm")
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of a label that goes to all classes alike")
     class_weight: Literal["none", "balanced"] = Field("none", description="balanced: all classes weigh the same")

@@ -24,6 +24,7 @@ from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training import checkpoint
+from emhrnn.training.averaging import WeightAverage
 from emhrnn.training.calibration import end_training, validate, validate_epoch
 from emhrnn.training.card import write_metrics
 from emhrnn.training.checkpoint import Checkpoints, load_into, load_tensors
@@ -181,6 +182,7 @@ class TrainingState:
 
     def __init__(self, run: Run, objective: Objective, optimizer: Optimizer, meter: Meter) -> None:
         self.run, self.objective, self.optimizer, self.meter = run, objective, optimizer, meter
+        self.average = WeightAverage(run.model, run.config.training.average_epochs)
         self.position, self.best = Position(), Best()
         self.epochs: list[Epoch] = []
         self.best_weights: dict[str, Tensor] | None = None  # in the run folder, too, and not in a checkpoint
@@ -191,6 +193,7 @@ class TrainingState:
             "model": self.run.model.state_dict(),
             "objective": self.objective.state_dict(),
             "optimizer": self.optimizer.state_dict(),
+            "average": self.average.state_dict(),
         }
         return {f"{part}/{name}": tensor for part, state in parts.items() for name, tensor in state.items()}
 
@@ -204,13 +207,14 @@ class TrainingState:
 
     def restore(self, path: Path, tensors: dict[str, Tensor], note: dict[str, Any], folder: Path | None) -> None:
         """Put back a checkpoint, and find the weights of the best epoch in the run folder."""
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "objective": {}, "optimizer": {}}
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "objective": {}, "optimizer": {}, "average": {}}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts[part][rest] = tensor
         load_into(self.run.model, parts["model"], path)
         self.objective.load_state_dict(parts["objective"])
         self.optimizer.load_state_dict(parts["optimizer"])
+        self.average.load_state_dict(parts["average"])
         self.position, self.best = Position(**note["position"]), Best(**note["best"])
         self.epochs = [Epoch(**epoch) for epoch in note["epochs"]]
         self.meter.load_state(note["meter"])
@@ -225,10 +229,11 @@ class TrainingState:
                 self.best_weights = weights
 
     def keep_best(self, folder: Path | None) -> None:
-        """The model as it is now is the best."""
-        self.best_weights = {name: t.clone() for name, t in self.run.model.state_dict().items()}
-        if folder is not None:
-            save_weights(folder, self.run, self.best.epoch)
+        """The model as it is now, with averaged weights, is the best."""
+        with self.average.applied():
+            self.best_weights = {name: t.clone() for name, t in self.run.model.state_dict().items()}
+            if folder is not None:
+                save_weights(folder, self.run, self.best.epoch)
 
 
 def fit(
@@ -265,6 +270,7 @@ def fit(
             if step is None:
                 break
             now.meter.add(step)
+            now.average.update(step.number, step.batches)
             if step.ends_epoch:
                 _end_epoch(now, step, valid, job)
             # A signal may reach one process first, and clocks differ: all of them stop or save at the same step.
@@ -314,8 +320,9 @@ def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes) ->
     if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
         now.best = Best()  # a model from before it learned its boundaries is not what was asked for
     notes = objective.end_epoch()
-    job.copy_first(run.model.state_dict().values())  # machines of different kinds round differently
-    scores = validate_epoch(run, valid, job)
+    job.copy_first([*run.model.state_dict().values(), *now.average.values.values()])  # machines round differently
+    with now.average.applied():
+        scores = validate_epoch(run, valid, job)
     value = torch.tensor([METRICS[metric] * scores.metrics()[metric]], dtype=torch.float64)
     job.copy_first([value])  # or one process might stop where another goes on
     is_best = now.best.update(step.epoch, float(value))
