@@ -77,17 +77,20 @@ def test_weight_decay_spares_biases_and_the_indicator() -> None:
     st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=8), min_size=1, max_size=4),
     st.integers(0, 2**32 - 1),
     st.booleans(),
+    st.sampled_from([0.0, 0.5]),
 )
-def test_equals_adagrad(steps: list[list[int]], seed: int, native: bool) -> None:
+def test_equals_adagrad(steps: list[list[int]], seed: int, native: bool, decay: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     start = torch.randn(6, 3, generator=generator)
     ours, theirs = nn.Parameter(start.clone()), nn.Parameter(start.clone())
-    sparse = RowAdagrad([{"params": [ours]}], lr=0.1)
+    sparse = RowAdagrad([{"params": [ours]}], lr=0.1, decay=decay)
     dense = torch.optim.Adagrad([theirs], lr=0.1, eps=TINY)
     for rows in steps:
         values = torch.randn(len(rows), 3, generator=generator)
         ours.grad = torch.sparse_coo_tensor(torch.tensor([rows]), values, ours.shape, check_invariants=True).coalesce()
         theirs.grad = ours.grad.to_dense()
+        with torch.no_grad():
+            theirs[ours.grad.indices()[0]] *= 1 - 0.1 * decay
         before = ours._version
         with native_kernels(native):
             sparse.step()

@@ -123,9 +123,9 @@ class Evidence(DocumentModel):
         self._index: tuple[tuple[int, int], PhraseIndex] | None = None
         self._reader: tuple[Any, EvidenceReader] | None = None
 
-    def learning_rate_scales(self) -> dict[str, float]:
-        """By parameter name, the share of the learning rate."""
-        return {"ngrams.table": 1.0}
+    @property
+    def row_decay(self) -> float:
+        return self.config.table_decay
 
     def count(self, batches: Iterable[Batch], class_weights: Float[Tensor, " classes"] | None = None) -> None:
         """Learn which phrases there are, from training documents: before the first step, and again for new ones. The

@@ -31,6 +31,11 @@ class DocumentModel(nn.Module, Predictor):
         """By parameter name, the share of the learning rate, for parts that learn at another rate than the rest."""
         return {}
 
+    @property
+    def row_decay(self) -> float:
+        """Weight decay of the table of n-grams, on the rows that a step touches."""
+        return 0.0
+
     def set_epoch(self, epoch: int) -> None:
         """Epochs are counted from 0; for a model that changes with them."""
 

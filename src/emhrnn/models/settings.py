@@ -24,6 +24,7 @@ class EvidenceConfig(ModelConfig):
     table_documents: int = Field(
         10, ge=1, description="phrases of fewer training documents have counts alone, no learned vector"
     )
+    table_decay: float = Field(0.5, ge=0, description="weight decay of learned vectors of seen phrases")
     megabytes: float = Field(200.0, gt=0, description="largest model file; rare phrases are left out for it")
     sentence_weights: int = Field(
         32, ge=0, description="units of recurrent layers that weigh sentences; 0 = all weigh the same"

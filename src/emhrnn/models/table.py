@@ -63,7 +63,15 @@ MODELS: dict[str, Row] = {
         learns="gradient",
         reference="this project, docs/evidence.md",
         shows=("words", "phrases", "sentences", "boundaries"),
-        defaults={"training": {"epochs": 6, "batch_documents": 32, "learning_rate": 0.01, "decay": "linear"}},
+        defaults={
+            "training": {
+                "epochs": 6,
+                "batch_documents": 32,
+                "learning_rate": 0.01,
+                "decay": "linear",
+                "average_epochs": 1.0,
+            }
+        },
     ),
     "em-hrnn": Row(
         config=EMHRNNConfig,

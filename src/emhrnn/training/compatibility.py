@@ -52,7 +52,10 @@ def migrated(config: Any) -> Any:
             kept[key] = fields[key].default
     now = {**config, "model": kept}
     em = now.pop("em", None)
+    if isinstance(training := now.get("training"), dict):
+        now["training"] = {"average_epochs": 0.0, **training}  # weights were not averaged
     if name == "evidence":
+        kept.setdefault("table_decay", 0.0)
         kept.setdefault("rate", (em or {}).get("rate", fields["rate"].default))
     if MODELS[name].learns == "em" and em is not None:
         gone = {place.partition(".")[2] for place in GONE} | {"samples", "upper_rate"}

@@ -48,7 +48,7 @@ class Optimizer:
             if vectors:
                 self.parts.append(torch.optim.SparseAdam(vectors, lr=config.learning_rate))
             if ngrams:
-                self.parts.append(RowAdagrad(ngrams, lr=config.learning_rate))
+                self.parts.append(RowAdagrad(ngrams, lr=config.learning_rate, decay=model.row_decay))
 
     def set_learning_rate(self, rate: float) -> None:
         for part in self.parts:
@@ -110,15 +110,16 @@ TINY = 1e-5  # added to the root: a gradient of nothing but rounding would else 
 class RowAdagrad(torch.optim.Optimizer):
     """Adagrad for tables of which a batch touches few rows; their gradients are sparse and must be coalesced.
 
-        sum += g^2        entry -= rate * g / (sqrt(sum) + TINY)        of the rows that the gradient has
+        sum += g^2    entry -= rate * (g / (sqrt(sum) + TINY) + decay * entry)    of the rows that the gradient has
 
     A rare word takes a full step each time it is seen, and one that is seen in every batch settles down. Adam gives
     both the same step: large enough for the rare ones, it never lets the frequent ones rest. (torch's own Adagrad takes
     sparse gradients, too, with a warning at each run about checks of them.)
     """
 
-    def __init__(self, groups: list[dict[str, Any]], lr: float) -> None:
+    def __init__(self, groups: list[dict[str, Any]], lr: float, decay: float = 0.0) -> None:
         super().__init__(groups, {"lr": lr})
+        self.decay = decay
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]  # no closures: who would call them?
@@ -131,10 +132,11 @@ class RowAdagrad(torch.optim.Optimizer):
                     state["sum"] = torch.zeros_like(table)
                 rows, g = table.grad.indices()[0], table.grad.values()  # (rows,), (rows, classes)
                 if native := kernels_for(table, state["sum"], g):
-                    settings = torch.tensor([group["lr"], TINY], dtype=torch.float32)
+                    settings = torch.tensor([group["lr"], TINY, self.decay], dtype=torch.float32)
                     native.call("adagrad_rows", len(rows), g.shape[1:].numel(), rows, g, settings, table, state["sum"])
                     torch.autograd.graph.increment_version(table)  # or what is computed from it would seem up to date
                     continue
                 total = state["sum"][rows].addcmul_(g, g)
                 state["sum"][rows] = total
-                table[rows] -= group["lr"] * g / total.sqrt_().add_(TINY)
+                kept = (1 - group["lr"] * self.decay) * table[rows]
+                table[rows] = kept - group["lr"] * g / total.sqrt_().add_(TINY)

@@ -8,11 +8,12 @@
 
 extern "C" {
 
-// sums += g^2, table -= rate * g / (sqrt(sums) + tiny), at the n rows that g (n, C) has. `settings`: rate, tiny.
+// sums += g^2, table -= rate * (g / (sqrt(sums) + tiny) + decay * table), at the n rows that g (n, C) has.
+// `settings`: rate, tiny, decay.
 void adagrad_rows(int64_t n, int64_t C, const int64_t* rows, const float* g, const float* settings, float* table,
                   float* sums) {
   constexpr isize AHEAD = 16;  // rows are far apart in memory: ask for them early
-  const float rate = settings[0], tiny = settings[1];
+  const float rate = settings[0], tiny = settings[1], keep = 1 - rate * settings[2];
   with_constant(C, [=](auto C) {
     for (isize i = 0; i < n; ++i) {
       if (i + AHEAD < n) {
@@ -23,7 +24,7 @@ void adagrad_rows(int64_t n, int64_t C, const int64_t* rows, const float* g, con
       for (isize c = 0; c < C; ++c) {
         const float slope = g[i * C + c];
         sum[c] += slope * slope;
-        entry[c] -= rate * slope / (std::sqrt(sum[c]) + tiny);
+        entry[c] = keep * entry[c] - rate * slope / (std::sqrt(sum[c]) + tiny);
       }
     }
   });
