@@ -168,7 +168,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     ) -> "DocumentClassifier":
         """One pass over some texts, starting from what was learned before. The first call needs all `classes` and fixes
         the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out, so the
-        temperature and the shares of experts that `fit` found go, and none take their place."""
+        temperature and the shares that `fit` found go, and none take their place."""
         y = _kept(y)
         if not hasattr(self, "model_"):
             if classes is None:
@@ -280,7 +280,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         corpus = in_model_words(corpus, config, vectors)
         table = embedding_table(config, corpus.vocabulary, vectors)
         run = new_run(
-            config.for_classes(len(corpus.classes)), corpus.vocabulary, corpus.classes, table,
+            config, corpus.vocabulary, corpus.classes, table,
             multi_label=targets.multi_label, text=corpus.text,
         )  # fmt: skip
         return targets, run, corpus

@@ -20,7 +20,6 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
-from emhrnn.training import calibration
 from emhrnn.training.calibration import calibrate_run, validate_epoch
 from emhrnn.training.checkpoint import load_tensors, save_tensors
 from emhrnn.training.config import TrainingConfig, make_config
@@ -101,9 +100,7 @@ def test_the_classifier_is_calibrated_and_saves_it(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run").temperature == run.temperature
     assert np.array_equal(load(tmp_path / "run").predict_proba(TEXTS), classifier.predict_proba(TEXTS))
     tensors, note = load_tensors(tmp_path / "run" / WEIGHTS)
-    assert note["shares"] == json.loads((tmp_path / "run" / "metrics.json").read_text())["calibration"]["shares"]
-    assert note["shares"]["recurrent"] != 1.0
-    torch.testing.assert_close(run.model.output.bias, tensors["output.bias"] * note["shares"]["recurrent"])
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["calibration"]["shares"] is None
     pickle.loads(pickle.dumps(classifier)).save(tmp_path / "again")  # noqa: S301 # our own
     again, same_note = load_tensors(tmp_path / "again" / WEIGHTS)
     assert same_note == note
@@ -125,13 +122,13 @@ def too_sure(noisy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of four experts that have learned half-wrong labels."""
     out = tmp_path_factory.mktemp("too-sure") / "run"
     config = make_config(
-        assignments=["training.epochs=2", "em.warmup_epochs=1", "data.validation=0.4"], model="em-hrnn"
+        assignments=["training.epochs=2", "em.warmup_epochs=1", "data.validation=0.4"], model="em-hrnn+ngrams"
     )
     train(noisy, out, config=config, progress=False)
     return out
 
 
-def test_experts_are_weighed_and_saved_as_they_were_learned(cli: Cli, too_sure: Path) -> None:
+def test_shares_of_experts_are_fitted_saved_and_told(cli: Cli, too_sure: Path) -> None:
     metrics = json.loads((too_sure / "metrics.json").read_text())
     calibration, shares = metrics["calibration"], metrics["calibration"]["shares"]
     assert {name for name, share in shares.items() if share == 1.0} == {"rare"}  # there are none among so few words
@@ -140,12 +137,11 @@ def test_experts_are_weighed_and_saved_as_they_were_learned(cli: Cli, too_sure: 
     chosen = epochs[metrics["best_epoch"]]["valid"]  # told, and chosen, by what it comes to in the end
     assert chosen["accuracy"] == metrics["valid"]["accuracy"]
     assert calibration["loss_after"] <= chosen["loss"] < calibration["loss_before"]
-    tensors, note = load_tensors(too_sure / WEIGHTS)
-    assert note["shares"] == shares
-    raw, weighed = load_run(too_sure, weigh=False).model, load_run(too_sure).model
-    torch.testing.assert_close(raw.ngrams.table, tensors["ngrams.table"], atol=0, rtol=0)
-    torch.testing.assert_close(weighed.output.bias, raw.output.bias * shares["recurrent"])
-    told = ", ".join(f"{name} {shares[name]:.2f}" for name in ("recurrent", "common", "rare", "pairs"))
+    run = load_run(too_sure)
+    assert {name: float(share) for name, share in run.model.shares.items()} == shares
+    run.uncalibrate()
+    assert set(map(float, run.model.shares.values())) == {1.0}
+    told = ", ".join(f"{name} {shares[name]:.2f}" for name in ("network", "common", "rare", "pairs"))
     assert f"{told}\n" in cli.ok("info", too_sure).out
     card = (too_sure / "card.md").read_text(encoding="utf-8")
     assert f"Its experts count: {told}." in card
@@ -180,9 +176,11 @@ class Other(Processes):
 
 def test_one_process_fits_the_shares_for_all(too_sure: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each for itself, they might round differently, and disagree about the best epoch."""
-    run, valid, first = load_run(too_sure, weigh=False), Corpus.open(too_sure / "corpus" / "train"), First()
+    run, valid, first = load_run(too_sure), Corpus.open(too_sure / "corpus" / "train"), First()
+    run.uncalibrate()
     scores = validate_epoch(run, valid, first)
-    monkeypatch.setattr(calibration, "fit_shares", None)  # not for the others
+    run.uncalibrate()
+    monkeypatch.setattr(run.model, "fit_shares", None)  # not for the others
     assert validate_epoch(run, valid, Other(first.told)) == scores
 
 
@@ -225,17 +223,6 @@ def test_what_cannot_be_calibrated_is_told(cli: Cli, own_run: Path, tmp_path: Pa
     bare = tmp_path / "bare.csv"
     bare.write_text("text\nsome words\nothers\n", encoding="utf-8")
     assert "bare.csv" in cli.error("calibrate", own_run, bare)
-    tensors, note = load_tensors(own_run / WEIGHTS)
-    for wrong in (
-        {"recurrent": 1.0},
-        dict.fromkeys(("recurrent", "common", "rare", "pairs"), -1.0),
-        {"other": 1.0},
-        "1",
-        None,
-    ):
-        save_tensors(own_run / WEIGHTS, tensors, {**note, "shares": wrong})
-        with pytest.raises(CheckpointError, match=r"corrupt \(shares .*; copy the run again or train anew"):
-            load_run(own_run)
 
 
 def test_data_that_cannot_decide_leaves_the_run_as_it_was(cli: Cli, too_sure: Path, tmp_path: Path) -> None:
@@ -246,7 +233,8 @@ def test_data_that_cannot_decide_leaves_the_run_as_it_was(cli: Cli, too_sure: Pa
     message = cli.error("calibrate", run, few, "--quiet")
     assert f"cannot calibrate {run} to {few}: 2 documents are too few, 20 are needed" in message
     assert "; give 20 documents or more, some of which it gets wrong. The run is left as it was" in message
-    raw = load_run(run, weigh=False)
+    raw = load_run(run)
+    raw.uncalibrate()
     corpus = Corpus.from_texts(TEXTS * 10, vocabulary=raw.vocabulary, text=raw.text)
     said = raw.predict(corpus).logits.argmax(axis=1)
     right = [(text, raw.classes[k]) for text, k in zip(TEXTS * 10, said, strict=True)]

@@ -1,9 +1,7 @@
-"""`emhrnn evaluate` with other phrases and with one expert."""
+"""`emhrnn evaluate` with other phrases."""
 
-import shutil
 from pathlib import Path
 
-from emhrnn.training.checkpoint import load_tensors, save_tensors
 from tests.behaviour.commands import TINY, Cli, tiny
 
 
@@ -46,38 +44,7 @@ def test_evaluate_compares_all_cuts(cli: Cli, made: Path, run: Path, tmp_path: P
     assert 0 < found["label_bits"] < found["boundary_bits"]
     assert f" {found['boundary_bits']:.0f} bits" in told
     assert f" {found['label_bits']:.2g} of them" in told
-    assert "leave out --expert" in cli.error("evaluate", run, test, "--segmentation", "all", "--expert", "ngrams")
     fixed = tmp_path / "fixed"
     cli.ok("train", made / "reviews.csv", "--out", fixed, *TINY, "--set", "model.segmentation=words")
     refused = cli.error("evaluate", fixed, test, "--segmentation", "all")
     assert "this run's phrases are words, and were not learned; give another" in refused
-
-
-def test_evaluate_hears_one_expert(cli: Cli, made: Path, run: Path, tmp_path: Path) -> None:
-    scores = {
-        name: cli.ok("evaluate", run, made / "test.jsonl", *which, "--json").json
-        for name, which in {
-            "both": [],
-            "recurrent": ["--expert", "recurrent"],
-            "ngrams": ["--expert", "ngrams"],
-        }.items()
-    }
-    assert len({score["loss"] for score in scores.values()}) == 3
-    assert scores["ngrams"]["phrases"] == scores["both"]["phrases"]
-    deaf = tmp_path / "deaf"  # a copy of the run whose n-grams have nothing to say
-    shutil.copytree(run, deaf)
-    tensors, note = load_tensors(deaf / "model.safetensors")
-    tensors["ngrams.table"].zero_()
-    save_tensors(deaf / "model.safetensors", tensors, note)
-    silent = cli.ok("evaluate", deaf, made / "test.jsonl", "--json").json
-    assert silent["loss"] == scores["recurrent"]["loss"]
-    shares = {"recurrent": 0.0, "common": 1.0, "rare": 1.0, "pairs": 1.0}
-    save_tensors(deaf / "model.safetensors", tensors, {**note, "shares": shares})
-    heard = cli.ok("evaluate", deaf, made / "test.jsonl", "--json", "--expert", "recurrent").json
-    assert heard["loss"] == scores["recurrent"]["loss"]
-    refused = cli.error("evaluate", run, made / "test.jsonl", "--expert", "oracle")
-    assert "unknown expert 'oracle'; use recurrent or ngrams" in refused
-    plain = tmp_path / "plain"
-    cli.ok("train", made / "reviews.csv", "--out", plain, *TINY, "--set", "model.ngrams=false")
-    refused = cli.error("evaluate", plain, made / "test.jsonl", "--expert", "ngrams")
-    assert "--expert needs em-hrnn with model.ngrams and one level" in refused

@@ -20,19 +20,17 @@ def small_model(
     classes: int = CLASSES,
 ) -> EMHRNN:
     """Tiny layers of different sizes with large weights: label and boundaries must matter. Seeds go through
-    all kinds: with skip if the seed is odd, of GRUs if half of it is, with ngrams if a quarter of it is."""
+    all kinds: with skip if the seed is odd, of GRUs if half of it is."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.randn(VOCABULARY, 5, generator=generator)
     model = EMHRNN(
         paper_network(
             word_size=4, phrase_size=3, sentence_size=5, attention_size=6, bidirectional_words=bidirectional_words,
-            cell="gru" if seed // 2 % 2 else "lstm", skip=seed % 2 == 1, ngrams=seed // 4 % 2 == 1, buckets=7,
+            cell="gru" if seed // 2 % 2 else "lstm", skip=seed % 2 == 1,
         ),
         table=table, classes=classes, generator=generator,
     )  # fmt: skip
     with torch.no_grad():
-        if model.ngrams is not None:
-            model.ngrams.table.normal_(generator=generator)
         for parameter in model.parameters():
             parameter.mul_(scale)
         model.output.weight.mul_(votes)

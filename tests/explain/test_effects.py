@@ -5,7 +5,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 from emhrnn.explain.effects import encode_with_effects, log_odds, log_odds_slopes, with_context
 from emhrnn.explain.removal import thorough_effects, without
@@ -16,16 +15,13 @@ from tests.oracles.em_hrnn import nested
 
 
 def make_model(seed: int, **sizes: object) -> EMHRNN:
-    model = EMHRNN(
+    return EMHRNN(
         paper_network(
             word_size=4, phrase_size=3, sentence_size=3, attention_size=4, cell="gru" if seed // 2 % 2 else "lstm",
-            skip=seed % 2 == 1, ngrams=seed // 4 % 2 == 1, buckets=7, **sizes,
+            skip=seed % 2 == 1, **sizes,
         ),
         table=make_table(seed), classes=CLASSES, generator=generator_of(seed),
     )  # fmt: skip
-    if model.ngrams is not None:
-        nn.init.normal_(model.ngrams.table, generator=generator_of(seed))
-    return model
 
 
 @settings(max_examples=5, deadline=None)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from emhrnn.models.em_hrnn import EMHRNN
-from tests.oracles.em_hrnn import phrase_features, phrase_states, phrases, pool, said_by_words
+from tests.oracles.em_hrnn import phrase_features, phrase_states, phrases, pool
 from tests.oracles.recurrent import step, zero_state
 
 
@@ -60,11 +60,7 @@ class Document:
         self.s = [pool(model.phrase_attention, states) for states in self.p]
         self.h3 = self.sentence_states(none)
         v = pool(model.sentence_attention, self.h3)
-        zero = torch.zeros_like(model.output.bias)
-        none_said = [[zero] * len(words) for words in sentences]
-        self.said = none_said if model.ngrams is None else said_by_words(model, sentences)
-        self.total = sum(sum(own) for own in self.said)
-        self.chosen = int((model.output.weight @ v + model.output.bias + self.total).argmax())
+        self.chosen = int((model.output.weight @ v + model.output.bias).argmax())
 
     def phrase_states(self, i: int, change: Change) -> list[Tensor]:
         q = self.moved_phrases(change) if change.words is not None and change.words[0] == i else list(self.q[i])
@@ -99,22 +95,8 @@ class Document:
         backward = skipping(self.model.sentence_backward, s[::-1], j, j, change.eps)[::-1]
         return [torch.cat(pair) for pair in zip(forward, backward, strict=True)]
 
-    def f(self, v: Tensor, said: Tensor | None = None) -> Tensor:
-        said = self.total if said is None else said
-        logits = self.model.output.weight @ v + self.model.output.bias + said
-        return log_odds(logits, self.chosen, self.temperature)
-
-    def said_without(self, i: int) -> Tensor:
-        """By the other sentences, in a document that is shorter by this one."""
-        others = [own for j, own in enumerate(self.said) if j != i]
-        words, left = sum(map(len, self.words)), sum(map(len, others))
-        return sum((sum(own) for own in others), torch.zeros_like(self.total)) * (words / max(left, 1)) ** 0.5
-
-    def fall_unsaid(self, unsaid: Tensor) -> Tensor:
-        """- d f / d eps, where eps of it goes unsaid"""
-        eps = torch.zeros((), dtype=torch.float64, requires_grad=True)
-        f = self.f(pool(self.model.sentence_attention, self.h3), self.total - eps * unsaid)
-        return -torch.autograd.grad(f, eps)[0]
+    def f(self, v: Tensor) -> Tensor:
+        return log_odds(self.model.output.weight @ v + self.model.output.bias, self.chosen, self.temperature)
 
     def fall(self, **change) -> Tensor:
         """- d f / d eps"""
@@ -139,19 +121,16 @@ def effects(
     for i, p in enumerate(document.p):
         place = 0
         rest = without(model.sentence_attention, document.h3, i)
-        of_sentences.append(document.f(v) - document.f(rest, document.said_without(i)) + document.fall(sentence=i))
+        of_sentences.append(document.f(v) - document.f(rest) + document.fall(sentence=i))
         for k, q in enumerate(document.q[i]):
             rest = without(model.phrase_attention, p, k)
-            said = document.said[i][place : place + len(document.h1[i][k])]
-            spoken = document.fall_unsaid(sum(said))
-            skipped = document.fall(s=(i, rest - document.s[i])) + document.fall(phrase=(i, k)) + spoken
+            skipped = document.fall(s=(i, rest - document.s[i])) + document.fall(phrase=(i, k))
             if len(p) == 1:
                 skipped = of_sentences[i]
             of_phrases.append(skipped)
             alpha = weights(model.word_attention, document.h1[i][k])
             of_words += [
-                weight * (of_phrases[-1] - spoken - document.fall(q=(i, k, h - q)))
-                + document.fall_unsaid(said[t])
+                weight * (of_phrases[-1] - document.fall(q=(i, k, h - q)))
                 + context * document.fall(words=(i, place + t, place + t))
                 for t, (weight, h) in enumerate(zip(alpha, document.h1[i][k], strict=True))
             ]

@@ -71,26 +71,7 @@ def document_logits(model: EMHRNN, sentences: list[list[int]], z: list[list[bool
     forward = recurrence(model.sentence_forward, s)
     backward = recurrence(model.sentence_backward, s[::-1])[::-1]
     v = pool(model.sentence_attention, [torch.cat(pair) for pair in zip(forward, backward, strict=True)])
-    return model.output.weight @ v + model.output.bias + said(model, sentences)
-
-
-def said(model: EMHRNN, sentences: list[list[int]]) -> Tensor | float:
-    """What words and pairs of neighbours say by themselves, in a model with ngrams."""
-    if model.ngrams is None:
-        return 0.0
-    return sum(sum(own) for own in said_by_words(model, sentences))
-
-
-def said_by_words(model: EMHRNN, sentences: list[list[int]]) -> list[list[Tensor]]:
-    """The same, word by word of each sentence: half of a pair is of each of its words."""
-    table, n = model.ngrams.table, sum(map(len, sentences))
-    buckets = table[model.ngrams.vocabulary :]
-    scores = [[table[word] for word in words] for words in sentences]
-    for own, words in zip(scores, sentences, strict=True):
-        for t in range(1, len(words)):
-            pair = buckets[(words[t - 1] * 2654435761 + words[t] * 40503) % len(buckets)]
-            own[t - 1], own[t] = own[t - 1] + pair / 2, own[t] + pair / 2
-    return [[score / n**0.5 for score in own] for own in scores]
+    return model.output.weight @ v + model.output.bias
 
 
 def nested(batch: Batch, values, document: int) -> list[list]:

@@ -26,7 +26,7 @@ def test_every_setting_of_the_paper_preset() -> None:
         "model": {
             "name": "em-hrnn", "embedding_size": 100, "tune_embedding": False, "dropout": 0.0, "word_size": 50,
             "phrase_size": 50, "sentence_size": 50, "attention_size": 50, "bidirectional_words": False, "cell": "lstm",
-            "skip": False, "ngrams": False, "buckets": 200_000, "pauses": False, "segmentation": "learned",
+            "skip": False, "pauses": False, "segmentation": "learned",
         },
         "em": {
             "estep": "local", "blocks": 10, "block_length": 5, "windows": 0, "focus": False, "impute": "prior",
@@ -75,17 +75,6 @@ def test_json_round_trip() -> None:
     config = make_config("paper", None, ["model.dropout=0.25"])
     assert validated(config.model_dump()) == config
     assert Config.model_validate_json(config.model_dump_json()) == config
-
-
-def test_many_classes_share_fewer_buckets() -> None:
-    """200,000 buckets for each of 1,000 classes would be 800 MB."""
-    config = make_config(model="em-hrnn")
-    assert config.for_classes(250) == config
-    assert config.for_classes(1000) == make_config(assignments=["model.buckets=50000"], model="em-hrnn")
-    assert config.for_classes(10**9).model.model_dump()["buckets"] == 1
-    for assignment in ("model.ngrams=false", "model.name=fasttext"):
-        other = make_config(assignments=[assignment], model="em-hrnn")
-        assert other.for_classes(1000) == other
 
 
 @pytest.mark.parametrize(

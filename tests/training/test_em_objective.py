@@ -93,7 +93,7 @@ def test_theta_learns_on_as_many_phrases_at_any_temperature(
 
 
 TINY = (
-    "model.dropout=0", "model.ngrams=false", "em.warmup_epochs=0", "em.impute=prior", "em.hold_rate=false",
+    "model.dropout=0", "em.warmup_epochs=0", "em.impute=prior", "em.hold_rate=false",
     "em.block_length=2", "em.theta=all",
 )  # fmt: skip
 
@@ -240,36 +240,3 @@ def test_a_document_that_cannot_be_enumerated_is_told_before_the_warm_up() -> No
         make_objective(run.model, run.config, corpus)
     fixed = make_run(corpus, "em.estep=exact", "model.segmentation=none")
     make_objective(fixed.model, fixed.config, corpus)
-
-
-@pytest.mark.parametrize("theta", ["map", "all"])
-@pytest.mark.parametrize("epoch", [0, 1], ids=["warm-up", "em"])
-def test_ngrams_and_recurrent_layers_learn_apart(corpus: Corpus, theta: str, epoch: int) -> None:
-    """Neither changes what the other learns: the gradients are those of two models."""
-    batch = corpus.batch(np.arange(6))
-    settings = ("em.blocks=2", "em.block_length=3", f"em.theta={theta}", "model.dropout=0")
-    runs = {ngrams: make_run(corpus, f"model.ngrams={ngrams}", *settings) for ngrams in ("true", "false")}
-    both = runs["true"].model
-    assert isinstance(both, EMHRNN)
-    assert both.ngrams is not None
-    torch.nn.init.normal_(both.ngrams.table, generator=torch.Generator().manual_seed(0))
-    losses = {}
-    for ngrams, run in runs.items():
-        losses[ngrams] = make_objective(run.model, run.config, corpus).loss(batch, epoch, 0)[0]
-        losses[ngrams].backward()
-    assert float(losses["true"].detach()) == pytest.approx(float(losses["false"].detach()), rel=1e-5)
-    alone = dict(runs["false"].model.named_parameters())
-    for name, p in both.named_parameters():
-        if name != "ngrams.table" and alone[name].grad is not None:
-            torch.testing.assert_close(dense_gradient(p), dense_gradient(alone[name]))
-
-    table = both.ngrams.table
-    learned, table.grad = dense_gradient(table), None
-    d, y = both.ngrams(batch), torch.from_numpy(batch.labels)
-    torch.nn.functional.cross_entropy(d, y).backward()
-    torch.testing.assert_close(learned, dense_gradient(table))
-
-
-def dense_gradient(p: torch.Tensor) -> torch.Tensor:
-    assert p.grad is not None
-    return p.grad.to_dense() if p.grad.is_sparse else p.grad

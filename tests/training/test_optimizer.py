@@ -6,12 +6,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
-from emhrnn.models.ngrams import PACE
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.optimizer import TINY, Optimizer, RowAdagrad
-from tests.models.examples import paper_network
 
 
 class Tower(DocumentModel):
@@ -39,16 +37,18 @@ def test_layers_learn_at_their_own_rates() -> None:
 
 
 def test_tables_of_few_rows_learn_at_their_own_rates_too() -> None:
-    model = EMHRNN(
-        paper_network(
-            tune_embedding=True, word_size=2, phrase_size=2, sentence_size=2, attention_size=2, ngrams=True, buckets=4
-        ),
-        table=torch.zeros(3, 2), classes=2, generator=torch.Generator(),
-    )  # fmt: skip
+    class Tables(DocumentModel):
+        def learning_rate_scales(self) -> dict[str, float]:
+            return {"ngrams.table": 50.0}
+
+    model = Tables()
+    model.embedding, model.ngrams = WordEmbedding(torch.zeros(3, 2), tuned=True), nn.Module()
+    model.output = nn.Linear(2, 2)
+    model.ngrams.table = nn.Parameter(torch.zeros(4, 2))
     optimizer = Optimizer(model, TrainingConfig())
     optimizer.set_learning_rate(0.5)
     rates = {group["params"][0]: group["lr"] for part in optimizer.parts[1:] for group in part.param_groups}
-    assert rates == {model.embedding.table: 0.5, model.ngrams.table: 0.5 * PACE}
+    assert rates == {model.embedding.table: 0.5, model.ngrams.table: 0.5 * 50.0}
     plain = Optimizer(model, TrainingConfig(optimizer="sgd"))
     plain.set_learning_rate(0.5)
     assert {group["lr"] for part in plain.parts for group in part.param_groups} == {0.5}

@@ -23,9 +23,8 @@ def calibrate(
       emhrnn calibrate run this-year.csv
       emhrnn calibrate run all.parquet --split valid
 
-    Fits the temperature of the probabilities and, for em-hrnn with n-grams, the weights of its recurrent layers, common
-    words, rare words and bigrams. Updates model.safetensors, metrics.json and card.md in RUN. The trained weights do
-    not change, so the command is idempotent.
+    Fits the temperature of the probabilities and, for a network with n-grams, the share of each expert. Updates
+    model.safetensors, metrics.json and card.md in RUN. The trained weights do not change, so the command is idempotent.
     """
     from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.training.calibration import calibrate_run

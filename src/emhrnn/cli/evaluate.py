@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from emhrnn.training.data import Named
     from emhrnn.training.run import Run
 
-EXPERTS = {"recurrent": (1.0, 0.0, 0.0, 0.0), "ngrams": (0.0, 1.0, 1.0, 1.0)}  # shares with which each is alone
 MOST_CLASSES = 20  # of a confusion matrix in the terminal
 
 
@@ -41,9 +40,6 @@ def evaluate(
         str,
         option("Phrases: learned, none, words, punctuation, random or every-K; all compares them.", "RULE", shown=True),
     ] = "learned",
-    expert: Annotated[
-        str | None, option("Use only one part of em-hrnn: recurrent (its layers) or ngrams.", "NAME", shown="both")
-    ] = None,
     confusion: Annotated[bool, option("Show the confusion matrix.", shown=True)] = True,
     json: Json = False,
     quiet: Quiet = False,
@@ -55,23 +51,19 @@ def evaluate(
       emhrnn evaluate run test.csv
       emhrnn evaluate run all.parquet --split test --json
       emhrnn evaluate run test.csv --segmentation all       # does the run need its learned phrases?
-      emhrnn evaluate run test.csv --expert recurrent       # how good are the recurrent layers alone?
 
     Writes nothing: the scores go to stdout. A label that the run does not know is an error. Rows without text or label
     are skipped and counted on stderr.
     """
     from emhrnn.cli.output import complain, print_json, say, tell_of_rows
-    from emhrnn.errors import ConfigError
     from emhrnn.training.data import learned_from
 
     given = named(data, text_column, label_column, format, split, encoding=encoding)
     if segmentation == "all":
-        if expert is not None:
-            raise ConfigError("--segmentation all evaluates the whole model; leave out --expert")
         comparison, report = compare_run(run, given, progress=not quiet)
         facts, text = comparison.to_dict(), comparison_table(comparison)
     else:
-        scores, report = evaluate_run(run, given, segmentation=segmentation, expert=expert, progress=not quiet)
+        scores, report = evaluate_run(run, given, segmentation=segmentation, progress=not quiet)
         facts, text = scores.to_dict(), score_tables(scores, confusion=confusion)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):
@@ -83,10 +75,9 @@ def evaluate(
 
 
 def evaluate_run(
-    folder: Path, data: "Named", *, segmentation: str = "learned", expert: str | None = None, progress: bool = True
+    folder: Path, data: "Named", *, segmentation: str = "learned", progress: bool = True
 ) -> "tuple[Scores, Report]":
-    """The scores of a run, with its own phrases or another `segmentation`, with all of it or one `expert`; and the
-    report on the data.
+    """The scores of a run, with its own phrases or another `segmentation`; and the report on the data.
 
     Raises:
         ConfigError: the run cannot be evaluated in this way.
@@ -96,9 +87,7 @@ def evaluate_run(
     from emhrnn.training.data import labelled_corpus
     from emhrnn.training.run import load_run
 
-    run = load_run(folder, weigh=expert != "recurrent")  # a fitted share of 0 would silence the layers
-    if expert is not None:
-        _use_expert(run, expert)
+    run = load_run(folder)
     if segmentation != "learned":
         change_segmentation(run, segmentation)
     with labelled_corpus(run, data, why="to compare with; `emhrnn predict` needs none", progress=progress) as corpus:
@@ -141,18 +130,6 @@ def change_segmentation(run: "Run", segmentation: str) -> "EMHRNN":
         raise ConfigError(f"the phrases of {run.config.model.name} cannot be replaced; --segmentation needs em-hrnn")
     use_segmentation(run.model, segmentation, run.vocabulary.words, run.config.em.rate)
     return run.model
-
-
-def _use_expert(run: "Run", expert: str) -> None:
-    """Experts are trained apart, so each alone is close to a model that was trained without the other."""
-    from emhrnn.errors import ConfigError
-    from emhrnn.models.ngrams import Shares
-
-    if expert not in EXPERTS:
-        raise ConfigError(f"unknown expert {expert!r}; use {' or '.join(EXPERTS)}")
-    if run.model.experts is None:
-        raise ConfigError("this run has a single expert; --expert needs em-hrnn with model.ngrams and one level")
-    run.model.weigh(Shares(*EXPERTS[expert]))
 
 
 def score_tables(scores: "Scores", *, confusion: bool) -> str:

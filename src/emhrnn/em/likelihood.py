@@ -53,7 +53,7 @@ def configuration_likelihood(
             evaluate(
                 model,
                 chunk,
-                states.part(chunk.word_range, chunk.document_range),
+                states.part(chunk.word_range),
                 z[chunk.word_range],
                 labels[chunk.document_range],
             )
@@ -73,10 +73,7 @@ def _chunk_likelihood(
     s = sentence_vectors(model, states, plan.sentences)
     logits = document_logits(model, s, plan.documents)  # (variants, classes)
     document = torch.from_numpy(plan.documents.documents)  # of each variant
-    y = labels[document]
-    if states.d is not None:
-        logits = logits + states.d[document]
-    return _spread(log_likelihood(logits, y), plan.documents)
+    return _spread(log_likelihood(logits, labels[document]), plan.documents)
 
 
 def sentence_vectors(

@@ -6,22 +6,13 @@ One number T, fitted on validation data to make the labels most likely, turns th
 down together. It does not change which class is predicted (`models.output.probabilities` sees to the rounding).
 
     ECE = sum over bins of confidence: share of predictions in the bin * |share that is right - mean confidence|
-
-A model of several experts has a share for each, fitted on data that none of them has learned from:
-
-    logits = sum over experts e of share_e * logits_e,        share_e >= 0
-    minimise    sum over documents of -log p(label) + 1/2 sum_e (share_e - 1)^2        convex in the shares
-
-Each expert was fitted to the labels alone, so their plain product counts twice what several of them know, and
-over-weights an expert that memorised its training documents. The normal prior around 1 decides where documents are few.
 """
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64, Shaped
-from scipy.optimize import minimize
+from jaxtyping import Float, Int64, Shaped
 
 BINS = 15  # of equal width
 LOWEST, HIGHEST = 0.1, 10.0  # of T. What lies outside comes from a few documents, not from a habit of the model
@@ -58,7 +49,7 @@ class Calibration:
     before: list[Bin]
     after: list[Bin]
     remark: str = ""  # why T is what it is, where the data could not decide
-    shares: dict[str, float] | None = None  # of each expert, where there are several
+    shares: dict[str, float] | None = None  # `DocumentModel.shares`, of a model that has some
     source: str | None = None  # the file of the documents; None: the validation data
 
     @property
@@ -157,41 +148,3 @@ def _slopes(x: Float[np.ndarray, "documents classes"], labels: Labels, b: float)
 def _true(x: Float[np.ndarray, "documents classes"], labels: Shaped[np.ndarray, " documents"]) -> np.ndarray:
     true: np.ndarray = x[np.arange(len(labels)), labels]
     return true
-
-
-MOST = 10.0  # share of an expert. What lies above comes from a few documents
-ENOUGH = 50_000  # documents, from all over the data: more would not move the shares, and would take memory
-_CLOSE_LOSS = 1e-9  # to the least, per document
-
-Said = Float[np.ndarray, "experts documents classes"]
-
-
-def fit_shares(said: Said, labels: Labels) -> tuple[Float64[np.ndarray, " experts"], str]:
-    """Of each expert; and a remark where the data could not decide, so that all count as they are."""
-    alike = np.ones(len(said))
-    some = slice(None, None, 1 + len(labels) // (ENOUGH + 1))
-    x, labels = said[:, some].astype(np.float64), labels[some]
-    if remark := undecided(x.sum(axis=0), labels):
-        return alike, remark
-    fitted = minimize(
-        _loss, alike, args=(x, labels), jac=True, method="L-BFGS-B", bounds=[(0, MOST)] * len(x),
-        options={"ftol": _CLOSE_LOSS, "gtol": _CLOSE_LOSS},
-    )  # fmt: skip
-    return fitted.x, ""
-
-
-def _loss(shares: Float64[np.ndarray, " experts"], x: Said, labels: Labels) -> tuple[float, np.ndarray]:
-    """What is minimised, by document, and its gradient: that of a document is E[x_e] - x_e of the label."""
-    logits = np.tensordot(shares, x, axes=1)  # (documents, classes)
-    if labels.ndim == 2:
-        loss = (np.logaddexp(0, logits) - (labels > 0.5) * logits).sum()
-        wrong = np.exp(-np.logaddexp(0, -logits)) - (labels > 0.5)  # sigmoid, without overflow
-    else:
-        true = np.arange(len(labels)), labels
-        log_p = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
-        loss = -log_p[true].sum()
-        wrong = np.exp(log_p)
-        wrong[true] -= 1
-    gradient = np.tensordot(x, wrong, axes=2)  # (experts,)
-    n = len(labels)
-    return float(loss + 0.5 * ((shares - 1) ** 2).sum()) / n, (gradient + shares - 1) / n

@@ -11,9 +11,6 @@ against it. With g the slopes of f:
 
     v without i = (v - gamma_i h3_i) / (1 - gamma_i)
 
-What words and pairs say by themselves (`ngrams`) goes with them: a word's own score and half of its pairs' counts as
-the word's, and as its phrase's and its sentence's.
-
 An attention pool without one of its rows has this closed form because a softmax over the others is the same weights
 over 1 - gamma_i. What a state hands on: the next row would have started from the state before this one, so to first
 order slope . (state - state before), and the slopes come from the backward pass.
@@ -23,7 +20,6 @@ that is left to `with_context`: words and phrases also count what their word sta
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -38,7 +34,7 @@ from emhrnn.layers.linear import row_dots
 from emhrnn.layers.packing import Packing, pack
 from emhrnn.layers.slopes import LayerPass, Passes, layer_pass
 from emhrnn.models.em_hrnn import EMHRNN, WordStates
-from emhrnn.models.embedding import WordEmbedding
+from emhrnn.models.embedding import WordInputs
 from emhrnn.models.output import Output
 
 LEAST = 1e-4  # of 1 - weight: what is left of a sum in float32 when nearly all of it is taken away
@@ -105,21 +101,13 @@ def encode_with_effects(
     document, sentence, phrase = (_segments(offsets) for offsets in (documents, phrases_of, words_of))
     f = partial(log_odds, multi_label=multi_label, temperature=temperature)
     left = model.output(_without(h3, gamma, v, document))
-    said = _said(model, batch, words_of, g_y)
-    if said is not None and states.d is not None:
-        left += (states.d[document] - said.logits) * _longer(batch, document)
     of_sentences = f(logits, chosen)[document] - f(left, chosen[document])
     of_sentences += _handed_on(forward, ahead) + _handed_on(backward, behind)
     of_phrases = beta / (1 - beta).clamp_min(LEAST) * _difference(in_sentences.h, s, g_s, sentence)
     of_phrases += _handed_on(phrases, onward)
-    if said is not None:
-        of_phrases += said.phrases
     alone = (phrases_of.diff() == 1)[sentence]  # then the sentence goes with it
     of_phrases = torch.where(alone, of_sentences[sentence], of_phrases)
-    deep = of_phrases if said is None else of_phrases - said.phrases
-    of_words = alpha * (deep[phrase] + _difference(states.h1, q, g_q, phrase))
-    if said is not None:
-        of_words += said.words
+    of_words = alpha * (of_phrases[phrase] + _difference(states.h1, q, g_q, phrase))
     if context:
         by_words, by_phrases = _heard(model, states, words_of, g_q, context)
         of_words += by_words
@@ -144,7 +132,7 @@ def with_context(
         for layer, reverse in zip(model.word_directions(), (False, True), strict=False)
     ]
     h1 = torch.cat([done.h for done in passes], dim=1)
-    states = model.word_states(batch, h1, None if model.ngrams is None else model.ngrams(batch))
+    states = model.word_states(batch, h1)
     return encode_with_effects(
         model, batch, states, z, multi_label=multi_label, temperature=temperature, chosen=chosen, context=passes
     )[1]
@@ -158,14 +146,14 @@ def gradient_effects(
     temperature: float = 1.0,
 ) -> tuple[Output, BatchEffects] | None:
     """The output of any model, and first-order effects from one backward pass: gradient x vector of each word, summed
-    over the words of a phrase and of a sentence. None for a model whose word vectors have no gradient."""
+    over the words of a phrase and of a sentence. None for a model without word vectors."""
     vectors: list[Tensor] = []
 
     def keep(module: nn.Module, arguments: object, x: Tensor) -> Tensor:
         vectors.append(x.detach().requires_grad_())
         return vectors[-1]
 
-    hooks = [part.register_forward_hook(keep) for part in model.modules() if isinstance(part, WordEmbedding)]
+    hooks = [part.register_forward_hook(keep) for part in model.modules() if isinstance(part, WordInputs)]
     with torch.enable_grad():
         try:
             output: Output = model(batch)
@@ -187,35 +175,6 @@ def gradient_effects(
 def _effects(chosen: Int64[Tensor, " documents"], *levels: Float[Tensor, "..."]) -> BatchEffects:
     words, phrases, sentences = (level.numpy().astype(np.float64) for level in levels)
     return BatchEffects(chosen.numpy(), words, phrases, sentences)
-
-
-@dataclass(frozen=True, eq=False)
-class _Said:
-    """What words say by themselves: on the log-odds to first order, and on the logits."""
-
-    words: Float[Tensor, " words"]
-    phrases: Float[Tensor, " phrases"]
-    logits: Float[Tensor, "sentences classes"]  # of each sentence
-
-
-def _said(
-    model: EMHRNN, batch: Batch, words_of: Int64[Tensor, " phrases_plus_1"], g_y: Float[Tensor, "documents classes"]
-) -> _Said | None:
-    if model.ngrams is None:
-        return None
-    scores = model.ngrams.of_words(batch)  # (words, classes)
-    lengths = torch.from_numpy(batch.document_lengths)
-    words = torch.linalg.vecdot(scores, g_y.repeat_interleave(lengths, dim=0))
-    phrases = torch.segment_reduce(words, "sum", offsets=words_of)
-    return _Said(words, phrases, torch.segment_reduce(scores, "sum", offsets=torch.from_numpy(batch.sentence_offsets)))
-
-
-def _longer(batch: Batch, document: Int64[Tensor, " sentences"]) -> Float[Tensor, "sentences 1"]:
-    """By how much what is said counts more in a document without each of its sentences: sqrt of its words before by
-    its words after. An only sentence leaves nothing to count."""
-    before = torch.from_numpy(batch.document_lengths)[document]
-    after = before - torch.from_numpy(batch.sentence_lengths)
-    return (before / after.clamp_min(1)).sqrt().unsqueeze(1)
 
 
 def _heard(

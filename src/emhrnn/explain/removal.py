@@ -149,32 +149,22 @@ class _LeftOut:
         left = np.add.reduceat(keep, offsets[:-1], dtype=np.int64)  # words of each
         each = np.arange(len(rows) + 1)
         apart = Batch(batch.words[place], sentence_offsets=offsets, document_offsets=each, rows=each[:-1])
-        s, d = _sentence_vectors(model, *without(apart, self.z[place], keep))
+        s = _sentence_vectors(model, *without(apart, self.z[place], keep))
         # the document without each unit: a row of sentence numbers. An empty sentence is gone, if another is left.
         numbers = np.tile(np.arange(n), (units, 1))
         numbers[np.arange(units), sentences] = n + np.arange(units)
         there = np.ones(numbers.shape, dtype=bool)
         there[np.arange(units), sentences] = (left[n:] > 0) | (n == 1)
-        listed = torch.from_numpy(numbers[there])
-        documents = offsets_of(there.sum(axis=1))
-        if isinstance(model, HAN):
-            return model.classify(documents, s[listed])[0]
-        if d is not None:  # n-grams: sums over the words of a document, by the root of their number
-            sizes = torch.from_numpy(np.maximum(left, 1))[listed].to(d.dtype)
-            ends = torch.from_numpy(documents)
-            sums = torch.segment_reduce(d[listed] * sizes.sqrt().unsqueeze(1), "sum", offsets=ends)
-            d = sums / torch.segment_reduce(sizes, "sum", offsets=ends).sqrt().unsqueeze(1)
-        return model.classify(documents, s[listed], d)[0]
+        return model.classify(offsets_of(there.sum(axis=1)), s[torch.from_numpy(numbers[there])])[0]
 
 
 def _sentence_vectors(
     model: EMHRNN | HAN, batch: Batch, z: Bool[np.ndarray, " words"]
-) -> tuple[Float[Tensor, "sentences features"], Float[Tensor, "sentences classes"] | None]:
-    """Of documents of one sentence; and what their n-grams add to the logits."""
+) -> Float[Tensor, "sentences features"]:
+    """Of documents of one sentence."""
     if isinstance(model, HAN):
-        return model.sentence_vectors(batch)[0], None
-    states = model.words(batch)
-    return model.sentence_vectors(batch, states, z)[0], states.d
+        return model.sentence_vectors(batch)[0]
+    return model.sentence_vectors(batch, model.words(batch), z)[0]
 
 
 @torch.inference_mode()

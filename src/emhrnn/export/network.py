@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from emhrnn.layers.attention import AttentionPool
 from emhrnn.layers.recurrent import LSTM, Recurrent
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.ngrams import MIX, NGrams
 from emhrnn.models.pauses import Pauses
 from emhrnn.training.run import Run
 
@@ -197,8 +196,6 @@ def network(run: Run, model: EMHRNN) -> Any:
     h3 = _recurrent(g, "sentence_layer", s, documents, model.sentence_forward, model.sentence_backward)
     v, gamma = _pool(g, "sentence_attention", h3, documents, model.sentence_attention)
     logits = _linear(g, "output", v, model.output)
-    if model.ngrams is not None:
-        logits = g.op("Add", logits, _said(g, model.ngrams, sentences, documents))
     logits = g.op("Div", logits, float(run.temperature))
     shares = g.op("Sigmoid", logits) if run.multi_label else g.op("Softmax", logits, axis=1)
     for name, tensor in {
@@ -283,19 +280,3 @@ def _linear(g: Graph, name: str, x: str, layer: nn.Linear) -> str:
 def _array(tensor: Tensor) -> np.ndarray:
     array: np.ndarray = tensor.detach().float().numpy()
     return array
-
-
-def _said(g: Graph, layer: NGrams, sentences: Segments, documents: Segments) -> str:
-    """What words and pairs say by themselves (models/ngrams.py): (documents, classes), to be added to the logits."""
-    array = layer.table.detach().float().numpy()
-    table = g.weight("ngrams.table", array)
-    before = g.op("Gather", "words", g.op("Max", g.op("Sub", sentences.row, 1), 0))
-    mixed = g.op("Add", g.op("Mul", before, MIX[0]), g.op("Mul", "words", MIX[1]))
-    bucket = g.op("Add", g.op("Mod", mixed, layer.buckets), layer.vocabulary)
-    second = g.op("Cast", g.op("Greater", sentences.place, 0), to=1)  # words that end a pair
-    pairs = g.op("Mul", g.op("Gather", table, bucket), g.op("Unsqueeze", second, np.array([1])))
-    scores = g.op("Add", g.op("Gather", table, "words"), pairs)  # (words, classes)
-    lengths = documents.sums(g.op("Cast", sentences.lengths, to=1))  # words of each document
-    words = Segments(g, g.op("Cast", lengths, to=7))  # of the documents
-    share = g.op("Gather", g.op("Reciprocal", g.op("Sqrt", lengths)), words.of_row)
-    return words.weighted_sums(scores, share, array.shape[1])

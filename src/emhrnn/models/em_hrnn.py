@@ -11,13 +11,12 @@ r"""EM-HRNN: words form phrases, phrases form sentences, sentences form the docu
           s<------------>s             sentence BiLSTM: h3
           \_____________/              sentence attention gamma in the document
                  v
-        softmax(W_c v + b_c [+ d])     p(y | Z, w); d: what words and pairs say by themselves, with `ngrams`
+          softmax(W_c v + b_c)         p(y | Z, w)
 
     u_t = tanh(W h1_t + b)    alpha = softmax in the phrase of u_t . u_w    q = sum_t alpha_t h1_t; beta, gamma likewise
 
-Four settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
-recurrent layer. `ngrams`: words and pairs of neighbours also speak for the classes directly; they learn apart
-(ngrams.py). `pauses`: o, where a reader would pause (pauses.py). `cell`: GRUs in the place of all LSTMs.
+Three settings go beyond the paper. `skip`: a phrase's own vector reaches its sentence beside its state, past one
+recurrent layer. `pauses`: o, where a reader would pause (pauses.py). `cell`: GRUs in the place of all LSTMs.
 
 The word layer does not depend on z, so it is a step of its own: `words`. `encode` does the rest for one z.
 """
@@ -43,16 +42,12 @@ from emhrnn.layers.recurrent import Bidirectional, CellName, Recurrent, recurren
 from emhrnn.layers.slopes import Passes
 from emhrnn.models.embedding import WordEmbedding, WordTable
 from emhrnn.models.model import DocumentModel
-from emhrnn.models.ngrams import PACE, NGrams, Shares
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.row import NetworkConfig, Section
 from emhrnn.models.segmentation import PAPER_RATE, check_rule, rule
 
 REPEATED = 2  # how often a word of a batch comes, at least, for a table of the batch's words to pay
-
-
-MOST_SCORES = 50_000_000  # of pairs of words for classes: 200 MB
 
 
 class EMHRNNConfig(NetworkConfig):
@@ -65,8 +60,6 @@ class EMHRNNConfig(NetworkConfig):
     bidirectional_words: bool = Field(True, description="read the words of a sentence in both directions")
     cell: CellName = Field("gru", description="of the recurrent layers (the paper: lstm)")
     skip: bool = Field(True, description="a phrase's vector reaches its sentence beside its state")
-    ngrams: bool = Field(True, description="words and pairs of neighbours also have scores for the classes")
-    buckets: int = Field(200_000, ge=1, description="ngrams: hash buckets of word pairs; fewer over 250 classes")
     pauses: bool = Field(True, description="phrases tend to end where readers pause")
     segmentation: str = Field(
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
@@ -78,15 +71,10 @@ class EMHRNNConfig(NetworkConfig):
             check_rule(self.segmentation)
         return self
 
-    def for_classes(self, count: int) -> "EMHRNNConfig":
-        """N-grams have a score for each class, so that many classes share fewer buckets."""
-        most = max(MOST_SCORES // count, 1)
-        return self.model_copy(update={"buckets": most}) if self.ngrams and self.buckets > most else self
-
 
 # The paper's network (docs/paper.md 1.8).
 PAPER_NETWORK = EMHRNNConfig(
-    tune_embedding=False, bidirectional_words=False, cell="lstm", skip=False, ngrams=False, pauses=False, dropout=0.0
+    tune_embedding=False, bidirectional_words=False, cell="lstm", skip=False, pauses=False, dropout=0.0
 )
 
 
@@ -135,16 +123,13 @@ class WordStates:
     h1: Float[Tensor, "words word_features"]
     scores: Float[Tensor, " words"]  # u_t . u_q, the word attention before its softmax
     a: Float[Tensor, " words"]  # logit of pi
-    d: Float[Tensor, "documents classes"] | None = None  # to be added to the logits, of a model with ngrams
 
     def detach(self) -> "WordStates":
-        d = None if self.d is None else self.d.detach()
-        return WordStates(self.h1.detach(), self.scores.detach(), self.a.detach(), d)
+        return WordStates(self.h1.detach(), self.scores.detach(), self.a.detach())
 
-    def part(self, words: slice, documents: slice) -> "WordStates":
-        """Those of some documents, and of their words."""
-        d = None if self.d is None else self.d[documents]
-        return WordStates(self.h1[words], self.scores[words], self.a[words], d)
+    def part(self, words: slice) -> "WordStates":
+        """Those of some words."""
+        return WordStates(self.h1[words], self.scores[words], self.a[words])
 
 
 class EMHRNN(DocumentModel):
@@ -185,29 +170,12 @@ class EMHRNN(DocumentModel):
         self.sentence_backward = recurrent_layer(cell, p_size, sentence_size, generator)
         self.sentence_attention = AttentionPool(2 * sentence_size, attention_size, generator=generator)
         self.output = dense(2 * sentence_size, classes, generator)
-        self.ngrams = NGrams(len(table), config.buckets, classes) if config.ngrams else None
         self.pauses = Pauses(vocabulary) if config.pauses else None
         # Prior: phrases of the usual length. The threshold on the logit of pi is moved by training so that the share
         # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
         self.register_buffer("threshold", torch.zeros(()))
         self._word_table: WordTable | None = None
-
-    def learning_rate_scales(self) -> dict[str, float]:
-        """By parameter name, the share of the learning rate."""
-        return {} if self.ngrams is None else {"ngrams.table": PACE}
-
-    def weigh(self, shares: Shares) -> dict[str, Tensor]:
-        """Scale what each expert adds to the logits. For a model with ngrams, whose training is done. What was scaled,
-        by name, as it was before."""
-        assert self.ngrams is not None
-        names = ("output.weight", "output.bias", "ngrams.table")
-        before = {name: self.get_parameter(name).detach().clone() for name in names}
-        with torch.no_grad():
-            self.output.weight.mul_(shares.recurrent)
-            self.output.bias.mul_(shares.recurrent)
-        self.ngrams.weigh(shares.common, shares.rare, shares.pairs)
-        return before
 
     # ------------------------------------------------------------------ the word layer, once
 
@@ -221,17 +189,11 @@ class EMHRNN(DocumentModel):
         else:
             h1 = self.read(table.projections, batch.sentence_offsets, rows)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
-        d = None if self.ngrams is None else self.ngrams(batch, self.dropout, generator)
-        return self.word_states(batch, h1, d)
+        return self.word_states(batch, h1)
 
-    def word_states(
-        self,
-        batch: Batch,
-        h1: Float[Tensor, "words word_features"],
-        d: Float[Tensor, "documents classes"] | None,
-    ) -> WordStates:
+    def word_states(self, batch: Batch, h1: Float[Tensor, "words word_features"]) -> WordStates:
         """What follows from the states of the words."""
-        return WordStates(h1, self.word_attention.scores(h1), self.indicate(batch, h1), d)
+        return WordStates(h1, self.word_attention.scores(h1), self.indicate(batch, h1))
 
     def indicate(self, batch: Batch, h1: Float[Tensor, "words word_features"]) -> Float[Tensor, " words"]:
         """The logit of pi."""
@@ -252,7 +214,7 @@ class EMHRNN(DocumentModel):
         self, words: Int64[Tensor, " words"], batch: Batch, generator: torch.Generator | None
     ) -> Float[Tensor, "words word_features"]:
         learned = None
-        if self.embedding.tuned or (self.dropout and generator is not None):
+        if self.embedding.tuned or self.dropout or generator is None:
             x = dropout(self.embedding(words), self.dropout, generator)  # (words, size)
         else:
             x, learned = self.embedding.frozen(words)
@@ -308,10 +270,6 @@ class EMHRNN(DocumentModel):
     def boundary_threshold(self) -> float:
         return 1 / (1 + math.exp(-float(self.threshold)))
 
-    @property
-    def experts(self) -> NGrams | None:
-        return self.ngrams
-
     def segment(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
         """z as predicted: pi over the threshold, and every sentence end."""
         if self.rule is not None:
@@ -331,7 +289,7 @@ class EMHRNN(DocumentModel):
         runs the layers instead, without gradients, and keeps what each made: the phrase layer, then the sentence layer
         forward and backward; phrase attention, then sentence attention."""
         s, alpha, beta = self.sentence_vectors(batch, states, z, passes)
-        logits, v, gamma = self.classify(batch.document_offsets, s, states.d, generator, passes)
+        logits, v, gamma = self.classify(batch.document_offsets, s, generator, passes)
         return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
 
     def sentence_vectors(
@@ -351,7 +309,6 @@ class EMHRNN(DocumentModel):
         self,
         documents: Int64[np.ndarray, " documents_plus_1"],
         s: Float[Tensor, "sentences phrase_features"],
-        d: Float[Tensor, "documents classes"] | None = None,
         generator: torch.Generator | None = None,
         passes: Passes | None = None,
     ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
@@ -362,7 +319,7 @@ class EMHRNN(DocumentModel):
         h3 = torch.cat([forward, backward], dim=1)  # (sentences, 2 sentence_size)
         v, gamma = pool(self.sentence_attention, h3, torch.from_numpy(documents))
         v = dropout(v, self.dropout, generator)
-        return self.output(v) if d is None else self.output(v) + d, v, gamma
+        return self.output(v), v, gamma
 
     def encode_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
         return self.encode(batch, self.words(batch), z)

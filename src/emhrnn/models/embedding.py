@@ -15,7 +15,14 @@ from emhrnn.layers.recurrent import LearnedRows, Recurrent
 UNKNOWN = 0  # the id of every word outside the vocabulary
 
 
-class WordEmbedding(nn.Module):
+class WordInputs(nn.Module):
+    """Its output has a row for each word of a batch; explanations by gradients are gradients by these rows."""
+
+    def forward(self, x: Float[Tensor, "words size"]) -> Float[Tensor, "words size"]:
+        return x
+
+
+class WordEmbedding(WordInputs):
     """x_t = table[word_t]. When the table is frozen the vector of unknown words is still learned: it has no
     pretrained value, and the paper maps every word outside GloVe to it."""
 

@@ -1,6 +1,6 @@
 """What torch adds to a Predictor: a model of modules, `model(batch) -> Output`, and how it learns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
@@ -8,7 +8,6 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.ngrams import NGrams, Shares
 from emhrnn.models.output import Output
 from emhrnn.models.predictor import Inference, Predictor
 
@@ -47,19 +46,19 @@ class DocumentModel(nn.Module, Predictor):
     def count(self, batches: Iterable[Batch], class_weights: Tensor | None = None) -> None:
         """Take in what is counted, not learned, of more documents."""
 
-    # ------------------------------------------------------------------ phrases and experts
+    @property
+    def shares(self) -> Mapping[str, Tensor]:
+        """By name, factors of its parts that are fitted on validation data, not learned: scalars that `fit_shares`
+        changes in place; 1 until then."""
+        return {}
+
+    def fit_shares(self, batches: Iterable[Batch]) -> None:
+        """Fit the shares to labelled documents."""
+
+    # ------------------------------------------------------------------ phrases
 
     def encode_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
         """The prediction for given phrases; a model without latent phrases, or one that sums over all of them, has no
         use for them."""
         output: Output = self(batch)
         return output
-
-    @property
-    def experts(self) -> NGrams | None:
-        """The n-grams that add to the logits as an expert of their own, with a share that can be fitted."""
-        return None
-
-    def weigh(self, shares: Shares) -> dict[str, Tensor]:
-        """Scale what each expert adds to the logits, once training is done. What was scaled, by name, as it was."""
-        raise NotImplementedError

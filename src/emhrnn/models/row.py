@@ -34,10 +34,6 @@ class ModelConfig(Section):
         """Whether another seed may give another model."""
         return True
 
-    def for_classes(self, count: int) -> "ModelConfig":
-        """The settings of a new run with so many classes."""
-        return self
-
     def check_files(self) -> None:
         """Raise a ConfigError where files that training needs are missing. A trained run does not need them."""
 

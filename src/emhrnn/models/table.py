@@ -118,6 +118,8 @@ MODELS: dict[str, Row] = {
     ),
 }
 MODELS |= import_module(f"{PAPER}.rows").ROWS
+for name in ("em-hrnn", "hn-att"):
+    MODELS[f"{name}+ngrams"] = import_module(f"{PAPER}.product").with_ngrams(MODELS[name])
 
 EXPLAINING = tuple(name for name, row in MODELS.items() if row.explains)
 

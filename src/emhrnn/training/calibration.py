@@ -1,7 +1,7 @@
 """Predictions of a run made right, with all processes of a job: scores on labelled data, and the calibration of its
 probabilities at the end of training and on new data (the mathematics are in evaluation/calibration.py)."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +10,10 @@ import torch
 from emhrnn.corpus import Corpus, Report
 from emhrnn.corpus.batch import BatchPlan
 from emhrnn.errors import DataError
-from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, Logits, Said, fit_shares, fit_temperature
+from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, fit_temperature
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
 from emhrnn.files import write_text
-from emhrnn.models.ngrams import NGrams, Shares
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.data import Named, labelled_corpus, learned_from
@@ -60,11 +59,10 @@ def validate(run: Run, corpus: Corpus, job: Processes = ALONE) -> Scores:
 
 
 def validate_epoch(run: Run, valid: Corpus, job: Processes = ALONE) -> Scores:
-    """Scores of the run as it would be if training ended here: with the shares of its experts, and no temperature."""
-    predictions = predict_together(job, run, valid)
-    if not run.config.training.calibrate:
-        return _score(run, valid, predictions)
-    return _rescored(run, valid, _weighed(run, valid, predictions.logits, job)[1], predictions.phrases)
+    """Scores of the run as it would be if training ended here: with fitted shares, and no temperature."""
+    if run.config.training.calibrate:
+        _fit_shares(run, valid, job)
+    return validate(run, valid, job)
 
 
 def end_training(
@@ -80,16 +78,17 @@ def end_training(
 def calibrate(
     run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Processes = ALONE
 ) -> tuple[Scores, Calibration]:
-    """Give the run its temperature, and its experts their shares, and keep both with the weights; the scores are those
-    after."""
+    """Fit the temperature, and the shares of a model that has some, and keep both with the weights; the scores are
+    those after."""
     run.uncalibrate()
     predictions = predict_together(job, run, valid)
     before = _score(run, valid, predictions)
-    shares, logits = _weighed(run, valid, predictions.logits, job)
-    run.temperature, remark = fit_temperature(logits, _labels(valid))
-    after = _rescored(run, valid, logits, predictions.phrases)
+    shares = _fit_shares(run, valid, job)
     if shares is not None:
-        run.weigh(shares)
+        predictions = predict_together(job, run, valid)
+    run.temperature, remark = fit_temperature(predictions.logits, _labels(valid))
+    shown = run.probabilities(torch.from_numpy(predictions.logits)).numpy()
+    after = _score(run, valid, replace(predictions, probabilities=shown))
     if folder is not None:
         save_weights(folder, run, epoch)
     return after, Calibration(
@@ -102,37 +101,19 @@ def calibrate(
         before=before.reliability,
         after=after.reliability,
         remark=remark,
-        shares=None if shares is None else asdict(shares),
+        shares=shares,
     )
 
 
-def _weighed(run: Run, valid: Corpus, logits: Logits, job: Processes) -> tuple[Shares | None, Logits]:
-    """The shares of the experts, where there are several, and the logits with them: as the first process finds them,
-    for machines of different kinds round differently."""
-    if run.model.experts is None:
-        return None, logits
-    shares, weighed = torch.empty(4, dtype=torch.float64), torch.empty(logits.shape)
+def _fit_shares(run: Run, valid: Corpus, job: Processes) -> dict[str, float] | None:
+    """The shares of a model that has some, as the first process finds them: other machines may round differently."""
+    shares = run.model.shares
+    if not shares:
+        return None
     if job.first:
-        said = _said(run.model.experts, valid, logits)
-        fitted, _remark = fit_shares(said, _labels(valid))  # the temperature's remark says the same
-        shares.copy_(torch.from_numpy(fitted))
-        weighed.copy_(torch.from_numpy(np.tensordot(fitted.astype(np.float32), said, axes=1)))
-    job.copy_first([shares, weighed])
-    return Shares(*shares.tolist()), weighed.numpy()
-
-
-def _said(ngrams: NGrams, valid: Corpus, logits: Logits) -> Said:
-    """What each expert says, the recurrent layers first."""
-    apart = np.empty((3, *logits.shape), dtype=np.float32)
-    with torch.inference_mode():
-        for rows in BatchPlan(valid.lengths, words=BATCH_WORDS).in_order():
-            apart[:, rows] = ngrams.apart(valid.batch(rows)).numpy()
-    return np.concatenate([[logits - apart.sum(axis=0)], apart])
-
-
-def _rescored(run: Run, corpus: Corpus, logits: Logits, phrases: PhraseLengths | None) -> Scores:
-    shown = run.probabilities(torch.from_numpy(logits)).numpy()
-    return _score(run, corpus, Predictions(shown, logits, phrases))
+        run.model.fit_shares(map(valid.batch, BatchPlan(valid.lengths, words=BATCH_WORDS).in_order()))
+    job.copy_first(shares.values())
+    return {name: float(share) for name, share in shares.items()}
 
 
 def _score(run: Run, corpus: Corpus, predictions: Predictions) -> Scores:
@@ -154,7 +135,7 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
     """
     read_description(folder)  # is it a run?
     with locked_run(folder):  # before it is read: whoever has it may be about to write
-        run = load_run(folder, weigh=False)
+        run = load_run(folder)
         _, note = load_tensors(folder / WEIGHTS)
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:

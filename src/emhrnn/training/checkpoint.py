@@ -22,7 +22,7 @@ from torch import Tensor
 
 from emhrnn.errors import CheckpointError
 from emhrnn.files import write_bytes
-from emhrnn.training.compatibility import difference, fixed_settings
+from emhrnn.training.compatibility import difference, fixed_settings, migrated_tensors
 from emhrnn.training.config import Config
 
 _NOTE = "emhrnn"  # safetensors' header takes strings only, so the note is one JSON string under this key
@@ -166,6 +166,7 @@ class Checkpoints:
                 )
             if version == VERSION:
                 self._check(path, note["identity"])
+                tensors = migrated_tensors(self.config.model.name, tensors, checkpoint=True)
                 return path, tensors, note["progress"]
             damaged = f"{path} is damaged"
             if not silent:

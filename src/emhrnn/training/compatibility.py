@@ -1,10 +1,14 @@
 """Settings of older runs: what they are in this version, and what must stay the same when a run is resumed."""
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING, Any
 
 from emhrnn.errors import CheckpointError
 from emhrnn.models.table import MODELS
 from emhrnn.training.config import Config
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
 FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
@@ -26,6 +30,9 @@ GONE: dict[str, Any] = {
 }
 
 
+WITH_NGRAMS = "em-hrnn+ngrams"  # what an em-hrnn with `model.ngrams` of version 0.1 is now
+
+
 def migrated(config: Any) -> Any:
     """The settings of a run of version 0.1, in which every run names those of all models, as this version has them: the
     model's own are kept, all others are dropped. What does not look like settings stays as it is: whoever needs them
@@ -45,8 +52,10 @@ def migrated(config: Any) -> Any:
             raise CheckpointError(
                 f"the run has model.{key} = {model[key]!r}, which only emhrnn 0.1 can load; train anew without it"
             )
+    if name == "em-hrnn" and model.get("ngrams") is True:
+        name = WITH_NGRAMS
     fields = MODELS[name].config.model_fields
-    kept = {key: value for key, value in model.items() if key in fields}
+    kept = {key: value for key, value in model.items() if key in fields} | {"name": name}
     for key in ("C", "fit_epochs"):  # in 0.1, none was the model's own default
         if kept.get(key, ...) is None:
             kept[key] = fields[key].default
@@ -61,6 +70,38 @@ def migrated(config: Any) -> Any:
         gone = {place.partition(".")[2] for place in GONE} | {"samples", "upper_rate"}
         now["em"] = {key: _in_place_of(f"em.{key}", value) for key, value in em.items() if key not in gone}
     return now
+
+
+def migrated_tensors(
+    model: str, tensors: "dict[str, Tensor]", shares: Any = None, *, checkpoint: bool = False
+) -> "dict[str, Tensor]":
+    """The weights of an em-hrnn that had n-grams of its own, under the names of `em-hrnn+ngrams`; all others as they
+    are. `shares` are those that version 0.1 kept in the header of the file. Names of a `checkpoint` are places:
+    model/..., optimizer/KEY/..., objective/...
+
+    Raises:
+        CheckpointError: the shares are damaged.
+    """
+    import torch
+
+    place = "model/" if checkpoint else ""
+    if model != WITH_NGRAMS or f"{place}share" in tensors:
+        return tensors
+
+    def renamed(name: str) -> str:
+        parts = name.split("/")
+        if parts[-1] != "ngrams.table" and parts[0] != "objective":
+            parts[-1] = f"network.{parts[-1]}"
+        return "/".join(parts)
+
+    now = {renamed(name): tensor for name, tensor in tensors.items()}
+    try:
+        values = [1.0 if shares is None else float(shares[name]) for name in ("recurrent", "common", "rare", "pairs")]
+    except (TypeError, KeyError, ValueError):
+        values = [math.nan]
+    if not all(0 <= value < math.inf for value in values):
+        raise CheckpointError(f"the weights are corrupt (shares {shares!r}); copy the run again or train anew")
+    return {**now, f"{place}share": torch.tensor(values, dtype=torch.float64)}
 
 
 def _in_place_of(place: str, value: Any) -> Any:

@@ -66,7 +66,7 @@ class TrainingConfig(Section):
     class_weight: Literal["none", "balanced"] = Field("none", description="balanced: all classes weigh the same")
     metric: Literal["accuracy", "macro_f1", "loss", "ece"] = Field("accuracy", description="that picks the best epoch")
     patience: int = Field(4, ge=1, description="epochs without improvement before stopping")
-    calibrate: bool = Field(True, description="fit temperature and shares of experts on the validation data at the end")
+    calibrate: bool = Field(True, description="fit the temperature on the validation data at the end")
     seed: int = Field(0, ge=0, lt=2**63, description="of all random numbers")
     threads: int = Field(0, ge=0, le=1024, description="0 = as torch decides")
     checkpoint_seconds: float = Field(60, ge=0, description="between checkpoints within an epoch; 0 = every step")
@@ -136,10 +136,6 @@ class Config(Section):
     def embedding_size(self) -> int:
         """Size of word vectors where none are given; 0 for a model that has none."""
         return getattr(self.model, "embedding_size", 0)
-
-    def for_classes(self, count: int) -> "Config":
-        """The settings of a new run with so many classes. A run that is loaded keeps what it was trained with."""
-        return self.model_copy(update={"model": self.model.for_classes(count)})
 
     def read_settings(self) -> dict[str, dict[str, Any]]:
         """Those that the model reads, by section and name: all, but for a model that is fitted in one go."""

@@ -258,7 +258,7 @@ def embedding_table(
 def untrained(config: Config, corpus: Corpus, vectors: Vectors | None) -> Run:
     """A new run for the words and classes of a corpus."""
     return new_run(
-        config.for_classes(len(corpus.classes)), corpus.vocabulary, corpus.classes,
+        config, corpus.vocabulary, corpus.classes,
         embedding_table(config, corpus.vocabulary, vectors),
         multi_label=corpus.multi_label, text=corpus.text, users=corpus.users, products=corpus.products,
     )  # fmt: skip

@@ -6,13 +6,8 @@
     theta  : - log p(y | z, w), z most probable   (or one drawn, or all of them, weighted by r)
     pi     : - sum_t gamma_t log pi_t + (1 - gamma_t) log(1 - pi_t)
 
-What words and pairs say by themselves (`ngrams`) is a second expert, which learns alone: neither its scores nor its
-gradient take part above. Together, it would learn the training documents by heart and leave nothing to the rest.
-
 Phases: `warm-up` trains theta on random segmentations, so that it cannot lean on one of them; `em` trains theta and pi.
 """
-
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -68,24 +63,19 @@ class EMObjective:
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Float[Tensor, ""], dict[str, float]]:
         dropout = self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step))
         generator = self.job.numbers(numpy_generator(self.seed, Purpose.BLOCKS, step))
-        words = self.model.words(batch, dropout)
-        states, notes = replace(words, d=None), dict[str, float]()
+        states, notes = self.model.words(batch, dropout), dict[str, float]()
         if self.model.rule is not None:
-            loss = self._theta(batch, states, self.model.rule(batch), dropout)
+            return self._theta(batch, states, self.model.rule(batch), dropout), notes
+        whole, a = self.job.whole(batch), self.job.gather(states.a.detach())  # the rate is that of the whole batch
+        self._follow_rate(whole, a, step)
+        if phase(self.config, epoch) == "warm-up":
+            loss = self._theta(batch, states, segmentation.random(batch, self.config.rate, generator), dropout)
         else:
-            whole, a = self.job.whole(batch), self.job.gather(states.a.detach())  # the rate is that of the whole batch
-            self._follow_rate(whole, a, step)
-            if phase(self.config, epoch) == "warm-up":
-                loss = self._theta(batch, states, segmentation.random(batch, self.config.rate, generator), dropout)
-            else:
-                zhat = self._impute(batch, states)
-                e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.config, generator)
-                loss, notes = self._m_step(batch, states, zhat, e, a, dropout)
-            self._hold_rate(whole, a, step)
-        if words.d is None:
-            return loss, notes
-        expert = label_part(self.label_loss, self.job, words.d, batch)
-        return loss + expert - expert.detach(), notes  # what is told is the loss of the recurrent layers
+            zhat = self._impute(batch, states)
+            e = STRATEGIES[self.config.estep](self.model, batch, states.detach(), zhat, self.config, generator)
+            loss, notes = self._m_step(batch, states, zhat, e, a, dropout)
+        self._hold_rate(whole, a, step)
+        return loss, notes
 
     def _m_step(
         self,

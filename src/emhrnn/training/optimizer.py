@@ -38,13 +38,15 @@ class Optimizer:
         )
         self.parameters = [*dense.values(), *rows.values()]
         self._names: dict[Tensor, str] = {p: name for name, p in model.named_parameters()}
-        self.parts: list[torch.optim.Optimizer]
+        self.parts: list[torch.optim.Optimizer] = []
         if config.optimizer == "sgd":
-            self.parts = [torch.optim.SGD(layers, lr=config.learning_rate, momentum=config.momentum)]
+            if layers:
+                self.parts.append(torch.optim.SGD(layers, lr=config.learning_rate, momentum=config.momentum))
             if rows:  # all at one pace: that of n-grams is made for Adagrad
                 self.parts.append(torch.optim.SGD(list(rows.values()), lr=config.learning_rate))
         else:
-            self.parts = [torch.optim.AdamW(layers, lr=config.learning_rate)]
+            if layers:
+                self.parts.append(torch.optim.AdamW(layers, lr=config.learning_rate))
             if vectors:
                 self.parts.append(torch.optim.SparseAdam(vectors, lr=config.learning_rate))
             if ngrams:

@@ -1,7 +1,7 @@
 """A run folder: a trained model with all that is needed to use it, and how it came to be.
 
 config.json          format version, settings, classes, seed, versions, checksums of the data
-model.safetensors    weights of the best epoch; in its header, temperature of probabilities and shares of experts
+model.safetensors    weights of the best epoch; in its header, the temperature of probabilities
 vocabulary.txt       one word a line, line number = word id
 ids.json             names of users and products, where the model reads them
 encoder/             configuration and tokenizer of a pretrained encoder, where the model has one
@@ -20,7 +20,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,13 @@ from emhrnn.errors import CheckpointError, DataError, ExtraError, TrainingError
 from emhrnn.evaluation.predict import Predictions, predict
 from emhrnn.files import locked, write_json, write_text
 from emhrnn.models.model import DocumentModel
-from emhrnn.models.ngrams import Shares
 from emhrnn.models.output import probabilities
 from emhrnn.models.row import Facts
 from emhrnn.models.table import build_model
 from emhrnn.text import TextLimits, Vocabulary
 from emhrnn.training import checkpoint
 from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
-from emhrnn.training.compatibility import migrated
+from emhrnn.training.compatibility import migrated, migrated_tensors
 from emhrnn.training.config import Config, validated
 from emhrnn.training.distributed import name_of_job, restarted
 from emhrnn.version import __version__
@@ -82,8 +81,6 @@ class Run:
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
     temperature: float = 1.0  # of its probabilities; fitted when the weights are final
-    shares: Shares | None = None  # of its experts, by which the model is weighed; fitted too
-    learned: dict[str, Tensor] = field(default_factory=dict)  # what is weighed, as it was learned
 
     @cached_property
     def encoder(self) -> TextEncoder:
@@ -98,22 +95,11 @@ class Run:
         """Of documents in the words of this run."""
         return predict(self.model, documents, multi_label=self.multi_label, temperature=self.temperature)
 
-    def weigh(self, shares: Shares) -> None:
-        """The experts of the model have these shares from now on. What they have learned is kept, to be saved and to go
-        on from: a share of 0 could not be taken back."""
-        assert self.shares is None
-        self.shares, self.learned = shares, self.model.weigh(shares)
-
     def uncalibrate(self) -> None:
-        """The weights as they were learned, and no temperature: before they learn more, or are calibrated anew."""
+        """Undo calibration: temperature and shares are 1."""
         self.temperature = 1.0
-        if self.shares is not None:
-            self.model.load_state_dict(self.learned, strict=False)
-            self.shares, self.learned = None, {}
-
-    def weights(self) -> dict[str, Tensor]:
-        """As they were learned."""
-        return {**self.model.state_dict(), **self.learned}
+        for share in self.model.shares.values():
+            share.fill_(1)
 
 
 def new_run(
@@ -182,11 +168,9 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
 
 
 def save_weights(folder: Path, run: Run, epoch: int) -> None:
-    """As they were learned; with the temperature and the shares of experts, which are of no use to other weights."""
+    """With the temperature, which is of no use to other weights."""
     note = {"format": FORMAT, "epoch": epoch, "run": identity(run), "temperature": run.temperature}
-    if run.shares is not None:
-        note["shares"] = asdict(run.shares)
-    save_tensors(folder / WEIGHTS, run.weights(), note)
+    save_tensors(folder / WEIGHTS, run.model.state_dict(), note)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -245,14 +229,14 @@ def _checksum(metrics: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(metrics, sort_keys=True).encode()).hexdigest()
 
 
-def load_run(folder: Path, *, weigh: bool = True) -> Run:
-    """The trained model of a run folder; without `weigh`, its experts as they were learned, to be calibrated anew."""
+def load_run(folder: Path) -> Run:
+    """The trained model of a run folder."""
     description = read_description(folder)
     tensors, note = load_tensors(folder / WEIGHTS)
     if not (folder / VOCABULARY).is_file():
         raise CheckpointError(f"{folder}: {VOCABULARY} is missing; copy the run again or train anew")
     vocabulary = Vocabulary.load(folder / VOCABULARY)
-    table = tensors.get("embedding.table")
+    table = next((tensor for name, tensor in tensors.items() if name.endswith("embedding.table")), None)
     if table is not None and (table.ndim != 2 or len(table) != len(vocabulary)):
         raise CheckpointError(f"{folder}: {WEIGHTS} and {VOCABULARY} do not belong together; copy the run again")
     try:
@@ -272,6 +256,7 @@ def load_run(folder: Path, *, weigh: bool = True) -> Run:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # a ConfigError, too
         raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
+    tensors = migrated_tensors(run.config.model.name, tensors, note.get("shares"))
     load_into(run.model, tensors, folder / WEIGHTS)
     if note.get("run", identity(run)) != identity(run):
         raise CheckpointError(
@@ -279,8 +264,6 @@ def load_run(folder: Path, *, weigh: bool = True) -> Run:
             "copy the run again or train anew"
         )
     run.temperature = _temperature(folder, note)
-    if weigh and "shares" in note:
-        _weigh(folder, run, note["shares"])
     run.model.eval()
     return run
 
@@ -290,17 +273,6 @@ def _temperature(folder: Path, note: dict[str, Any]) -> float:
     if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
         raise CheckpointError(f"{folder / WEIGHTS}: corrupt (temperature {value!r}); copy the run again or train anew")
     return value
-
-
-def _weigh(folder: Path, run: Run, shares: Any) -> None:
-    try:
-        given = Shares(**shares)
-        sound = all(isinstance(s, float) and math.isfinite(s) and s >= 0 for s in vars(given).values())
-    except TypeError:
-        sound = False
-    if not sound or run.model.experts is None:
-        raise CheckpointError(f"{folder / WEIGHTS}: corrupt (shares {shares!r}); copy the run again or train anew")
-    run.weigh(given)
 
 
 def text_settings_of(values: dict[str, Any]) -> TextSettings:

@@ -58,6 +58,7 @@ class Purpose(IntEnum):
     BLOCKS = 2  # E-step: centres and samples
     DROPOUT = 3
     SPLIT = 4
+    NGRAMS = 5  # dropout of n-grams beside a network
 
 
 def numpy_generator(seed: int, purpose: Purpose, step: int = 0) -> np.random.Generator:

@@ -28,6 +28,7 @@ from emhrnn.training.averaging import WeightAverage
 from emhrnn.training.calibration import end_training, validate, validate_epoch
 from emhrnn.training.card import write_metrics
 from emhrnn.training.checkpoint import Checkpoints, load_into, load_tensors
+from emhrnn.training.compatibility import migrated_tensors
 from emhrnn.training.config import Config
 from emhrnn.training.data import (
     Named,
@@ -226,7 +227,7 @@ class TrainingState:
         elif self.best.epoch >= 0 and folder is not None and (folder / WEIGHTS).is_file():
             weights, saved = load_tensors(folder / WEIGHTS)
             if saved.get("epoch") == self.best.epoch:
-                self.best_weights = weights
+                self.best_weights = migrated_tensors(self.run.config.model.name, weights)
 
     def keep_best(self, folder: Path | None) -> None:
         """The model as it is now, with averaged weights, is the best."""

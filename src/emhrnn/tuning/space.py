@@ -56,6 +56,7 @@ SPACES: dict[str, dict[str, str]] = {
         "model.encoder_size": "0,16,32,64",
     },
     "hn-att": {**GRADIENT, **ATTENTION},
+    "ngrams": GRADIENT,
     "hn-ave": {**GRADIENT, **SENTENCES},
     "hn-max": {**GRADIENT, **SENTENCES},
     "hm-rnn": {**GRADIENT, **WORDS, "model.layers": "2,3"},
@@ -79,6 +80,7 @@ SPACES: dict[str, dict[str, str]] = {
     "sswe-svm": {"model.C": "0.0001:1:log", "model.fit_epochs": "0:6"},
     "fasttext": {"model.fit_epochs": "3:30:log", "model.word_size": "10,50,100", "model.buckets": "50000,200000"},
 }
+SPACES |= {f"{name}+ngrams": SPACES[name] for name in ("em-hrnn", "hn-att")}
 
 
 def space_of(config: Config) -> dict[str, str]:

@@ -207,7 +207,7 @@ def test_settings_that_a_row_does_not_read_may_change() -> None:
         return {key.row: job.arguments for key, job in jobs.items()}
 
     before = keys()
-    for assignment in ("em.estep=blocks", "model.cell=lstm", "model.ngrams=false", "model.segmentation=words"):
+    for assignment in ("em.estep=blocks", "model.cell=lstm", "model.skip=false", "model.segmentation=words"):
         after = keys(assignment)
         assert after["hn-att"] == before["hn-att"]
         assert after["local"] != before["local"]

@@ -41,7 +41,7 @@ from emhrnn.explain.removal import (
     units_of,
 )
 from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.embedding import UNKNOWN, WordEmbedding
+from emhrnn.models.embedding import UNKNOWN, WordInputs
 from emhrnn.models.han import HAN
 from emhrnn.models.nb_lr import NBLR
 from emhrnn.models.tfidf import TfIdf
@@ -213,16 +213,13 @@ def odds_on_path(
         inputs.append((x.detach(), (share * x.detach()).requires_grad_()))
         return inputs[-1][1]
 
-    embeddings = [part for part in model.modules() if isinstance(part, WordEmbedding)]
+    embeddings = [part for part in model.modules() if isinstance(part, WordInputs)]
     hooks = [part.register_forward_hook(lambda module, arguments, x: shrink(x)) for part in embeddings]
     with torch.enable_grad():
         try:
             if isinstance(model, EMHRNN):
-                x, d = model.embedding(torch.from_numpy(batch.words)), None
-                if model.ngrams is not None:
-                    said = shrink(model.ngrams.of_words(batch))  # (words, classes)
-                    d = torch.segment_reduce(said, "sum", offsets=torch.from_numpy(batch.word_offsets))
-                states = model.word_states(batch, model.read(model.project(x), batch.sentence_offsets), d)
+                x = model.embedding(torch.from_numpy(batch.words))
+                states = model.word_states(batch, model.read(model.project(x), batch.sentence_offsets))
                 logits = model.encode(batch, states, texts.z).logits
             else:
                 logits = model.encode_phrases(batch, texts.z).logits

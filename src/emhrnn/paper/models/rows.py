@@ -1,4 +1,4 @@
-"""The paper's other baselines, as rows of the table of models (models/table.py finds them by name)."""
+"""The paper's other baselines, and n-grams, as rows of the table of models (models/table.py finds them by name)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,6 +17,7 @@ from emhrnn.paper.models.grnn import GRNN, GRNNConfig
 from emhrnn.paper.models.hm_rnn import HMRNN, HMRNNConfig
 from emhrnn.paper.models.lstm import LSTMConfig, MeanLSTM
 from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNAttConfig, MHSRNNConfig
+from emhrnn.paper.models.product import NGramsConfig, build_ngrams
 from emhrnn.paper.models.sswe import SSWE, SSWEConfig
 
 
@@ -67,5 +68,6 @@ ROWS: dict[str, Row] = {
         reference=ZHANG_PAPER,
         needs=(VECTORS,),
     ),
+    "ngrams": Row(config=NGramsConfig, build=build_ngrams, learns="gradient", reference="this project"),
     "sswe-svm": Row(config=SSWEConfig, build=_fitted(SSWE), learns="fit", reference="Tang et al., ACL 2014"),
 }

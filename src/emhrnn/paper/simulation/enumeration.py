@@ -38,7 +38,7 @@ def all_log_p(model: EMHRNN, batch: Batch, states: WordStates) -> Float[Tensor, 
         end = min(begin + DOCUMENTS, batch.n_documents)
         part, words = batch.part(begin, end), slice(*batch.word_offsets[[begin, end]].tolist())
         plan = make_plan(part, part.sentence_final, exact_blocks(part))
-        s = sentence_vectors(model, states.part(words, slice(begin, end)), plan.sentences)
+        s = sentence_vectors(model, states.part(words), plan.sentences)
         logits = document_logits(model, s, plan.documents)  # (variants, classes)
         parts.append(torch.log_softmax(logits, dim=1)[torch.from_numpy(plan.documents.configurations)])
     return torch.cat(parts)

@@ -1,0 +1,212 @@
+r"""A product of experts: any network, and the scores of words and pairs beside it.
+
+    logits  =  a * logits of the network  +  b * common words  +  c * rare words  +  d * pairs
+
+Network and n-grams are trained apart: each is fitted to the labels as if the other were not there. Fitted together,
+words and pairs memorise the training documents, and nothing is left for the network to explain. The shares a, b, c, d
+are fitted on validation data, from which none of the experts has learned:
+
+    minimise    sum over documents of -log p(label) + 1/2 sum_e (share_e - 1)^2        convex in the shares, all >= 0
+
+The plain product (all shares 1) counts twice what several experts know, and over-weights an expert that memorised its
+training documents. The normal prior around 1 decides where documents are few.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64
+from pydantic import Field, create_model
+from scipy.optimize import minimize
+from torch import Tensor
+
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.batch import Batch
+from emhrnn.evaluation.calibration import Labels, undecided
+from emhrnn.models.fitting import labels_of
+from emhrnn.models.model import DocumentModel
+from emhrnn.models.output import Output
+from emhrnn.models.row import Facts, ModelConfig, Row
+from emhrnn.paper.models.ngrams import PACE, NGrams
+
+if TYPE_CHECKING:  # the table of models imports this file, and training imports the table
+    from emhrnn.training.config import Config
+    from emhrnn.training.distributed import Processes
+    from emhrnn.training.objective import LabelLoss, Objective
+
+EXPERTS = ("network", "common", "rare", "pairs")
+MOST_SCORES = 50_000_000  # of pairs of words for classes: 200 MB
+MOST = 10.0  # share of an expert. What lies above comes from a few documents
+ENOUGH = 50_000  # documents, from all over the data: more would not move the shares, and would take memory
+_CLOSE_LOSS = 1e-9  # to the least, per document
+
+ExpertLogits = Float[np.ndarray, "experts documents classes"]
+
+
+class BucketsConfig(ModelConfig):
+    """Settings of n-grams beside a network."""
+
+    buckets: int = Field(200_000, ge=1, description="hash buckets of word pairs; fewer over 250 classes")
+
+
+class NGramsConfig(BucketsConfig):
+    """Settings of ngrams."""
+
+    dropout: float = Field(0.3, ge=0, lt=1, description="share of places that a training step leaves out")
+
+
+class ProductOfExperts(DocumentModel):
+    """A network, or none, and n-grams. The shares are 1 until they are fitted."""
+
+    share: Float64[Tensor, " experts"]
+
+    def __init__(self, network: DocumentModel | None, ngrams: NGrams, dropout: float) -> None:
+        """`dropout` is that of the n-grams; the network has its own."""
+        super().__init__()
+        self.network, self.ngrams, self.dropout = network, ngrams, dropout
+        self.register_buffer("share", torch.ones(len(EXPERTS) - (network is None), dtype=torch.float64))
+
+    @property
+    def shares(self) -> dict[str, Tensor]:
+        return dict(zip(EXPERTS[-len(self.share) :], self.share, strict=True))
+
+    def forward(self, batch: Batch) -> Output:
+        """The weighted product; what else the network tells stays as it is."""
+        return self._product(batch, None if self.network is None else self.network(batch))
+
+    def encode_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
+        return self._product(batch, None if self.network is None else self.network.encode_phrases(batch, z))
+
+    def _product(self, batch: Batch, output: Output | None) -> Output:
+        logits = torch.tensordot(self.share.to(self.ngrams.table.dtype), self._apart(batch, output), dims=1)
+        return Output(logits, logits) if output is None else replace(output, logits=logits)
+
+    def _apart(self, batch: Batch, output: Output | None) -> Float[Tensor, "experts documents classes"]:
+        ngrams = self.ngrams.apart(batch)
+        return ngrams if output is None else torch.cat([output.logits[None], ngrams])
+
+    @torch.inference_mode()
+    def fit_shares(self, batches: Iterable[Batch]) -> None:
+        """Fit the shares to labelled documents; all are 1 where these cannot decide."""
+        logits, labels = [], []
+        for batch in batches:
+            output = None if self.network is None else self.network(batch)
+            logits.append(self._apart(batch, output).numpy())
+            labels.append(labels_of([batch]))
+        self.share.copy_(torch.from_numpy(best_shares(np.concatenate(logits, axis=1), np.concatenate(labels))))
+
+    def learning_rate_scales(self) -> dict[str, float]:
+        own = {} if self.network is None else self.network.learning_rate_scales()
+        return {"ngrams.table": PACE, **{f"network.{name}": scale for name, scale in own.items()}}
+
+    @property
+    def segments(self) -> bool:
+        return self.network is not None and self.network.segments
+
+    def make_objective(
+        self, config: "Config", label_loss: "LabelLoss", corpus: Corpus, job: "Processes", *, known: int
+    ) -> "ProductObjective":
+        """The network's own objective, and that of the n-grams."""
+        from emhrnn.training.loop import make_objective
+
+        own = None if self.network is None else make_objective(self.network, config, corpus, job, known=known)
+        return ProductObjective(self, own, label_loss, config.training.seed, job)
+
+
+class ProductObjective:
+    """Both experts learn in one step, each by its own loss."""
+
+    def __init__(
+        self,
+        model: ProductOfExperts,
+        network: "Objective | None",
+        label_loss: "LabelLoss",
+        seed: int,
+        job: "Processes",
+    ) -> None:
+        self.model, self.network, self.label_loss, self.seed, self.job = model, network, label_loss, seed, job
+
+    def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
+        from emhrnn.training.objective import label_part
+        from emhrnn.training.schedule import Purpose, torch_generator
+
+        noise = self.job.noise(torch_generator(self.seed, Purpose.NGRAMS, step))
+        ngrams = label_part(self.label_loss, self.job, self.model.ngrams(batch, self.model.dropout, noise), batch)
+        if self.network is None:
+            return ngrams, {}
+        loss, notes = self.network.loss(batch, epoch, step)
+        return loss + ngrams - ngrams.detach(), notes  # the loss that is shown is the network's
+
+    def end_epoch(self) -> dict[str, float]:
+        return {} if self.network is None else self.network.end_epoch()
+
+    def settled(self, epoch: int) -> bool:
+        return self.network is None or self.network.settled(epoch)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {} if self.network is None else self.network.state_dict()
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        if self.network is not None:
+            self.network.load_state_dict(state)
+
+
+def best_shares(logits: ExpertLogits, labels: Labels) -> Float64[np.ndarray, " experts"]:
+    """The share of each expert; all are 1 where the documents cannot decide."""
+    ones = np.ones(len(logits))
+    some = slice(None, None, 1 + len(labels) // (ENOUGH + 1))
+    x, labels = logits[:, some].astype(np.float64), labels[some]
+    if undecided(x.sum(axis=0), labels):
+        return ones
+    fitted = minimize(
+        _loss, ones, args=(x, labels), jac=True, method="L-BFGS-B", bounds=[(0, MOST)] * len(x),
+        options={"ftol": _CLOSE_LOSS, "gtol": _CLOSE_LOSS},
+    )  # fmt: skip
+    best: np.ndarray = fitted.x
+    return best
+
+
+def _loss(shares: Float64[np.ndarray, " experts"], x: ExpertLogits, labels: Labels) -> tuple[float, np.ndarray]:
+    """What is minimised, by document, and its gradient: that of a document is E[x_e] - x_e of the label."""
+    logits = np.tensordot(shares, x, axes=1)  # (documents, classes)
+    if labels.ndim == 2:
+        loss = (np.logaddexp(0, logits) - (labels > 0.5) * logits).sum()
+        wrong = np.exp(-np.logaddexp(0, -logits)) - (labels > 0.5)  # sigmoid, without overflow
+    else:
+        true = np.arange(len(labels)), labels
+        log_p = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+        loss = -log_p[true].sum()
+        wrong = np.exp(log_p)
+        wrong[true] -= 1
+    gradient = np.tensordot(x, wrong, axes=2)  # (experts,)
+    n = len(labels)
+    return float(loss + 0.5 * ((shares - 1) ** 2).sum()) / n, (gradient + shares - 1) / n
+
+
+def with_ngrams(row: Row) -> Row:
+    """The row of a network with n-grams beside it: it has the network's settings and `buckets`."""
+    name, bases = row.config.__name__.removesuffix("Config"), (BucketsConfig, row.config)
+    settings = create_model(f"{name}NGramsConfig", __base__=bases, __doc__=row.config.__doc__)
+
+    def build(config: Any, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> ProductOfExperts:
+        return ProductOfExperts(
+            row.build(config, facts, table, vocabulary, seed), _ngrams(config, facts, vocabulary), config.dropout
+        )
+
+    return replace(row, config=settings, build=build)  # type: ignore[arg-type]  # mypy does not see the bases
+
+
+def build_ngrams(
+    config: NGramsConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
+) -> ProductOfExperts:
+    """N-grams alone."""
+    return ProductOfExperts(None, _ngrams(config, facts, vocabulary), config.dropout)
+
+
+def _ngrams(config: BucketsConfig, facts: Facts, vocabulary: Sequence[str]) -> NGrams:
+    """Each bucket has a score for each class, so that many classes share fewer buckets."""
+    buckets = min(config.buckets, max(MOST_SCORES // facts.classes, 1))
+    return NGrams(len(vocabulary), buckets, facts.classes)
