@@ -32,14 +32,16 @@ def fragile(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def slow_count(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Counts to `to`, and goes on from where it was stopped. `pids` tells how often it was started."""
+    """Counts to 4, from where it was stopped. While `folder/../hold` exists, jobs that are `held` stay at 1. `pids` has
+    a line for each start."""
     with (folder / "pids").open("a") as file:
         file.write(f"{os.getpid()}\n")
     path = folder / "count"
     count = int(path.read_text()) if path.exists() else 0
-    while count < arguments["to"]:
-        time.sleep(arguments["seconds"])
+    while count < 4:
+        while count == 1 and arguments["held"] and (folder.parent / "hold").exists():
+            time.sleep(0.01)
         count += 1
         path.write_text(str(count))
-        report_progress(folder, count / arguments["to"], f"{count} of {arguments['to']}")
+        report_progress(folder, count / 4, f"{count} of 4")
     return {"count": count, "starts": len((folder / "pids").read_text().split())}

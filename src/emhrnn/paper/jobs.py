@@ -31,7 +31,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from emhrnn.cores import environment_of
 from emhrnn.errors import CheckpointError, ConfigError, EmhrnnError
 from emhrnn.files import locked, write_json
-from emhrnn.training.compatibility import migrated
 
 NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=-,")
 
@@ -75,8 +74,11 @@ def _read_record(folder: Path, name: str) -> dict[str, Any] | None:
         return None
     if not (isinstance(record, dict) and "state" in record):
         return None
-    with suppress(CheckpointError, KeyError, TypeError):  # no settings, or some that only version 0.1 has
-        record["arguments"]["settings"] = migrated(record["arguments"]["settings"])
+    if "settings" in record["arguments"]:
+        from emhrnn.training.compatibility import migrated  # imports torch: not for jobs without settings
+
+        with suppress(CheckpointError, KeyError, TypeError):  # settings that only version 0.1 has
+            record["arguments"]["settings"] = migrated(record["arguments"]["settings"])
     return record
 
 
@@ -163,6 +165,8 @@ def main(target: str, record: Path, folder: Path) -> None:
 
 def _run(target: str, record: Path, folder: Path) -> None:
     known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    if known["state"] == "done":  # by that last process, while this one waited
+        return
     places: dict[str, str | None] = json.loads((folder / PLACES).read_text(encoding="utf-8"))
     began = time.perf_counter()
     outcome: dict[str, Any]

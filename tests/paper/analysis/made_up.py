@@ -4,7 +4,7 @@ from emhrnn.corpus.record import clean_text
 from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.explain.lexicon import Entry
 from emhrnn.paper.analysis.analyse import Analysis, ComparedDocument, RunFacts, WordAgreement
-from emhrnn.paper.analysis.words import Attention
+from emhrnn.paper.analysis.words import WordAttention
 from tests.explain.documents import HOSTILE as ANY_HOSTILE
 from tests.explain.documents import REVIEW
 
@@ -12,14 +12,16 @@ HOSTILE = clean_text(ANY_HOSTILE)[0]  # as every text is read
 
 
 def made_up_model(name: str, seed: int) -> RunFacts:
-    words = [Attention(word, 7, 0.5, 0.25, 2.0 + k + seed, 1.5, 0.1) for k, word in enumerate(("good", "bad", "great"))]
+    words = [
+        WordAttention(word, 7, 0.5, 0.25, 2.0 + k + seed, 1.5, 0.1) for k, word in enumerate(("good", "bad", "great"))
+    ]
     entries = [
         Entry("<b>not bad</b>", 3, 0.25, HOSTILE),
         Entry("so it goes", 2, 0.1, REVIEW),
         Entry("a phrase of many words of somebody else", 2, 0.1, REVIEW),
     ]
     lengths = PhraseLengths(30, 4.1, 1, 9, [5, 6, 7, 3, 2, 1, 2, 1, 3])
-    average = Attention("(all words)", 100, 0.25, 0.25, 1.0, 1.0, 0.1)
+    average = WordAttention("(all words)", 100, 0.25, 0.25, 1.0, 1.0, 0.1)
     important = [("good", 4), ("<i>", 2)]
     return RunFacts(name, "em-hrnn", seed, 0.9, lengths, words, average, important, [("a", entries), ("b", [])])
 

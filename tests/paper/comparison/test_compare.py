@@ -82,16 +82,14 @@ def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path:
         [sys.executable, "-m", "emhrnn", *command(data, killed)], stderr=subprocess.DEVNULL,
         env={**os.environ, "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")},
     )  # fmt: skip
-    checkpoint = killed / "runs" / "demo--hn-att--0" / "run" / "checkpoint"
     deadline = time.monotonic() + 600
-    while not (checkpoint.is_dir() and any(checkpoint.glob("*.safetensors"))):  # in the middle of the second row
+    while not any(killed.glob("runs/*/run/checkpoint/*.safetensors")):  # in the middle of a training
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (killed / "table.json").exists()
-    time.sleep(1)  # the children notice, save and end
     again = cli.ok(*command(data, killed), "--json")
     assert timeless(killed) == timeless(whole)
     assert timeless(killed)["rows"][0]["accuracy"] == again.json["rows"][0]["accuracy"]  # type: ignore[index]

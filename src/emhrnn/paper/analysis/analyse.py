@@ -23,7 +23,7 @@ from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
-from emhrnn.paper.analysis.words import Attention, Tally
+from emhrnn.paper.analysis.words import Tally, WordAttention
 from emhrnn.paper.provenance import commit, machine
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.text import Document, read_document
@@ -98,8 +98,8 @@ class RunFacts:
     seed: int
     accuracy: float | None  # None: the data has no labels
     phrases: PhraseLengths
-    attention: Sequence[Attention]
-    average: Attention
+    attention: Sequence[WordAttention]
+    average: WordAttention
     important: Sequence[tuple[str, int]]
     lexicon: Lexicon
 

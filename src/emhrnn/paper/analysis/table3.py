@@ -13,7 +13,7 @@ from emhrnn.explain.escape import visible
 from emhrnn.explain.lexicon import Entry
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.paper.analysis.analyse import Analysis, Question, RunFacts, analyse
-from emhrnn.paper.analysis.words import Attention
+from emhrnn.paper.analysis.words import WordAttention
 from emhrnn.paper.jobs import JobSpec, run_jobs
 from emhrnn.paper.markdown import markdown_table, plain
 from emhrnn.paper.training_job import RUN, train_or_resume
@@ -238,7 +238,7 @@ def _attention_table(models: Sequence[RunFacts]) -> str:
     return markdown_table(head, rows, left=2)
 
 
-def _attention_cells(name: str, word: Attention) -> list[str]:
+def _attention_cells(name: str, word: WordAttention) -> list[str]:
     values = [word.weight, word.chance, word.lift, word.in_sentence]
     shown = ["-" if value is None else f"{value:.2f}" for value in values]
     alone = "-" if word.alone is None else f"{100 * word.alone:.1f} %"

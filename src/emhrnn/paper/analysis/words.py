@@ -83,7 +83,7 @@ MEANS = ("weight", "chance", "lift", "in_sentence", "alone")
 
 
 @dataclass(frozen=True)
-class Attention:
+class WordAttention:
     """Means over the occurrences of a word; None where it does not occur."""
 
     word: str
@@ -129,14 +129,14 @@ class Tally:
             histogram[length] = count
         return PhraseLengths.of(histogram)
 
-    def attention(self, word: str) -> Attention:
+    def attention(self, word: str) -> WordAttention:
         row = self.vocabulary.id_of(word) if word in self.vocabulary else None
         if row is None or not self.count[row]:
-            return Attention(word, 0)
+            return WordAttention(word, 0)
         means = self.sums[:, row] / self.count[row]
-        return Attention(word, int(self.count[row]), **dict(zip(MEANS, means.tolist(), strict=True)))
+        return WordAttention(word, int(self.count[row]), **dict(zip(MEANS, means.tolist(), strict=True)))
 
-    def average(self) -> Attention:
+    def average(self) -> WordAttention:
         """Of all words together."""
         means = self.sums.sum(axis=1) / self.words
-        return Attention("(all words)", self.words, **dict(zip(MEANS, means.tolist(), strict=True)))
+        return WordAttention("(all words)", self.words, **dict(zip(MEANS, means.tolist(), strict=True)))
