@@ -26,8 +26,9 @@ from emhrnn.em.blocks import exact_blocks, local_blocks
 from emhrnn.em.plan import make_plan
 from emhrnn.em.steps import e_step
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK
+from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
+from emhrnn.models.settings import PAPER_NETWORK
 
 BLOCKS, LENGTH = 10, 5
 PASSES = BLOCKS << LENGTH

@@ -47,7 +47,8 @@ from emhrnn.explain.explainer import batch_of, read
 from emhrnn.layers.evidence import with_cohesion
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.evidence import Evidence
-from emhrnn.models.fasttext import FastText, FastTextConfig
+from emhrnn.models.fasttext import FastText
+from emhrnn.models.settings import FastTextConfig
 from emhrnn.models.tfidf import TfIdf
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from benchmarks.timing import fix_threads, interleave, matrix_peak, options, report
-from emhrnn.layers import LSTM, pack
 from emhrnn.layers.native import kernels, native_kernels
+from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import LSTM
 
 INPUT, HIDDEN = 100, 50
 # Multiply-adds of a word: projection and recurrence; then the gradients of both weights and of the state.

@@ -4,28 +4,26 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from jaxtyping import Float32
 
-from emhrnn.corpus import Columns, Corpus, is_corpus
 from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
-from emhrnn.models.table import DEFAULT
-from emhrnn.text import Vectors
-from emhrnn.training.config import Config, make_config
-from emhrnn.training.data import Named, learned_from
-from emhrnn.training.distributed import joined
-from emhrnn.training.em_objective import phrase_remarks
-from emhrnn.training.progress import Epoch, FitResult, Step, TensorBoard, TrainingContext
-from emhrnn.training.resume import followed_run, resumed_run
-from emhrnn.training.run import TENSORBOARD, Run, begun_by_this_job, is_run, load_run, model_of
-from emhrnn.training.train import Opened, fit, new_run_at
+from emhrnn.extras import need
+from emhrnn.training.run import Run, load_run
+
+if TYPE_CHECKING:
+    from emhrnn.corpus.dataset import Corpus
+    from emhrnn.text import Vectors
+    from emhrnn.training.config import Config
+    from emhrnn.training.data import Named
+    from emhrnn.training.progress import Epoch, FitResult, Step
 
 THRESHOLD = 0.5  # of a label among several
 
@@ -176,10 +174,10 @@ class Trained:
     """What training gave: the model, and how it came to be."""
 
     model: Model
-    fitted: FitResult
+    fitted: "FitResult"
     folder: Path
-    train: Corpus
-    valid: Corpus
+    train: "Corpus"
+    valid: "Corpus"
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -203,12 +201,12 @@ class Trained:
 
 
 def train(
-    data: str | Path | Named | None,
+    data: "str | Path | Named | None",
     out: str | Path,
     *,
     settings: Mapping[str, Any] | None = None,
-    config: Config | None = None,
-    vectors: str | Path | Vectors | None = None,
+    config: "Config | None" = None,
+    vectors: "str | Path | Vectors | None" = None,
     valid: str | Path | None = None,
     split: str | None = None,
     valid_split: str | None = None,
@@ -221,8 +219,8 @@ def train(
     resume: bool = False,
     tensorboard: bool = False,
     progress: bool = True,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: Callable[[Step], None] | None = None,
+    on_epoch: "Callable[[Epoch], None] | None" = None,
+    on_step: "Callable[[Step], None] | None" = None,
     say: Callable[[str], None] = print,
 ) -> Trained:
     """Train on a file in any format, a folder per class or a prepared corpus, and leave a run folder at `out`.
@@ -250,6 +248,18 @@ def train(
     Raises:
         EmhrnnError: the data, a setting or `out` cannot be used; the message says what to do.
     """
+    need("torch", "training")
+    from emhrnn.corpus import Columns, is_corpus
+    from emhrnn.models.table import DEFAULT
+    from emhrnn.training.config import make_config
+    from emhrnn.training.data import Named, learned_from
+    from emhrnn.training.distributed import joined
+    from emhrnn.training.em_objective import phrase_remarks
+    from emhrnn.training.progress import TensorBoard, TrainingContext
+    from emhrnn.training.resume import followed_run, resumed_run
+    from emhrnn.training.run import TENSORBOARD, begun_by_this_job, is_run, model_of
+    from emhrnn.training.train import Opened, fit, new_run_at
+
     out = Path(out)
     if settings is not None and config is not None:
         raise ConfigError("settings and config were given; give one of them")

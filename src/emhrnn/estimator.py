@@ -2,13 +2,10 @@
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import torch
 from jaxtyping import Float32, Float64
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
@@ -17,24 +14,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emhrnn.api import Model
-from emhrnn.corpus import Corpus
 from emhrnn.corpus.encode import Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explanation import Explanation
+from emhrnn.extras import need
 from emhrnn.models.table import MODELS
 from emhrnn.targets import Targets
 from emhrnn.text import Vectors, read_vectors
-from emhrnn.training.card import write_metrics
 from emhrnn.training.config import Config, make_config
-from emhrnn.training.data import embedding_table, in_model_words, text_settings
-from emhrnn.training.em_objective import WITNESSES
-from emhrnn.training.loop import make_objective, steps
-from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.progress import TrainingContext, write_history
 from emhrnn.training.run import HISTORY, Run, describe, load_run, new_run, run_folder, save_weights
-from emhrnn.training.schedule import Position, Purpose, numpy_generator
-from emhrnn.training.train import check_label_settings, check_needed_vectors, check_settings, fit
+
+if TYPE_CHECKING:
+    from emhrnn.corpus.dataset import Corpus
+    from emhrnn.training.increments import Increments
 
 PARAMETERS = {  # the settings that have a parameter of their own
     "model": "model.name",
@@ -47,48 +40,6 @@ NOT_FITTED = (
     "This %(name)s is not fitted yet: call fit(texts, labels) first. A classifier that was saved is loaded with "
     "emhrnn.load(folder)."
 )
-
-
-@dataclass
-class Increments:
-    """Training by portions, as `partial_fit` does: a run and its optimiser. Each portion is one pass over its texts.
-
-    Portions count as epochs in the schedule of EM. The learning rate does not decay, because the number of portions is
-    unknown. Running values, such as the threshold of phrase ends, move by the portion's share of all documents, so
-    that a few texts do not undo what many have shown."""
-
-    run: Run
-    position: Position = field(default_factory=Position)
-    known: int = 0  # documents before; capped at WITNESSES, so that old ones lose influence
-
-    @cached_property
-    def optimizer(self) -> Optimizer:
-        """Made at the first portion: before it, some models have no parameters for their phrases."""
-        return Optimizer(self.run.model, self.run.config.training, indicator_pace=self.run.config.em.pace)
-
-    def add(self, portion: Corpus) -> None:
-        """One pass over some documents, which must be in the run's own words and classes."""
-        config = self.run.config
-        check_label_settings(self.run, portion)
-        self.run.uncalibrate()  # they were fitted to the weights before
-        objective = make_objective(self.run.model, config, portion, known=self.known)
-        once = config.training.model_copy(update={"epochs": self.position.epoch + 1, "decay": "none"})
-        for _ in steps(objective, self.optimizer, portion, once, self.position):
-            pass
-        objective.end_epoch()
-        self.known = min(self.known + len(portion), WITNESSES)
-
-    def state(self) -> dict[str, Any]:
-        """Plain values and arrays, without the run."""
-        tensors = {name: tensor.numpy().copy() for name, tensor in self.optimizer.state_dict().items()}
-        return {"position": vars(self.position).copy(), "known": self.known, "optimizer": tensors}
-
-    @classmethod
-    def restored(cls, run: Run, state: dict[str, Any]) -> "Increments":
-        increments = cls(run, Position(**state["position"]), state["known"])
-        arrays: dict[str, np.ndarray] = state["optimizer"]
-        increments.optimizer.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
-        return increments
 
 
 class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
@@ -120,6 +71,9 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     A text is one value, not a row of features, so there is no `n_features_in_` and no `feature_names_in_`.
     """
 
+    model_: Model
+    _unpickled = False
+
     def __init__(
         self,
         model: str = "evidence",
@@ -148,11 +102,16 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     def fit(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> "DocumentClassifier":
         """Train on texts and their labels (see `emhrnn.targets` for their kinds). A text of weight 2 counts in
         training as if it were there twice. Part of the texts is held out to pick the best epoch."""
+        need("torch", "training")
+        from emhrnn.training.progress import TrainingContext
+        from emhrnn.training.schedule import Purpose, numpy_generator
+        from emhrnn.training.train import fit
+
         targets, run, corpus = self._begin(X, _kept(y), sample_weight)
         split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
         fitted = fit(run, *corpus.split(run.config.data.validation, split), TrainingContext(progress=self.verbose))
         self._fitted = fitted
-        self._increments: Increments | None = None
+        self._increments: Increments | dict[str, Any] | None = None
         self._learned(targets, run)
         self.history_, self.best_epoch_ = fitted.epochs, fitted.best.epoch
         self.n_iter_ = len(fitted.epochs)
@@ -169,6 +128,9 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         """One pass over some texts, starting from what was learned before. The first call needs all `classes` and fixes
         the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out, so the
         temperature and the shares that `fit` found go, and none take their place."""
+        need("torch", "training")
+        from emhrnn.training.increments import Increments
+
         y = _kept(y)
         if not hasattr(self, "model_"):
             if classes is None:
@@ -183,15 +145,27 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
                 raise DataError(f"classes differ from those before, {self.classes_.tolist()}; leave them out")
             portion = self._corpus(X, y, sample_weight, self._targets, self.model_.run)
             # Set before it learns: it changes the model that is here, whose history is not its own any more.
-            self._increments = increments = self._increments or self._after_fit()
+            self._increments = increments = self._resumed()
             increments.add(portion)
         self._increments = increments
         self.n_iter_ = increments.position.epoch
         return self
 
-    def _after_fit(self) -> Increments:
-        """Goes on from what `fit` has learned."""
+    def _resumed(self) -> "Increments":
+        """Goes on from what `fit` or `partial_fit` has learned, in this process or before a pickle."""
+        from emhrnn.training.em_objective import WITNESSES
+        from emhrnn.training.increments import Increments
+        from emhrnn.training.schedule import Position
+
+        before = self._increments
+        if isinstance(before, Increments):
+            return before
+        if self._unpickled:  # a model that predicts may not be one that learns
+            files = _packed(self.model_.run)
+            self.model_, self._unpickled = Model(_unpacked(files, trainable=True)), False
         run = self.model_.run
+        if before is not None:
+            return Increments.restored(run, before)
         epoch = max(len(self.history_), run.config.em.warmup_epochs)
         return Increments(run, Position(epoch=epoch), WITNESSES)
 
@@ -199,6 +173,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         """The labels and the model that answers by them, together and only when it has learned: what fails, or is
         interrupted, leaves the one from before, or none."""
         self._targets, self.classes_, self.model_ = targets, targets.classes, Model(run)
+        self._unpickled = False
 
     def predict_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
         """The probability of every class. Rows sum to 1, except where a text may have several labels."""
@@ -234,7 +209,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         predict(
             run.model, run.encoder.encode(texts), multi_label=run.multi_label,
-            on_batch=lambda batch, output: parts.append((batch.rows, output.v.numpy())),
+            on_batch=lambda batch, output: parts.append((batch.rows, output.v)),
         )  # fmt: skip
         rows, vectors = (np.concatenate(column) for column in zip(*parts, strict=True))
         result: np.ndarray = vectors[np.argsort(rows)]
@@ -259,14 +234,20 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
             if self._increments is not None:
                 save_weights(folder, run, self.n_iter_ - 1)
                 return
+            from emhrnn.training.card import write_metrics
+            from emhrnn.training.progress import write_history
+
             write_history(folder / HISTORY, self.history_)
             save_weights(folder, run, self.best_epoch_)
             write_metrics(folder, self._fitted)
 
     def _begin(
         self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, classes: Iterable[Any] | None = None
-    ) -> tuple[Targets, Run, Corpus]:
+    ) -> tuple[Targets, Run, "Corpus"]:
         """The kind of the labels, an untrained run, and the corpus in its words."""
+        from emhrnn.training.data import embedding_table, in_model_words
+        from emhrnn.training.train import check_needed_vectors, check_settings
+
         config = self._config()
         vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
         check_settings(config, vectors)
@@ -287,8 +268,11 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
 
     def _corpus(
         self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, targets: Targets, like: Config | Run
-    ) -> Corpus:
+    ) -> "Corpus":
         """All words of the texts; or those that a run knows."""
+        from emhrnn.corpus.dataset import Corpus
+        from emhrnn.training.data import text_settings
+
         texts = checked_texts(X)
         weights = None if sample_weight is None else _numbers(sample_weight)
         if weights is not None and len(weights) != len(texts):  # one number alone would be taken for all texts
@@ -343,16 +327,15 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         state = dict(super().__getstate__())
         if "model_" in state:
             state["model_"] = _packed(self.model_.run)
-            state["_increments"] = None if self._increments is None else self._increments.state()
+            before = self._increments
+            state["_increments"] = before if isinstance(before, dict | None) else before.state()
+            state["_unpickled"] = True
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(dict(state))
         if "model_" in state:
-            run = _unpacked(state["model_"])
-            self.model_ = Model(run)
-            saved = state["_increments"]
-            self._increments = None if saved is None else Increments.restored(run, saved)
+            self.model_ = Model(_unpacked(state["model_"]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -371,13 +354,13 @@ def _packed(run: Run) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def _unpacked(files: dict[str, bytes]) -> Run:
+def _unpacked(files: dict[str, bytes], *, trainable: bool = False) -> Run:
     """The run, read with the same checks as a run folder. A CheckpointError says that the version is another."""
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
         folder = Path(scratch)
         for name, content in files.items():
             (folder / Path(name).name).write_bytes(content)
-        return load_run(folder)
+        return load_run(folder, trainable=trainable)
 
 
 def _kept(y: Any) -> Any:

@@ -21,12 +21,13 @@ from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
 from emhrnn.training.calibration import calibrate_run, validate_epoch
-from emhrnn.training.checkpoint import load_tensors, save_tensors
+from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import TrainingConfig, make_config
 from emhrnn.training.data import Named
 from emhrnn.training.distributed import Processes
 from emhrnn.training.run import WEIGHTS, load_run, locked_run, save_weights
 from emhrnn.training.schedule import Best
+from emhrnn.training.weights import save_arrays
 from tests.behaviour.commands import BAD, GOOD, Cli, write_rows
 from tests.oracles import calibration as oracle
 
@@ -109,10 +110,10 @@ def test_the_classifier_is_calibrated_and_saves_it(tmp_path: Path) -> None:
 
 def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: Path) -> None:
     tensors, note = load_tensors(own_run / WEIGHTS)
-    save_tensors(own_run / WEIGHTS, tensors, {name: value for name, value in note.items() if name != "temperature"})
+    save_arrays(own_run / WEIGHTS, tensors, {name: value for name, value in note.items() if name != "temperature"})
     assert load_run(own_run).temperature == 1.0
     for wrong in (0.0, -1.0, "1", None):
-        save_tensors(own_run / WEIGHTS, tensors, {**note, "temperature": wrong})
+        save_arrays(own_run / WEIGHTS, tensors, {**note, "temperature": wrong})
         with pytest.raises(CheckpointError, match=r"corrupt \(temperature .*; copy the run again or train anew"):
             load_run(own_run)
 

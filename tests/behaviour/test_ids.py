@@ -12,7 +12,6 @@ from emhrnn.corpus import prepare
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.explain import removal
-from emhrnn.models.output import Output
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
 from tests.behaviour.commands import Cli, known
@@ -88,13 +87,13 @@ def test_a_missing_id_is_an_unknown_one(run: Path, tmp_path: Path, cli: Cli) -> 
 
 
 def test_a_counterfactual_is_of_the_user(run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, seen, really = load(run), list[Batch](), removal.encode
+    model, seen, really = load(run), list[Batch](), removal.logits_of
 
-    def encode(of: Run, batch: Batch, z: np.ndarray) -> Output:
+    def logits_of(of: Run, batch: Batch, z: np.ndarray) -> np.ndarray:
         seen.append(batch)
         return really(of, batch, z)
 
-    monkeypatch.setattr("emhrnn.explain.removal.encode", encode)
+    monkeypatch.setattr("emhrnn.explain.removal.logits_of", logits_of)
     text = f"{TEXT} Meal. It was."
     expected = model.predict_proba([text], users=["bob"], products=["soup"])[0]
     found = model.counterfactual(text, user="bob", product="soup")

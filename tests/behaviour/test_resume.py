@@ -17,10 +17,12 @@ import torch
 from emhrnn.api import train
 from emhrnn.errors import DataError
 from emhrnn.text import Vectors
-from emhrnn.training.checkpoint import checkpoint_files, load_tensors, save_tensors
+from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import make_config
 from emhrnn.training.progress import Meter
 from emhrnn.training.resume import open_run
+from emhrnn.training.run import checkpoint_files
+from emhrnn.training.weights import save_arrays
 from tests.behaviour.commands import TINY, Cli, write_reviews
 from tests.training.kill import check_equal
 
@@ -66,7 +68,7 @@ def stopped(cli: Cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def saved(run: Path) -> list[Path]:
-    return checkpoint_files(run / "checkpoint")
+    return checkpoint_files(run)
 
 
 def snapshot(run: Path) -> dict[str, bytes]:
@@ -278,7 +280,7 @@ def test_a_checkpoint_of_a_newer_version(cli: Cli, stopped: Path, whole: Path) -
     newest = saved(stopped)[0]
     tensors, note = load_tensors(newest)
     whole_note = newest.read_bytes()
-    save_tensors(newest, tensors, {**note, "version": 2})
+    save_arrays(newest, tensors, {**note, "version": 2})
     before = snapshot(stopped)
     message = cli.error("train", "--out", stopped, "--resume")
     assert "has version 2 of the checkpoint format, this emhrnn reads version 1; install the emhrnn that" in message

@@ -10,7 +10,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from emhrnn.em.blocks import covered, exact_blocks, window_blocks
 from emhrnn.em.steps import STRATEGIES, e_step, m_step_pi, m_step_theta, marginal_loss
-from emhrnn.models.em_hrnn import EMConfig
+from emhrnn.models.settings import EMConfig
 from tests.em.examples import make_batch, random_z, seeds, shapes, small_model
 
 

@@ -12,7 +12,7 @@ from emhrnn.explain.counterfactual import Counterfactual, counterfactual
 from emhrnn.explain.explainer import batch_of, explain_texts, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.html import html_page
-from emhrnn.explain.removal import encode, without
+from emhrnn.explain.removal import logits_of, without
 from emhrnn.training.run import Run, load_run
 from tests.behaviour.commands import TINY, write_reviews
 
@@ -45,7 +45,7 @@ def label_without(run: Run, explanation: Explanation, phrases: tuple[int, ...]) 
     z = np.zeros(len(number), dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
     smaller, left = without(batch_of(run, read(run, [TEXT])), z, ~np.isin(number, phrases))
-    return int(encode(run, smaller, left).logits.argmax())
+    return int(logits_of(run, smaller, left).argmax())
 
 
 def smallest_by_trying(run: Run, explanation: Explanation, limit: int) -> int | None:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.explain.effects import encode_with_effects, log_odds, log_odds_slopes, with_context
-from emhrnn.explain.removal import thorough_effects, without
+from emhrnn.explain.networks import thorough_effects
+from emhrnn.explain.removal import without
 from emhrnn.models.em_hrnn import EMHRNN
 from tests.models.examples import CLASSES, enlarged, generator_of, make_batch, make_table, paper_network, seeds, shapes
 from tests.oracles import effects as oracle

@@ -6,10 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.explain import removal
+from emhrnn.explain import networks
 from emhrnn.explain.effects import log_odds
 from emhrnn.explain.explainer import batch_of, explain_texts, read
-from emhrnn.explain.removal import LEVELS, UNKNOWN_WORD, encode, removal_effects, units_of, without
+from emhrnn.explain.networks import removal_effects
+from emhrnn.explain.removal import LEVELS, UNKNOWN_WORD, logits_of, units_of, without
 from tests.explain.runs import small_run
 from tests.models.examples import make_batch, seeds, sentences_of, shapes
 
@@ -66,21 +67,23 @@ def test_effects_by_removal_are_those_of_one_removal_after_the_other(name: str, 
     found = removal_effects(run, batch, z, LEVELS, chosen.numpy())
     assert found is not None
 
-    def odds(logits: torch.Tensor) -> float:
-        return float(log_odds(logits, chosen, multi_label=run.multi_label, temperature=run.temperature))
+    def odds(logits: np.ndarray) -> float:
+        return float(
+            log_odds(torch.from_numpy(logits), chosen, multi_label=run.multi_label, temperature=run.temperature)
+        )
 
     for level, effects in zip(LEVELS, found, strict=True):
         units = units_of(batch, z, level).of_word
         assert len(effects) == units[-1] + 1
         for unit, effect in enumerate(effects.tolist()):
-            left = encode(run, *without(batch, z, units != unit)).logits
-            assert effect == pytest.approx(odds(encode(run, batch, z).logits) - odds(left), abs=1e-5)
+            left = logits_of(run, *without(batch, z, units != unit))
+            assert effect == pytest.approx(odds(logits_of(run, batch, z)) - odds(left), abs=1e-5)
 
 
 def test_a_long_document_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     run = small_run("em-hrnn")
     (exact,) = explain_texts(run, TEXTS[:1], exact=True)
     assert exact.decided_by == "removal"
-    monkeypatch.setattr(removal, "MOST_WORDS", 8)
+    monkeypatch.setattr(networks, "MOST_WORDS", 8)
     long, short = explain_texts(run, [TEXTS[0], TEXTS[1]], exact=True)
     assert (long.decided_by, short.decided_by) == ("estimate", "removal")

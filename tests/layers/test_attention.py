@@ -6,8 +6,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from emhrnn.layers import AttentionPool, attend
-from emhrnn.layers.attention import attend_path_pairs
+from emhrnn.layers.attention import AttentionPool, attend, attend_path_pairs
 from emhrnn.layers.native import kernels, native_kernels
 from tests.layers.shapes import generator_of, hidden_sizes, lengths, offsets_of, seeds
 from tests.oracles import attention as oracle

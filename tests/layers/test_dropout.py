@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from emhrnn.layers import dropout
+from emhrnn.layers.dropout import dropout
 from tests.layers.shapes import generator_of
 
 

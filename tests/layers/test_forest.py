@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from emhrnn.layers import GRU, LSTM, attend_paths, forest_h, pack, pair_attention
+from emhrnn.layers.attention import attend_paths, pair_attention
+from emhrnn.layers.forest import forest_h
+from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import GRU, LSTM
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.oracles import attention as attention_oracle
 from tests.oracles import recurrent as recurrent_oracle

@@ -12,21 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from emhrnn.layers import (
-    GRU,
-    LSTM,
-    AttentionPool,
-    LearnedRows,
-    attend,
-    attend_paths,
-    forest_h,
-    linear,
-    pack,
-    pair_attention,
-)
 from emhrnn.layers import native as native_package
+from emhrnn.layers.attention import AttentionPool, attend, attend_paths, pair_attention
+from emhrnn.layers.forest import forest_h
+from emhrnn.layers.linear import linear
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.native.torch_kernels import check_columns, check_gates, kernels_for
+from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import GRU, LSTM, LearnedRows
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.layers.test_forest import forests
 

@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.layers import pack
+from emhrnn.layers.packing import pack
 from tests.layers.shapes import lengths, offsets_of
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from emhrnn.layers import GRU, LSTM, Bidirectional, pack
+from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import GRU, LSTM, Bidirectional
 from tests.layers.shapes import generator_of, hidden_sizes, lengths, offsets_of, seeds
 from tests.oracles.recurrent import layer_states
 

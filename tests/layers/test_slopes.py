@@ -5,9 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.layers import GRU, LSTM, AttentionPool, forest_h, layer_pass, pack, row_dots
+from emhrnn.layers.attention import AttentionPool
+from emhrnn.layers.forest import forest_h
+from emhrnn.layers.linear import row_dots
 from emhrnn.layers.native import native_kernels
-from emhrnn.layers.slopes import attention_pass
+from emhrnn.layers.packing import pack
+from emhrnn.layers.recurrent import GRU, LSTM
+from emhrnn.layers.slopes import attention_pass, layer_pass
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.oracles.recurrent import step, zero_state
 

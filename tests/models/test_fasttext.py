@@ -9,7 +9,8 @@ import torch
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.models import fasttext as our_fasttext
-from emhrnn.models.fasttext import FastText, FastTextConfig, _lines, passes_over
+from emhrnn.models.fasttext import FastText, _lines, passes_over
+from emhrnn.models.settings import FastTextConfig
 from tests.models.examples import CLASSES, VOCABULARY, check_survives_saving, make_batch, separable_batch
 
 fasttext = pytest.importorskip("fasttext", reason="needs the extra fasttext")

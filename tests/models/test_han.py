@@ -4,7 +4,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from emhrnn.models.han import HAN, HNAttConfig, Pooling
+from emhrnn.models.han import HAN, Pooling
+from emhrnn.models.settings import HNAttConfig
 from tests.models.examples import (
     CLASSES,
     PLAIN,

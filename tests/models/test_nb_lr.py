@@ -19,8 +19,9 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.models import nb_lr, ngram_features
 from emhrnn.models.fitting import NEVER
-from emhrnn.models.nb_lr import GRID, NBLR, NBLRConfig, fit_ratios, log_ratio
+from emhrnn.models.nb_lr import GRID, NBLR, fit_ratios, log_ratio
 from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngrams_of
+from emhrnn.models.settings import NBLRConfig
 from emhrnn.training.checkpoint import load_into
 from tests.models.examples import CLASSES, VOCABULARY, make_batch, seeds, sentences_of, separable_batch, shapes
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.row import Facts, ModelConfig
+from emhrnn.models.row import Facts
+from emhrnn.models.settings import ModelConfig, TransformerConfig
 from emhrnn.models.table import MODELS, build_model
-from emhrnn.models.transformer import TransformerConfig
 from tests.models.examples import CLASSES, VOCABULARY, make_batch, make_table
 
 FACTS = Facts(classes=CLASSES, users=4, products=4)

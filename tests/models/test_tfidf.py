@@ -9,7 +9,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.models.tfidf import NO_KEY, TfIdf, TfIdfConfig, TfIdfSVMConfig
+from emhrnn.models.settings import TfIdfConfig, TfIdfSVMConfig
+from emhrnn.models.tfidf import NO_KEY, TfIdf
 from tests.models.examples import (
     CLASSES,
     VOCABULARY,

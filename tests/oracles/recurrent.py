@@ -5,7 +5,7 @@ import itertools
 import torch
 from torch import Tensor
 
-from emhrnn.layers import GRU, LSTM
+from emhrnn.layers.recurrent import GRU, LSTM
 
 
 def lstm_step(lstm: LSTM, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

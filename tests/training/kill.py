@@ -20,8 +20,9 @@ import numpy as np
 import torch
 
 from emhrnn.api import train
-from emhrnn.training.checkpoint import FOLDER, checkpoint_files, load_tensors
+from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import make_config, settings_of
+from emhrnn.training.run import checkpoint_files
 from tests.behaviour.commands import TINY, write_reviews
 
 SYSTEMS = {
@@ -122,7 +123,7 @@ def check_equal(left: Path, right: Path) -> None:
         json.loads((left / "metrics.json").read_text())["valid"]
         == json.loads((right / "metrics.json").read_text())["valid"]
     )
-    (one,), (two,) = (checkpoint_files(run / FOLDER) for run in (left, right))
+    (one,), (two,) = (checkpoint_files(run) for run in (left, right))
     ours, theirs = load_tensors(one)[0], load_tensors(two)[0]
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)

@@ -7,12 +7,13 @@ import torch
 from torch import nn
 
 from emhrnn.errors import CheckpointError
-from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
+from emhrnn.training.checkpoint import load_into, load_tensors
+from emhrnn.training.weights import save_arrays
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
     tensors = {"a": torch.randn(3, 4), "b": torch.arange(5), "t": torch.randn(4, 3).t()}
-    save_tensors(tmp_path / "x.safetensors", tensors, {"epoch": 3})
+    save_arrays(tmp_path / "x.safetensors", tensors, {"epoch": 3})
     loaded, note = load_tensors(tmp_path / "x.safetensors")
     assert note == {"epoch": 3}
     assert loaded.keys() == tensors.keys()
@@ -23,7 +24,7 @@ def test_missing_corrupt_and_foreign_files(tmp_path: Path) -> None:
     path = tmp_path / "x.safetensors"
     with pytest.raises(CheckpointError, match="no such file"):
         load_tensors(path)
-    save_tensors(path, {"a": torch.randn(100)}, {})
+    save_arrays(path, {"a": torch.randn(100)}, {})
     whole = path.read_bytes()
     for broken in (b"", whole[:50], whole[:-8], b"\x80\x04" + whole):  # truncated; and a pickle's first bytes
         path.write_bytes(broken)

@@ -90,11 +90,11 @@ def check_whole(path: Path) -> None:
     """
     from emhrnn.errors import CheckpointError
     from emhrnn.text import Vocabulary
-    from emhrnn.training.checkpoint import load_tensors
     from emhrnn.training.run import METRICS, VOCABULARY, WEIGHTS
+    from emhrnn.training.weights import load_arrays
 
     if (path / METRICS).exists():
-        load_tensors(path / WEIGHTS)
+        load_arrays(path / WEIGHTS)
         if not (path / VOCABULARY).is_file():
             raise CheckpointError(f"{path}: {VOCABULARY} is missing; copy the run again or train anew")
         Vocabulary.load(path / VOCABULARY)

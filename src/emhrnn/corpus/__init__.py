@@ -8,15 +8,19 @@ corpus.batch(rows)                                  a Batch
 TextEncoder(vocabulary, settings).encode(texts)     new texts as a Batch
 """
 
-from emhrnn.corpus.batch import Batch, BatchPlan
-from emhrnn.corpus.columns import Columns
-from emhrnn.corpus.dataset import Corpus
-from emhrnn.corpus.encode import TextEncoder
-from emhrnn.corpus.manifest import Report, is_corpus
-from emhrnn.corpus.prepare import prepare
-from emhrnn.corpus.readers import Source
-from emhrnn.corpus.record import Record
-from emhrnn.text import TextSettings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emhrnn.corpus.batch import Batch, BatchPlan
+    from emhrnn.corpus.columns import Columns
+    from emhrnn.corpus.dataset import Corpus
+    from emhrnn.corpus.encode import TextEncoder
+    from emhrnn.corpus.manifest import Report, is_corpus
+    from emhrnn.corpus.prepare import prepare
+    from emhrnn.corpus.readers import Source
+    from emhrnn.corpus.record import Record
+    from emhrnn.text import TextSettings
 
 __all__ = [
     "Batch",
@@ -31,3 +35,26 @@ __all__ = [
     "is_corpus",
     "prepare",
 ]
+
+_HOME = {
+    "Batch": "emhrnn.corpus.batch",
+    "BatchPlan": "emhrnn.corpus.batch",
+    "Columns": "emhrnn.corpus.columns",
+    "Corpus": "emhrnn.corpus.dataset",
+    "Record": "emhrnn.corpus.record",
+    "Report": "emhrnn.corpus.manifest",
+    "Source": "emhrnn.corpus.readers",
+    "TextEncoder": "emhrnn.corpus.encode",
+    "TextSettings": "emhrnn.text",
+    "is_corpus": "emhrnn.corpus.manifest",
+    "prepare": "emhrnn.corpus.prepare",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imported when it is first used: reading new texts takes no Arrow."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'emhrnn.corpus' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

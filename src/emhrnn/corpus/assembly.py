@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Int32, Int64
 
 from emhrnn.corpus.batch import offsets_of
@@ -19,6 +18,7 @@ from emhrnn.corpus.encode import UNKNOWN, NameTable
 from emhrnn.corpus.manifest import Contents, Report
 from emhrnn.corpus.record import Label, Record
 from emhrnn.errors import DataError
+from emhrnn.extras import pyarrow as pa
 from emhrnn.text import UNK, Encoded, TextSettings, Vocabulary, WordEncoder
 
 EMPTY_TEXT = "empty text"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float32, Int32, Int64
 
 from emhrnn.corpus.assembly import Recipe, first_pass, second_pass
@@ -17,6 +16,7 @@ from emhrnn.corpus.manifest import DATA, Contents, Report, read_manifest
 from emhrnn.corpus.record import Record, Where, clean_label, clean_text, clean_weight
 from emhrnn.corpus.store import Store
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.extras import pyarrow as pa
 from emhrnn.text import TextSettings, Vocabulary
 
 Rows = Int64[np.ndarray, " rows"]

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Bool
 from tqdm import tqdm
 
@@ -18,6 +17,7 @@ from emhrnn.corpus.readers import Source
 from emhrnn.corpus.readers.source import Paths
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
+from emhrnn.extras import pyarrow as pa
 from emhrnn.files import atomic_folder, check_free
 from emhrnn.text import TextSettings, Vocabulary
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Float32, Int32, Int64
 
 from emhrnn.corpus.batch import Batch, offsets_of, ranges
 from emhrnn.corpus.encode import UNKNOWN
 from emhrnn.errors import CheckpointError
+from emhrnn.extras import pyarrow as pa
 
 Rows = Int64[np.ndarray, " rows"]
 

@@ -25,9 +25,9 @@ from emhrnn.demo.report import MAJORITY, OURS, TFIDF, CurvePoint, DemoReport, Ne
 from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths, boundary_agreement, count_phrase_lengths
 from emhrnn.explain.explainer import batch_of, explain_texts, read
 from emhrnn.explain.explanation import Explanation
+from emhrnn.explain.removal import segmented
 from emhrnn.files import write_json, write_text
 from emhrnn.models import segmentation
-from emhrnn.models.evidence import Evidence
 from emhrnn.training.calibration import validate
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import Named, other_corpus
@@ -133,10 +133,8 @@ def phrase_recovery(
 
 
 def _segment(run: Run, batch: Batch) -> Bool[np.ndarray, " words"]:
-    import torch
-
-    with torch.inference_mode():
-        z: np.ndarray = run.model.read(batch).z if isinstance(run.model, Evidence) else run.model(batch).z
+    z = segmented(run, batch)[1]
+    assert z is not None
     return z
 
 

@@ -31,7 +31,8 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.em.likelihood import configuration_likelihood
 from emhrnn.em.posterior import Posterior, log_prior
-from emhrnn.models.em_hrnn import EMHRNN, EMConfig, WordStates
+from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.settings import EMConfig
 
 TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
 

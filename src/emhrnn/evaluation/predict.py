@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float32, Int64
 
 from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output, probabilities
+from emhrnn.models.predictor import Inference, Predictor, probabilities
 
 BATCH_WORDS = 16_000  # larger batches no longer gain, and would leave the cache
 
@@ -37,12 +35,12 @@ class Documents(Protocol):
 
 
 def predict(
-    model: DocumentModel,
+    model: Predictor,
     documents: Documents,
     *,
     multi_label: bool,
     temperature: float = 1.0,
-    on_batch: Callable[[Batch, Output], None] | None = None,
+    on_batch: Callable[[Batch, Inference], None] | None = None,
     precompute: bool = True,
 ) -> Predictions:
     """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements.
@@ -52,20 +50,19 @@ def predict(
     with ExitStack() as stack:
         if precompute and model.precompute_for(int(documents.lengths.sum())):
             stack.callback(model.forget_words)
-        stack.enter_context(torch.inference_mode())
         for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():
             batch = documents.batch(rows)
-            output: Output = model(batch)
+            output = model.infer(batch)
             if logits is None:
                 logits = np.empty((len(documents), output.logits.shape[1]), dtype=np.float32)
-            logits[rows] = output.logits.numpy()
+            logits[rows] = output.logits
             if output.z is not None:
                 histogram = _add(histogram, output.z)
             if on_batch is not None:
                 on_batch(batch, output)
     if logits is None:
         raise ValueError("predict needs at least one document")
-    shown = probabilities(torch.from_numpy(logits), multi_label=multi_label, temperature=temperature).numpy()
+    shown = probabilities(logits, multi_label=multi_label, temperature=temperature)
     return Predictions(shown, logits, PhraseLengths.of(histogram) if histogram.any() else None)
 
 

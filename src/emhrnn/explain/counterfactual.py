@@ -169,7 +169,7 @@ class _Search:
             row[list(phrases)] = False
         words = np.repeat(keep, self.lengths, axis=1)  # (sets, words)
         logits = logits_without(self.run, self.batch, self.z, words)
-        chances: np.ndarray = self.run.probabilities(logits).numpy().astype(np.float64)
+        chances: np.ndarray = self.run.probabilities(logits).astype(np.float64)
         return chances
 
     def _answer(self, phrases: tuple[int, ...], *, smallest: bool) -> Counterfactual:

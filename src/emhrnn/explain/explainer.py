@@ -5,23 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import Names, check_names
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.arrays import Attention
-from emhrnn.explain.attention import levels_of
 from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
-from emhrnn.explain.effects import encode_with_effects, gradient_effects
 from emhrnn.explain.evidence import AddsEvidence, exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
-from emhrnn.explain.removal import LEVELS, removal_effects, thorough_effects
-from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.output import Output
 from emhrnn.text import Document, Located, Text
 from emhrnn.training.run import Run
 
@@ -114,11 +107,11 @@ def explain_read(
         )
     return explain_documents(
         documents,
-        probabilities=run.probabilities(found.logits).numpy(),
+        probabilities=run.probabilities(found.logits),
         classes=run.classes,
         z=found.z,
         attention=found.attention,
-        pi=None if found.pi is None else found.pi.numpy(),
+        pi=found.pi,
         effects=found.effects,
         evidence=found.evidence,
         known=batch.words > 0,
@@ -132,15 +125,14 @@ def explain_read(
 class Findings:
     """What a model says of a batch, and why, as far as it can say."""
 
-    logits: Float[Tensor, "documents classes"]
+    logits: Float[np.ndarray, "documents classes"]
     z: Bool[np.ndarray, " words"] | None  # None for a model that cannot be explained
     attention: Attention | None = None
-    pi: Float[Tensor, " words"] | None = None
+    pi: Float[np.ndarray, " words"] | None = None
     effects: BatchEffects | None = None
     evidence: BatchEvidence | None = None
 
 
-@torch.no_grad()
 def findings(
     run: Run, batch: Batch, *, threshold: float | None = None, thorough: bool = False, exact: bool = False
 ) -> Findings:
@@ -159,58 +151,10 @@ def findings(
             )
         reading = model.read(batch)
         exactly, evidence = exact_effects(reading, batch, **odds)
-        return Findings(torch.from_numpy(reading.logits), reading.z, effects=exactly, evidence=evidence)
-    if isinstance(model, EMHRNN):
-        states = model.words(batch)
-        if threshold is None or model.rule is not None:
-            z = model.segment(batch, states)
-        else:
-            z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
-        output, effects = encode_with_effects(model, batch, states, z, **odds)
-        if thorough:
-            effects = thorough_effects(model, batch, z, **odds)
-        if exact:
-            effects = _exact_phrases(run, batch, output, effects, shared=not thorough)
-        levels = levels_of(output, batch)
-        assert levels is not None
-        return Findings(output.logits, z, levels.attention, output.pi, effects)
-    if thorough:
-        raise ConfigError(
-            f"{run.config.model.name} has no second pass that refines its effects; thorough needs em-hrnn"
-        )
-    return _by_gradient(run, batch, exact)
+        return Findings(reading.logits, reading.z, effects=exactly, evidence=evidence)
+    from emhrnn.explain.networks import network_findings  # which takes torch
 
-
-def _exact_phrases(
-    run: Run, batch: Batch, output: Output, effects: BatchEffects, *, shared: bool = True
-) -> BatchEffects:
-    """Effects of phrases and sentences by removal, unless that takes too long. With `shared`, words share what that
-    adds to their phrase by their attention, so that they still sum to it."""
-    assert output.z is not None
-    assert output.alpha is not None
-    found = removal_effects(run, batch, output.z, ("phrase", "sentence"), effects.classes)
-    if found is None:
-        return effects
-    phrases, sentences = found
-    phrase = np.cumsum(output.z) - output.z  # of each word
-    words = effects.words + output.alpha.numpy() * (phrases - effects.phrases)[phrase] if shared else effects.words
-    return BatchEffects(effects.classes, words, phrases, sentences, "removal")
-
-
-def _by_gradient(run: Run, batch: Batch, exact: bool) -> Findings:
-    """A model with attention of which nothing else is known: effects by one backward pass, or by removal."""
-    estimated = gradient_effects(run.model, batch, multi_label=run.multi_label, temperature=run.temperature)
-    if estimated is None:
-        return Findings(run.model(batch).logits, None)
-    output, effects = estimated
-    levels = levels_of(output, batch)
-    if levels is None:
-        return Findings(output.logits, None)
-    if exact and output.z is not None and not output.joint:
-        effects = _exact_phrases(run, batch, output, effects)
-    elif exact and (found := removal_effects(run, batch, levels.z, LEVELS, effects.classes)) is not None:
-        effects = BatchEffects(effects.classes, found[0], found[1], found[2], "removal")
-    return Findings(output.logits, levels.z, levels.attention, output.pi, effects)
+    return network_findings(run, batch, threshold=threshold, thorough=thorough, exact=exact)
 
 
 def read(run: Run, texts: Sequence[Text]) -> list[Located]:

@@ -20,7 +20,7 @@ from jaxtyping import Float64
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.removal import encode, segmented, without
+from emhrnn.explain.removal import logits_of, segmented, without
 from emhrnn.training.run import Run
 
 CHOSEN = 40  # phrases per class that are measured
@@ -128,7 +128,7 @@ def _effects(
     first = phrase_of_word[batch.word_offsets[:-1]]  # of each document
     taken_out = np.repeat(first + [place.phrase for place in places], batch.document_lengths)
     smaller, left = without(batch, z, phrase_of_word != taken_out)
-    before, after = (run.probabilities(l).numpy()[:, label] for l in (logits, encode(run, smaller, left).logits))
+    before, after = (run.probabilities(l)[:, label] for l in (logits, logits_of(run, smaller, left)))
     effects: np.ndarray = before.astype(np.float64) - after
     return effects
 

@@ -153,7 +153,7 @@ def checked_difference(run: Run, predict: Predict) -> float:
     ]
     batch = Batch.from_lists(documents)
     with torch.inference_mode():
-        expected = run.probabilities(run.model(batch).logits).numpy()
+        expected = run.probabilities(run.model.infer(batch).logits)
     difference = float(np.abs(predict(batch) - expected).max())
     if not difference < CLOSE:
         raise TrainingError(f"the exported model differs by {difference:.1e} on random documents; please report it")

@@ -24,96 +24,27 @@ The word layer does not depend on z, so it is a step of its own: `words`. `encod
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError
 from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import Packing, pack
-from emhrnn.layers.recurrent import Bidirectional, CellName, Recurrent, recurrent_layer
+from emhrnn.layers.recurrent import Bidirectional, Recurrent, recurrent_layer
 from emhrnn.layers.slopes import Passes
 from emhrnn.models.embedding import WordEmbedding, WordTable
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
-from emhrnn.models.row import NetworkConfig, Section
-from emhrnn.models.segmentation import PAPER_RATE, check_rule, rule
+from emhrnn.models.segmentation import PAPER_RATE, rule
+from emhrnn.models.settings import EMHRNNConfig
 
 REPEATED = 2  # how often a word of a batch comes, at least, for a table of the batch's words to pay
-
-
-class EMHRNNConfig(NetworkConfig):
-    """Settings of em-hrnn. The paper's layers all have 50 units."""
-
-    word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
-    phrase_size: int = Field(50, ge=1, description="units of the phrase layer")
-    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
-    attention_size: int = Field(50, ge=1, description="units of the attention layers")
-    bidirectional_words: bool = Field(True, description="read the words of a sentence in both directions")
-    cell: CellName = Field("gru", description="of the recurrent layers (the paper: lstm)")
-    skip: bool = Field(True, description="a phrase's vector reaches its sentence beside its state")
-    pauses: bool = Field(True, description="phrases tend to end where readers pause")
-    segmentation: str = Field(
-        "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
-    )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "EMHRNNConfig":
-        if self.segmentation != "learned":
-            check_rule(self.segmentation)
-        return self
-
-
-# The paper's network (docs/paper.md 1.8).
-PAPER_NETWORK = EMHRNNConfig(
-    tune_embedding=False, bidirectional_words=False, cell="lstm", skip=False, pauses=False, dropout=0.0
-)
-
-
-class EMConfig(Section):
-    """How em-hrnn learns phrase boundaries (docs/em.md)."""
-
-    estep: Literal["none", "exact", "blocks", "local"] = Field(
-        "local", description="none: sample boundaries at `rate`, do not learn them"
-    )
-    blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
-    block_length: int = Field(5, ge=1, le=16, description="blocks, local: words enumerated together")
-    windows: int = Field(
-        0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
-    )
-    focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
-    impute: Literal["prior", "rate", "posterior"] = Field(
-        "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
-    )
-    rate: float = Field(
-        PAPER_RATE, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3"
-    )
-    hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
-    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
-    warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
-    theta: Literal["sample", "map", "all"] = Field(
-        "map", description="M-step of theta on the most probable boundaries, on a posterior sample, or on all"
-    )
-    pace: float = Field(5.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
-    printed_q: bool = Field(False, description="the paper's misprinted denominator, to see what it does")
-    exact_limit: int = Field(20, ge=1, le=24, description="exact: most free positions per document")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "EMConfig":
-        if self.windows and self.estep != "blocks":
-            raise ConfigError(
-                f"em.windows = {self.windows} is for em.estep = blocks, not {self.estep}; leave it out, or set "
-                "em.blocks"
-            )
-        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from emhrnn.layers.phrase_scores import GRUWeights, PhraseEncoder, Scores, add_c
 from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, Candidates, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.semi_markov import best_cut, forward_pass, increments
 from emhrnn.models.predictor import UNKNOWN_ID, Inference, Predictor, check_ids
+from emhrnn.models.row import Facts
 from emhrnn.models.segmentation import rule
 from emhrnn.models.settings import OVERLAPPING, EvidenceConfig
 
@@ -72,6 +73,32 @@ def segmentation_rule(config: EvidenceConfig, vocabulary: Sequence[str]) -> Rule
     if config.segmentation in ("learned", OVERLAPPING):
         return None
     return rule(config.segmentation, vocabulary, config.rate)
+
+
+def expected_shapes(
+    config: EvidenceConfig, facts: Facts, words: int, size: int, arrays: Arrays
+) -> dict[str, tuple[int, ...]]:
+    """Of the arrays of a trained model for a vocabulary of so many `words` and vectors of this `size`. How many phrases
+    it has seen, the arrays say."""
+    K, C, H, W = config.longest, facts.classes, config.encoder_size, config.sentence_weights
+    rows = arrays["ngrams.keys"].size if "ngrams.keys" in arrays else 0
+    shapes: dict[str, tuple[int, ...]] = {
+        "scale": (K, BUCKETS), "length_prior": (K,), "bias": (C,), "strength": (), "power": (), "pause_strength": (),
+        "vectors": (words if H or W else 0, size), "ngrams.keys": (rows,), "ngrams.counts": (rows, C),
+        "ngrams.documents": (rows,), "ngrams.table": (rows, C), "ngrams.class_documents": (C,), "ngrams.total": (),
+    }  # fmt: skip
+    if config.pauses:
+        shapes |= {"pauses.counts": (3, words), "pauses.odds": (2, words)}
+    if H:
+        shapes |= {"encoder.projection": (size, K, H), "encoder.bias": (K, H), "encoder.output": (H, C)}
+    if W:
+        parts = {"input_weight": (3 * W, size), "state_weight": (3 * W, W), "bias": (3 * W,)}
+        ways = ("forward", "backward")
+        shapes |= {f"weigher.layer.{way}_layer.{part}": shape for way in ways for part, shape in parts.items()}
+        shapes["weigher.score"] = (2 * W,)
+    if config.ids:
+        shapes |= {f"ids.{kind}.table": (n, C) for kind, n in zip(IDS, (facts.users, facts.products), strict=True)}
+    return shapes
 
 
 class EvidenceReader(Predictor):

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -27,20 +26,12 @@ from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.models.fitting import labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import ModelConfig
+from emhrnn.models.settings import FastTextConfig
 
 END = "</s>"  # the library puts it behind every line
 LABEL = "__label__"
 SHOWN = 500_000  # documents that it is shown, counted at each pass: few documents need many passes to be learned at all
 PASSES = 5, 25  # over the data, at least and at most, unless a number is given
-
-
-class FastTextConfig(ModelConfig):
-    """Settings of fasttext."""
-
-    word_size: int = Field(50, ge=1, description="numbers of a word's vector")
-    buckets: int = Field(200_000, ge=1, description="hash buckets of word pairs")
-    fit_epochs: int | None = Field(None, ge=0, description="passes over the data; none = as many as its size asks for")
 
 
 class FastText(DocumentModel):

@@ -20,7 +20,6 @@ from typing import Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -31,22 +30,9 @@ from emhrnn.layers.recurrent import GRU, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import NetworkConfig
+from emhrnn.models.settings import HANConfig, HNAttConfig
 
 Pooling = Literal["attention", "mean", "max"]
-
-
-class HANConfig(NetworkConfig):
-    """Settings of hn-ave and hn-max."""
-
-    word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
-    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
-
-
-class HNAttConfig(HANConfig):
-    """Settings of hn-att."""
-
-    attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
 class HAN(DocumentModel):

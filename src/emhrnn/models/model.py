@@ -1,6 +1,6 @@
 """What torch adds to a Predictor: a model of modules, `model(batch) -> Output`, and how it learns."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -17,8 +17,11 @@ class DocumentModel(nn.Module, Predictor):
 
     def infer(self, batch: Batch) -> Inference:
         with torch.inference_mode():
-            output: Output = self(batch)
-            return Inference(output.logits.numpy(), output.v.numpy(), output.z)
+            return _in_arrays(self(batch))
+
+    def infer_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Inference:
+        with torch.inference_mode():
+            return _in_arrays(self.encode_phrases(batch, z))
 
     @property
     def parameter_count(self) -> int:
@@ -46,15 +49,6 @@ class DocumentModel(nn.Module, Predictor):
     def count(self, batches: Iterable[Batch], class_weights: Tensor | None = None) -> None:
         """Take in what is counted, not learned, of more documents."""
 
-    @property
-    def shares(self) -> Mapping[str, Tensor]:
-        """By name, factors of its parts that are fitted on validation data, not learned: scalars that `fit_shares`
-        changes in place; 1 until then."""
-        return {}
-
-    def fit_shares(self, batches: Iterable[Batch]) -> None:
-        """Fit the shares to labelled documents."""
-
     # ------------------------------------------------------------------ phrases
 
     def encode_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:
@@ -62,3 +56,7 @@ class DocumentModel(nn.Module, Predictor):
         use for them."""
         output: Output = self(batch)
         return output
+
+
+def _in_arrays(output: Output) -> Inference:
+    return Inference(output.logits.numpy(), output.v.numpy(), output.z)

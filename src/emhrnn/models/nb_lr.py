@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
-from pydantic import Field
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -32,7 +31,7 @@ from emhrnn.models.fitting import NEVER, Weights, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
-from emhrnn.models.row import ModelConfig
+from emhrnn.models.settings import NBLRConfig
 
 LONGEST = 3  # words of an n-gram
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # of C
@@ -41,15 +40,6 @@ TENTHS = 10  # parts of the documents; one at a time is held out to choose C
 ENOUGH = 3000  # documents that are held out, in as many tenths as it takes
 USUAL_C = 1.0  # where there are fewer documents than tenths
 MOST_WEIGHTS = 50_000_000  # 200 MB: many classes have fewer n-grams
-
-
-class NBLRConfig(ModelConfig):
-    """Settings of nb-lr."""
-
-    max_features: int = Field(2_000_000, ge=1, description="most n-grams, those of most documents")
-    C: float | None = Field(
-        None, gt=0, description="inverse strength of the regularisation; none = chosen on documents that are held out"
-    )
 
 
 class NBLR(DocumentModel):

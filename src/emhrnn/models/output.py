@@ -43,21 +43,3 @@ def log_likelihood(logits: Float[Tensor, "documents classes"], labels: Labels) -
         return torch.log_softmax(logits, dim=1).gather(1, labels[:, None]).squeeze(1)
     # log sigmoid(x) where the label is 1, log sigmoid(-x) where it is 0
     return -F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="none").sum(dim=1)
-
-
-def probabilities(
-    logits: Float[Tensor, "documents classes"], *, multi_label: bool, temperature: float = 1.0
-) -> Float[Tensor, "documents classes"]:
-    """Of logits / temperature. The decision is that of temperature 1 to the last bit: rounding may make the two best
-    classes equal at one temperature and not at the other, or an answer exactly 1/2."""
-    plain = torch.sigmoid(logits) if multi_label else torch.softmax(logits, dim=1)
-    if temperature == 1.0:
-        return plain
-    if multi_label:
-        result = torch.sigmoid(logits / temperature)
-        return torch.where((result - 0.5).sign() == (plain - 0.5).sign(), result, plain)
-    result = torch.softmax(logits / temperature, dim=1)
-    best = plain.argmax(dim=1, keepdim=True)
-    tied = result.argmax(dim=1, keepdim=True) != best
-    top = result.amax(dim=1, keepdim=True)
-    return result.scatter(1, best, torch.where(tied, torch.nextafter(top, top + 1), result.gather(1, best)))

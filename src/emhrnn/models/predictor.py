@@ -50,6 +50,20 @@ class Predictor:
         """Numbers that training by gradient descent learns."""
         return 0
 
+    @property
+    def shares(self) -> Mapping[str, Any]:
+        """By name, factors of its parts that are fitted on validation data, not learned: scalars that `fit_shares`
+        changes in place; 1 until then."""
+        return {}
+
+    def fit_shares(self, batches: Iterable[Batch]) -> None:
+        """Fit the shares to labelled documents."""
+
+    def infer_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Inference:
+        """The prediction for given phrases; a model without latent phrases, or one that sums over all of them, has no
+        use for them."""
+        return self.infer(batch)
+
     def save_files(self, folder: Path) -> None:
         """Write what it is built from and is not among its weights, such as the configuration of an encoder."""
 
@@ -92,3 +106,34 @@ def check_ids(kind: str, ids: Int64[np.ndarray, " documents"] | None, count: int
             f"{kind} id {ids.max()} where the model knows {count}; ids that training has not seen must be {UNKNOWN_ID}"
         )
     return ids
+
+
+def probabilities(
+    logits: Float[np.ndarray, "documents classes"], *, multi_label: bool, temperature: float = 1.0
+) -> Float[np.ndarray, "documents classes"]:
+    """Of logits / temperature. The decision is that of temperature 1 to the last bit: rounding may make the two best
+    classes equal at one temperature and not at the other, or an answer exactly 1/2."""
+    plain = _sigmoid(logits) if multi_label else _softmax(logits)
+    if temperature == 1.0:
+        return plain
+    scaled = logits / logits.dtype.type(temperature)
+    if multi_label:
+        result = _sigmoid(scaled)
+        return np.where(np.sign(result - 0.5) == np.sign(plain - 0.5), result, plain)
+    result, best = _softmax(scaled), plain.argmax(axis=1)
+    tied = np.flatnonzero(result.argmax(axis=1) != best)
+    top = result[tied].max(axis=1)
+    result[tied, best[tied]] = np.nextafter(top, top + 1)
+    return result
+
+
+def _sigmoid(x: Float[np.ndarray, "documents classes"]) -> Float[np.ndarray, "documents classes"]:
+    e = np.exp(-np.abs(x))
+    result: np.ndarray = np.where(x >= 0, 1, e) / (1 + e)
+    return result
+
+
+def _softmax(x: Float[np.ndarray, "documents classes"]) -> Float[np.ndarray, "documents classes"]:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    result: np.ndarray = e / e.sum(axis=1, keepdims=True)
+    return result

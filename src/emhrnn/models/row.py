@@ -1,57 +1,21 @@
 """A row of the table of models: its settings, how it is built and learns, what it needs, shows, and who wrote it.
 
-Each model defines its settings beside its code, as a class derived from `ModelConfig`: defaults, limits and one line of
-help for each. What is not in that class is no setting of the model.
+Reading the table takes no torch: a row names the class of its model, which is imported when the model is built.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Literal
 
-import torch
-from pydantic import BaseModel, ConfigDict, Field
-from torch import Tensor
+import numpy as np
 
-from emhrnn.models.model import DocumentModel
+from emhrnn.extras import need
+from emhrnn.models.predictor import Predictor
 from emhrnn.models.segmentation import PAPER_RATE
+from emhrnn.models.settings import ModelConfig, NetworkConfig
 
 VECTORS = "word vectors"  # in `Row.needs`
-
-
-class Section(BaseModel):
-    """A group of settings. Unknown names, infinity and NaN are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
-
-
-class ModelConfig(Section):
-    """The settings of a model; every model has its own subclass."""
-
-    name: str = Field("", description="the model; `emhrnn models` lists them")
-
-    @property
-    def draws(self) -> bool:
-        """Whether another seed may give another model."""
-        return True
-
-    def check_files(self) -> None:
-        """Raise a ConfigError where files that training needs are missing. A trained run does not need them."""
-
-
-class NetworkConfig(ModelConfig):
-    """What all networks on word vectors have."""
-
-    embedding_size: int = Field(100, ge=1, description="size of word vectors, when no vectors are given")
-    tune_embedding: bool = Field(True, description="train the word vectors, too")
-    dropout: float = Field(0.3, ge=0, lt=1, description="share of inputs and states that a training step sets to 0")
-
-
-class IdsConfig(NetworkConfig):
-    """What networks have that read who wrote a document, and about what."""
-
-    ids: bool = Field(True, description="read users and products; false = the text alone")
-    id_size: int = Field(64, ge=1, description="size of the vector of a user or product")
-    id_count: int = Field(5, ge=1, description="users and products of fewer training documents are read as the average")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +30,11 @@ class Facts:
     rate: float = PAPER_RATE  # em.rate: share of words that end a phrase
 
 
-Builder = Callable[[Any, Facts, Tensor, Sequence[str], int], DocumentModel]  # config, facts, vectors, vocabulary, seed
+Builder = Callable[[Any, Facts, Any, Sequence[str], int], Any]  # config, facts, vectors, vocabulary, seed -> a model
+Reader = Callable[[Any, Facts, Mapping[str, np.ndarray], Sequence[str]], Predictor]  # config, facts, arrays, vocabulary
+
+# config, facts, words of the vocabulary, size of vectors, arrays as they were saved -> shapes
+Shapes = Callable[[Any, Facts, int, int, Mapping[str, np.ndarray]], dict[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +43,8 @@ class Row:
 
     config: type[ModelConfig]
     build: Builder
+    read: Reader | None = None  # for a model that predicts without torch, from its arrays
+    shapes: Shapes | None = None  # then, of these arrays
     learns: Literal["em", "gradient", "fit"]
     reference: str
     needs: tuple[str, ...] = ()  # beyond text and labels: word vectors, ids, pretrained weights, the fastText library
@@ -87,12 +57,28 @@ class Row:
         return "words" in self.shows
 
 
-def network(model: Callable[..., DocumentModel], config: type[NetworkConfig], **facts: Any) -> Row:
+def later(module: str, name: str, **options: Any) -> Callable[..., Any]:
+    """The class or function of a module that takes torch, imported when it is first called."""
+
+    def call(*arguments: Any, **given: Any) -> Any:
+        need("torch", name)
+        return getattr(import_module(module), name)(*arguments, **options, **given)
+
+    return call
+
+
+def network(model: Callable[..., Any], config: type[NetworkConfig], **facts: Any) -> Row:
     """A model that learns by gradient descent and is built from its settings, word vectors and classes alone."""
 
-    def build(
-        config: NetworkConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
-    ) -> DocumentModel:
-        return model(config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed))
+    def build(config: NetworkConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
+        return model(config, table=table, classes=facts.classes, generator=drawn_from(seed))
 
     return Row(config=config, build=build, learns="gradient", **facts)
+
+
+def drawn_from(seed: int) -> Any:
+    """A generator of torch."""
+    need("torch", "this model")
+    import torch
+
+    return torch.Generator().manual_seed(seed)

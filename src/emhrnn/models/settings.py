@@ -1,10 +1,49 @@
 """The settings of the models, without their code: reading them takes no torch."""
 
-from pydantic import Field, model_validator
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.row import ModelConfig
+from emhrnn.layers.native.library import CellName
 from emhrnn.models.segmentation import PAPER_RATE, check_rule
+
+
+class Section(BaseModel):
+    """A group of settings. Unknown names, infinity and NaN are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+
+class ModelConfig(Section):
+    """The settings of a model; every model has its own subclass."""
+
+    name: str = Field("", description="the model; `emhrnn models` lists them")
+
+    @property
+    def draws(self) -> bool:
+        """Whether another seed may give another model."""
+        return True
+
+    def check_files(self) -> None:
+        """Raise a ConfigError where files that training needs are missing. A trained run does not need them."""
+
+
+class NetworkConfig(ModelConfig):
+    """What all networks on word vectors have."""
+
+    embedding_size: int = Field(100, ge=1, description="size of word vectors, when no vectors are given")
+    tune_embedding: bool = Field(True, description="train the word vectors, too")
+    dropout: float = Field(0.3, ge=0, lt=1, description="share of inputs and states that a training step sets to 0")
+
+
+class IdsConfig(NetworkConfig):
+    """What networks have that read who wrote a document, and about what."""
+
+    ids: bool = Field(True, description="read users and products; false = the text alone")
+    id_size: int = Field(64, ge=1, description="size of the vector of a user or product")
+    id_count: int = Field(5, ge=1, description="users and products of fewer training documents are read as the average")
+
 
 OVERLAPPING = "overlapping"  # a segmentation that is none: all candidate phrases, as a bag
 
@@ -47,3 +86,137 @@ class EvidenceConfig(ModelConfig):
         if self.segmentation not in ("learned", OVERLAPPING):
             check_rule(self.segmentation)
         return self
+
+
+class EMHRNNConfig(NetworkConfig):
+    """Settings of em-hrnn. The paper's layers all have 50 units."""
+
+    word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
+    phrase_size: int = Field(50, ge=1, description="units of the phrase layer")
+    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
+    attention_size: int = Field(50, ge=1, description="units of the attention layers")
+    bidirectional_words: bool = Field(True, description="read the words of a sentence in both directions")
+    cell: CellName = Field("gru", description="of the recurrent layers (the paper: lstm)")
+    skip: bool = Field(True, description="a phrase's vector reaches its sentence beside its state")
+    pauses: bool = Field(True, description="phrases tend to end where readers pause")
+    segmentation: str = Field(
+        "learned", description="learned, or an ablation: none, words, punctuation, random, every-K"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "EMHRNNConfig":
+        if self.segmentation != "learned":
+            check_rule(self.segmentation)
+        return self
+
+
+# The paper's network (docs/paper.md 1.8).
+PAPER_NETWORK = EMHRNNConfig(
+    tune_embedding=False, bidirectional_words=False, cell="lstm", skip=False, pauses=False, dropout=0.0
+)
+
+
+class EMConfig(Section):
+    """How em-hrnn learns phrase boundaries (docs/em.md)."""
+
+    estep: Literal["none", "exact", "blocks", "local"] = Field(
+        "local", description="none: sample boundaries at `rate`, do not learn them"
+    )
+    blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
+    block_length: int = Field(5, ge=1, le=16, description="blocks, local: words enumerated together")
+    windows: int = Field(
+        0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
+    )
+    focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
+    impute: Literal["prior", "rate", "posterior"] = Field(
+        "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
+    )
+    rate: float = Field(
+        PAPER_RATE, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3"
+    )
+    hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
+    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
+    warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
+    theta: Literal["sample", "map", "all"] = Field(
+        "map", description="M-step of theta on the most probable boundaries, on a posterior sample, or on all"
+    )
+    pace: float = Field(5.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
+    printed_q: bool = Field(False, description="the paper's misprinted denominator, to see what it does")
+    exact_limit: int = Field(20, ge=1, le=24, description="exact: most free positions per document")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "EMConfig":
+        if self.windows and self.estep != "blocks":
+            raise ConfigError(
+                f"em.windows = {self.windows} is for em.estep = blocks, not {self.estep}; leave it out, or set "
+                "em.blocks"
+            )
+        return self
+
+
+class HANConfig(NetworkConfig):
+    """Settings of hn-ave and hn-max."""
+
+    word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
+    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
+
+
+class HNAttConfig(HANConfig):
+    """Settings of hn-att."""
+
+    attention_size: int = Field(50, ge=1, description="units of the attention layers")
+
+
+class TfIdfConfig(ModelConfig):
+    """Settings of tfidf-lr. Its C and that of tfidf-svm are the best of 0.05 to 10 on 8,000 Yelp reviews."""
+
+    max_features: int = Field(200_000, ge=1, description="most n-grams, those of most documents")
+    C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
+
+
+class TfIdfSVMConfig(TfIdfConfig):
+    """Settings of tfidf-svm."""
+
+    C: float = Field(1.0, gt=0, description="inverse strength of the regularisation")
+
+
+class NBLRConfig(ModelConfig):
+    """Settings of nb-lr."""
+
+    max_features: int = Field(2_000_000, ge=1, description="most n-grams, those of most documents")
+    C: float | None = Field(
+        None, gt=0, description="inverse strength of the regularisation; none = chosen on documents that are held out"
+    )
+
+
+class FastTextConfig(ModelConfig):
+    """Settings of fasttext."""
+
+    word_size: int = Field(50, ge=1, description="numbers of a word's vector")
+    buckets: int = Field(200_000, ge=1, description="hash buckets of word pairs")
+    fit_epochs: int | None = Field(None, ge=0, description="passes over the data; none = as many as its size asks for")
+
+
+class TransformerConfig(ModelConfig):
+    """Settings of transformer."""
+
+    pretrained: str = Field("", description="folder with model.safetensors, or a name in the local cache")
+    frozen: bool = Field(False, description="fit a linear head on frozen features")
+    head: int = Field(128, ge=1, description="word pieces it reads from the start of a document")
+    tail: int = Field(382, ge=0, description="and from its end, where a document is longer than both")
+    pooling: Literal["cls", "mean"] | None = Field(
+        None, description="the state of [CLS], or the mean of all states; none = cls, and mean if frozen"
+    )
+    layer_decay: float = Field(0.95, gt=0, le=1, description="learning rate of a layer / of the one above")
+    C: float = Field(1.0, gt=0, description="frozen: inverse strength of the head's regularisation")
+
+    @property
+    def draws(self) -> bool:
+        """A linear head is fitted without random numbers."""
+        return not self.frozen
+
+    def check_files(self) -> None:
+        """Raise a ConfigError for pretrained weights that can be seen to be unusable without loading them."""
+        from emhrnn.models.pretrained import check_source  # which takes torch
+
+        check_source(self.pretrained)

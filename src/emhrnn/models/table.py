@@ -1,57 +1,70 @@
 """The one table of models: name -> its settings, how it is built and learns, what it needs, what it can show."""
 
 import difflib
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import numpy as np
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.em_hrnn import EMHRNN, EMHRNNConfig
-from emhrnn.models.evidence import Evidence
-from emhrnn.models.fasttext import FastText, FastTextConfig
-from emhrnn.models.han import HAN, HANConfig, HNAttConfig
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.nb_lr import NBLR, NBLRConfig
-from emhrnn.models.row import Builder, Facts, ModelConfig, Row, network
-from emhrnn.models.settings import EvidenceConfig
-from emhrnn.models.tfidf import TfIdf, TfIdfConfig, TfIdfSVMConfig
-from emhrnn.models.transformer import TransformerConfig, build_transformer
+from emhrnn.models.evidence_reader import EvidenceReader, expected_shapes, segmentation_rule
+from emhrnn.models.predictor import Predictor
+from emhrnn.models.row import Builder, Facts, Row, drawn_from, later, network
+from emhrnn.models.settings import (
+    EMHRNNConfig,
+    EvidenceConfig,
+    FastTextConfig,
+    HANConfig,
+    HNAttConfig,
+    ModelConfig,
+    NBLRConfig,
+    TfIdfConfig,
+    TfIdfSVMConfig,
+    TransformerConfig,
+)
 
 DEFAULT = "evidence"
 PAPER = "emhrnn.paper.models"  # found by name: the product does not import the paper's other models
 
 
-def build_em_hrnn(
-    config: EMHRNNConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
-) -> DocumentModel:
+def build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
     """The paper's network, with latent phrase ends."""
-    return EMHRNN(
-        config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed),
-        vocabulary=vocabulary, rate=facts.rate,
-    )  # fmt: skip
+    return later("emhrnn.models.em_hrnn", "EMHRNN")(
+        config, table=table, classes=facts.classes, generator=drawn_from(seed), vocabulary=vocabulary, rate=facts.rate
+    )
 
 
-def build_evidence(
-    config: EvidenceConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
-) -> DocumentModel:
+def build_evidence(config: EvidenceConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
     """Latent phrases that each add their own evidence."""
-    return Evidence(
-        config, table=table, classes=facts.classes, generator=torch.Generator().manual_seed(seed),
-        vocabulary=vocabulary, several=facts.several, authors=(facts.users, facts.products),
+    return later("emhrnn.models.evidence", "Evidence")(
+        config, table=table, classes=facts.classes, generator=drawn_from(seed), vocabulary=vocabulary,
+        several=facts.several, authors=(facts.users, facts.products),
     )  # fmt: skip
 
 
-def _of_words(model: Callable[..., DocumentModel]) -> Builder:
+def read_evidence(
+    config: EvidenceConfig, facts: Facts, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str]
+) -> Predictor:
+    """A trained evidence model."""
+    kinds = {name: np.int64 if name == "ngrams.keys" else np.float32 for name in arrays}
+    arrays = {name: np.asarray(array, dtype=kinds[name], order="C") for name, array in arrays.items()}
+    return EvidenceReader(config, arrays, several=facts.several, fixed=segmentation_rule(config, vocabulary))
+
+
+def _of_words(module: str, name: str, **options: Any) -> Builder:
     """Builds a model that is fitted in one go and reads word ids, not vectors."""
 
-    def build(config: ModelConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> DocumentModel:
-        return model(config, vocabulary=len(vocabulary), classes=facts.classes)
+    def build(config: ModelConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
+        return later(f"emhrnn.models.{module}", name, **options)(
+            config, vocabulary=len(vocabulary), classes=facts.classes
+        )
 
     return build
+
+
+def _han(**options: Any) -> Callable[..., Any]:
+    return later("emhrnn.models.han", "HAN", **options)
 
 
 HAN_PAPER = "Yang et al., NAACL 2016"
@@ -60,6 +73,8 @@ MODELS: dict[str, Row] = {
     "evidence": Row(
         config=EvidenceConfig,
         build=build_evidence,
+        read=read_evidence,
+        shapes=expected_shapes,
         learns="gradient",
         reference="this project, docs/evidence.md",
         shows=("words", "phrases", "sentences", "boundaries"),
@@ -80,26 +95,37 @@ MODELS: dict[str, Row] = {
         reference="Luo and Zhu, EM-HRNN",
         shows=("words", "phrases", "sentences", "boundaries"),
     ),
-    "hn-att": network(HAN, HNAttConfig, reference=HAN_PAPER, shows=("words", "sentences")),
-    "hn-ave": network(partial(HAN, pooling="mean"), HANConfig, reference=HAN_PAPER),
-    "hn-max": network(partial(HAN, pooling="max"), HANConfig, reference=HAN_PAPER),
+    "hn-att": network(_han(), HNAttConfig, reference=HAN_PAPER, shows=("words", "sentences")),
+    "hn-ave": network(_han(pooling="mean"), HANConfig, reference=HAN_PAPER),
+    "hn-max": network(_han(pooling="max"), HANConfig, reference=HAN_PAPER),
     "tfidf-lr": Row(
-        config=TfIdfConfig, build=_of_words(partial(TfIdf, kind="logistic")), learns="fit", reference="scikit-learn"
+        config=TfIdfConfig,
+        build=_of_words("tfidf", "TfIdf", kind="logistic"),
+        learns="fit",
+        reference="scikit-learn",
     ),
     "tfidf-svm": Row(
-        config=TfIdfSVMConfig, build=_of_words(partial(TfIdf, kind="svm")), learns="fit", reference="scikit-learn"
+        config=TfIdfSVMConfig,
+        build=_of_words("tfidf", "TfIdf", kind="svm"),
+        learns="fit",
+        reference="scikit-learn",
     ),
-    "nb-lr": Row(config=NBLRConfig, build=_of_words(NBLR), learns="fit", reference="Wang and Manning, ACL 2012"),
+    "nb-lr": Row(
+        config=NBLRConfig,
+        build=_of_words("nb_lr", "NBLR"),
+        learns="fit",
+        reference="Wang and Manning, ACL 2012",
+    ),
     "fasttext": Row(
         config=FastTextConfig,
-        build=_of_words(FastText),
+        build=_of_words("fasttext", "FastText"),
         learns="fit",
         reference="Joulin et al., EACL 2017",
         needs=("the extra emhrnn[fasttext]",),
     ),
     "transformer": Row(
         config=TransformerConfig,
-        build=build_transformer,
+        build=later("emhrnn.models.transformer", "build_transformer"),
         learns="gradient",
         reference="Sun et al., CCL 2019",
         needs=("pretrained weights", "the extra emhrnn[transformers]"),
@@ -119,7 +145,7 @@ MODELS: dict[str, Row] = {
 }
 MODELS |= import_module(f"{PAPER}.rows").ROWS
 for name in ("em-hrnn", "hn-att"):
-    MODELS[f"{name}+ngrams"] = import_module(f"{PAPER}.product").with_ngrams(MODELS[name])
+    MODELS[f"{name}+ngrams"] = import_module(f"{PAPER}.rows").with_ngrams(MODELS[name])
 
 EXPLAINING = tuple(name for name, row in MODELS.items() if row.explains)
 
@@ -132,13 +158,11 @@ def check_model(name: str) -> None:
         raise ConfigError(f"unknown model {name!r}; {hint}`emhrnn models` lists them all")
 
 
-def build_model(
-    config: ModelConfig, facts: Facts, table: Float[Tensor, "vocabulary size"], vocabulary: Sequence[str], seed: int
-) -> DocumentModel:
-    """An untrained model with these settings.
+def build_model(config: ModelConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
+    """An untrained model with these settings; `table` are its word vectors, a tensor.
 
     Raises:
-        ConfigError: no model has this name.
+        ConfigError: no model has this name, or torch is not installed.
     """
     check_model(config.name)
     return MODELS[config.name].build(config, facts, table, vocabulary, seed)

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from pydantic import Field
 from scipy import sparse
 from sklearn.preprocessing import normalize
 from torch import Tensor
@@ -23,23 +22,10 @@ from emhrnn.models.fitting import Classifier, fit_linear, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
-from emhrnn.models.row import ModelConfig
+from emhrnn.models.settings import TfIdfConfig
 
 NO_KEY = np.iinfo(np.int64).max  # behind all keys: a feature that is not used
 LONGEST = 2  # words of an n-gram
-
-
-class TfIdfConfig(ModelConfig):
-    """Settings of tfidf-lr. Its C and that of tfidf-svm are the best of 0.05 to 10 on 8,000 Yelp reviews."""
-
-    max_features: int = Field(200_000, ge=1, description="most n-grams, those of most documents")
-    C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
-
-
-class TfIdfSVMConfig(TfIdfConfig):
-    """Settings of tfidf-svm."""
-
-    C: float = Field(1.0, gt=0, description="inverse strength of the regularisation")
 
 
 class TfIdf(DocumentModel):

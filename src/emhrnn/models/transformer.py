@@ -26,7 +26,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -36,34 +35,12 @@ from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.pretrained import check_source, from_run, load, save
-from emhrnn.models.row import Facts, ModelConfig
+from emhrnn.models.pretrained import from_run, load, save
+from emhrnn.models.row import Facts
+from emhrnn.models.settings import TransformerConfig
 
 Pooling = Literal["cls", "mean"]
 GROUP = 16  # documents that are encoded together when nothing is learned
-
-
-class TransformerConfig(ModelConfig):
-    """Settings of transformer."""
-
-    pretrained: str = Field("", description="folder with model.safetensors, or a name in the local cache")
-    frozen: bool = Field(False, description="fit a linear head on frozen features")
-    head: int = Field(128, ge=1, description="word pieces it reads from the start of a document")
-    tail: int = Field(382, ge=0, description="and from its end, where a document is longer than both")
-    pooling: Pooling | None = Field(
-        None, description="the state of [CLS], or the mean of all states; none = cls, and mean if frozen"
-    )
-    layer_decay: float = Field(0.95, gt=0, le=1, description="learning rate of a layer / of the one above")
-    C: float = Field(1.0, gt=0, description="frozen: inverse strength of the head's regularisation")
-
-    @property
-    def draws(self) -> bool:
-        """A linear head is fitted without random numbers."""
-        return not self.frozen
-
-    def check_files(self) -> None:
-        """Raise a ConfigError for pretrained weights that can be seen to be unusable without loading them."""
-        check_source(self.pretrained)
 
 
 def build_transformer(

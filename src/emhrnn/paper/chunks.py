@@ -18,7 +18,6 @@ from emhrnn.em import SegmentPosterior
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.explain.explainer import groups
 from emhrnn.files import sha256, write_json, write_text
-from emhrnn.models.evidence import Evidence
 from emhrnn.models.evidence_reader import EvidenceReader
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
@@ -128,8 +127,8 @@ def learned(run: Run, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
     """Phrase ends as the run's model finds them, and pi."""
     ends, chances = [], []
     for first, last in groups(batch.sentence_lengths.tolist()):
-        if isinstance(run.model, Evidence):
-            z, pi = _of_evidence(run.model.reader, batch.part(first, last))
+        if isinstance(run.model, EvidenceReader):
+            z, pi = _of_evidence(run.model, batch.part(first, last))
             ends.append(z)
             chances.append(pi)
             continue

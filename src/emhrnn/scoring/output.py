@@ -26,10 +26,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-import pyarrow as pa
-import pyarrow.parquet
-
 from emhrnn.errors import DataError
+from emhrnn.extras import parquet
+from emhrnn.extras import pyarrow as pa
 from emhrnn.files import atomic_file, locked, write_json
 from emhrnn.scoring.chunks import ResumePoint
 
@@ -82,7 +81,7 @@ def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
     writer = None
     for part in parts:
         table = pa.ipc.open_stream(part).read_all()
-        writer = writer or pyarrow.parquet.ParquetWriter(out, table.schema)
+        writer = writer or parquet.ParquetWriter(out, table.schema)
         writer.write_table(table)
     if writer is not None:
         writer.close()

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float32, Float64
 
 from emhrnn.api import labels_of
-from emhrnn.corpus import Batch
+from emhrnn.cores import set_threads
+from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import explain_texts, explanations_of
 from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
@@ -37,7 +37,7 @@ class Scorer:
     """Holds the run, ready to predict. One thread: processes make better use of the cores than threads do."""
 
     def __init__(self, task: Task) -> None:
-        torch.set_num_threads(1)
+        set_threads(1)
         self.task = task
         self.run = load_run(task.run)
         self._shares = [f"p_{name}" for name in self.run.classes]

@@ -13,8 +13,7 @@ from functools import cache
 from itertools import chain, islice
 from multiprocessing.connection import wait
 
-import torch
-
+from emhrnn.cores import set_threads, threads
 from emhrnn.errors import DataError
 from emhrnn.scoring.chunks import RowChunk
 from emhrnn.scoring.output import ScoredPart
@@ -87,8 +86,8 @@ def _scorer(task: Task) -> Scorer:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
+    before = threads()
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        set_threads(before)

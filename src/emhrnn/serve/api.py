@@ -175,7 +175,7 @@ async def model(request: Request) -> list[RunResponse]:
             classes=list(served.model.classes),
             multi_label=served.model.run.multi_label,
             vocabulary=len(served.model.run.vocabulary),
-            parameters=sum(p.numel() for p in served.model.run.model.parameters()) or None,
+            parameters=served.model.run.model.parameter_count or None,
             explains=served.explains,
             ids=served.reads_ids,
             version=__version__,

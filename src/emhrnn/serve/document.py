@@ -15,7 +15,7 @@ from emhrnn.explain.explainer import batch_of, explain_read, read
 from emhrnn.explain.explanation import Explanation, Phrase, Word
 from emhrnn.explain.headline import Shading
 from emhrnn.explain.html import Classwise
-from emhrnn.explain.removal import encode, without
+from emhrnn.explain.removal import logits_of, without
 from emhrnn.models.table import EXPLAINING
 from emhrnn.serve.corpus import jobs_of, row_of
 from emhrnn.serve.engine import RequestText, ServedRun, columns, state_of
@@ -125,7 +125,7 @@ def view(run: Run, written: RequestText, threshold: float | None, dropped: froze
         starts = explanation.starts
         left_out = np.any([(starts >= node.start) & (starts < node.end) for node in nodes], axis=0)
         smaller, left = without(batch, z, ~left_out)
-        chances = run.probabilities(encode(run, smaller, left).logits).numpy()
+        chances = run.probabilities(logits_of(run, smaller, left))
         return Omission(tuple(node.text for node in nodes), chances[0].astype(np.float64), labels_of(run, chances)[0])
 
     own = _own_threshold(run)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import torch
 import uvicorn
 
+from emhrnn.cores import set_threads
 from emhrnn.errors import ConfigError
 from emhrnn.serve.app import application
 from emhrnn.serve.connections import bound_connections
@@ -27,7 +27,7 @@ def serve(
     say: Callable[[str], None] = print,
 ) -> None:
     """Until Ctrl-C or SIGTERM; requests that have arrived are answered first."""
-    torch.set_num_threads(1)  # one document at a time is too small for more
+    set_threads(1)  # one document at a time is too small for more
     limits = ServerLimits()
     app = application(runs, host=host, token=token, data=data, limits=limits)
     gc.freeze()  # what is loaded by now stays: looking through it for garbage would stop everything for half a second

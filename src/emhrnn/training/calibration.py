@@ -15,7 +15,6 @@ from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
 from emhrnn.files import write_text
 from emhrnn.training.card import card_of, markdown
-from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.run import (
@@ -29,6 +28,7 @@ from emhrnn.training.run import (
     save_metrics,
     save_weights,
 )
+from emhrnn.training.weights import load_arrays
 
 
 def predict_together(job: Processes, run: Run, corpus: Corpus) -> Predictions:
@@ -87,7 +87,7 @@ def calibrate(
     if shares is not None:
         predictions = predict_together(job, run, valid)
     run.temperature, remark = fit_temperature(predictions.logits, _labels(valid))
-    shown = run.probabilities(torch.from_numpy(predictions.logits)).numpy()
+    shown = run.probabilities(predictions.logits)
     after = _score(run, valid, replace(predictions, probabilities=shown))
     if folder is not None:
         save_weights(folder, run, epoch)
@@ -136,7 +136,7 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
     read_description(folder)  # is it a run?
     with locked_run(folder):  # before it is read: whoever has it may be about to write
         run = load_run(folder)
-        _, note = load_tensors(folder / WEIGHTS)
+        _, note = load_arrays(folder / WEIGHTS)
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:
             _check_classes(folder, data, corpus)

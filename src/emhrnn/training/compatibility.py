@@ -1,14 +1,13 @@
 """Settings of older runs: what they are in this version, and what must stay the same when a run is resumed."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from emhrnn.errors import CheckpointError
 from emhrnn.models.table import MODELS
 from emhrnn.training.config import Config
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 # What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
 FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
@@ -73,8 +72,8 @@ def migrated(config: Any) -> Any:
 
 
 def migrated_tensors(
-    model: str, tensors: "dict[str, Tensor]", shares: Any = None, *, checkpoint: bool = False
-) -> "dict[str, Tensor]":
+    model: str, tensors: dict[str, Any], shares: Any = None, *, checkpoint: bool = False
+) -> dict[str, Any]:
     """The weights of an em-hrnn that had n-grams of its own, under the names of `em-hrnn+ngrams`; all others as they
     are. `shares` are those that version 0.1 kept in the header of the file. Names of a `checkpoint` are places:
     model/..., optimizer/KEY/..., objective/...
@@ -82,8 +81,6 @@ def migrated_tensors(
     Raises:
         CheckpointError: the shares are damaged.
     """
-    import torch
-
     place = "model/" if checkpoint else ""
     if model != WITH_NGRAMS or f"{place}share" in tensors:
         return tensors
@@ -101,7 +98,7 @@ def migrated_tensors(
         values = [math.nan]
     if not all(0 <= value < math.inf for value in values):
         raise CheckpointError(f"the weights are corrupt (shares {shares!r}); copy the run again or train anew")
-    return {**now, f"{place}share": torch.tensor(values, dtype=torch.float64)}
+    return {**now, f"{place}share": np.array(values)}
 
 
 def _in_place_of(place: str, value: Any) -> Any:

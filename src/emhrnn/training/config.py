@@ -27,8 +27,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.em_hrnn import PAPER_NETWORK, EMConfig
-from emhrnn.models.row import ModelConfig, Section
+from emhrnn.models.settings import PAPER_NETWORK, EMConfig, ModelConfig, Section
 from emhrnn.models.table import DEFAULT, MODELS, check_model
 
 FITTED = {"class_weight", "calibrate", "seed", "threads"}  # of the section `training`, what a fit in one go reads

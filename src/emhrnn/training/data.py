@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Float, Int64
-from torch import Tensor
+from jaxtyping import Int64
 
 from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
 from emhrnn.corpus.assembly import choose_vocabulary
@@ -244,10 +243,10 @@ def with_frequent_names(config: Config, training: Corpus, validation: Corpus) ->
     )
 
 
-def embedding_table(
-    config: Config, vocabulary: Vocabulary, vectors: Vectors | None
-) -> Float[Tensor, "vocabulary size"]:
-    """The first value of the word vectors: pretrained ones, or small random ones."""
+def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | None) -> Any:
+    """The first value of the word vectors, a tensor: pretrained ones, or small random ones."""
+    import torch
+
     generator = numpy_generator(config.training.seed, Purpose.INIT)
     if vectors is not None:
         return torch.from_numpy(vectors.lookup(vocabulary, generator=generator))

@@ -30,6 +30,7 @@ from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, PeerError, TrainingError
 from emhrnn.layers.dropout import Place, SharedGenerator
+from emhrnn.training.run import launched
 
 PATIENCE = timedelta(minutes=30)  # for one exchange; who prepares data or validates may take longer
 _POLL = 0.1  # seconds
@@ -124,25 +125,6 @@ def joined() -> Iterator[Processes]:
     finally:
         _joined.pop()
         group.leave()
-
-
-def launched() -> bool:
-    """True in a process that torchrun started."""
-    return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
-
-
-def name_of_job() -> str:
-    """What tells the jobs of torchrun apart, and stays the same when it restarts its processes; empty where there is
-    none. By default the run id is "none": then it is the process that started this one."""
-    if not launched():
-        return ""
-    name = os.environ.get("TORCHELASTIC_RUN_ID", "none")
-    return name if name != "none" else f"{os.uname().nodename}-{os.getppid()}"
-
-
-def restarted() -> bool:
-    """True in a process that torchrun started again after a failure."""
-    return launched() and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
 
 
 def cuts(lengths: Int64[np.ndarray, " documents"], parts: int) -> list[int]:

@@ -22,7 +22,8 @@ from emhrnn.em.monitor import Monitor
 from emhrnn.em.steps import STRATEGIES, EStep, m_step_pi, m_step_theta
 from emhrnn.evaluation.scores import LOW_RATE, collapse
 from emhrnn.models import segmentation
-from emhrnn.models.em_hrnn import EMHRNN, EMConfig, WordStates
+from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.models.settings import EMConfig
 from emhrnn.training.config import Config
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.objective import TINY, LabelLoss, label_part

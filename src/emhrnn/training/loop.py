@@ -21,7 +21,6 @@ from emhrnn.em.blocks import exact_blocks
 from emhrnn.errors import TrainingError
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.model import DocumentModel
-from emhrnn.training.checkpoint import save_tensors
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.em_objective import EMObjective, witnesses
@@ -30,6 +29,7 @@ from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
 from emhrnn.training.run import BAD_BATCH
 from emhrnn.training.schedule import Position, Purpose, is_latent, learning_rate, numpy_generator
+from emhrnn.training.weights import save_arrays
 
 COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
 COUNTED_WORDS = 200_000  # at a time, where all documents are counted
@@ -152,11 +152,11 @@ def _not_finite(value: float, position: Position, batch: Batch, folder: Path | N
     saved = ""
     if folder is not None:
         arrays = {
-            name: torch.from_numpy(np.ascontiguousarray(getattr(batch, name)))
+            name: getattr(batch, name)
             for name in ("words", "sentence_offsets", "document_offsets", "rows", "labels", "weights")
             if getattr(batch, name) is not None
         }
-        save_tensors(folder / BAD_BATCH, arrays, {"what": "the batch at which training stopped"})
+        save_arrays(folder / BAD_BATCH, arrays, {"what": "the batch at which training stopped"})
         saved = f"; the batch is in {folder / BAD_BATCH}"
     return (
         f"loss or gradient is {value} at epoch {position.epoch + 1}, batch {position.batch + 1} (rows "

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tqdm import tqdm
 
@@ -18,8 +18,10 @@ from emhrnn.evaluation.calibration import Calibration
 from emhrnn.evaluation.scores import Scores
 from emhrnn.files import write_text
 from emhrnn.training.config import Config
-from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.schedule import Best, phase_name
+
+if TYPE_CHECKING:
+    from emhrnn.training.distributed import Processes
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,12 @@ class FitResult:
     calibration: Calibration | None = None  # fitted on the validation data, too
 
 
+def _alone() -> "Processes":
+    from emhrnn.training.distributed import ALONE  # which takes torch
+
+    return ALONE
+
+
 @dataclass(frozen=True, eq=False)
 class TrainingContext:
     """Who takes part in a training, and who is told about it."""
@@ -80,7 +88,7 @@ class TrainingContext:
     on_epoch: Callable[[Epoch], None] | None = None
     on_step: Callable[[Step], None] | None = None
     say: Callable[[str], None] = print  # takes remarks, such as about damaged checkpoints
-    job: Processes = ALONE
+    job: "Processes" = field(default_factory=_alone)
 
 
 def write_history(path: Path, epochs: list[Epoch]) -> None:

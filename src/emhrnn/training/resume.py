@@ -13,7 +13,6 @@ from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import sha256, write_json
 from emhrnn.text import Vectors, Vocabulary, read_vectors
-from emhrnn.training import checkpoint
 from emhrnn.training.calibration import validate
 from emhrnn.training.compatibility import FREE, unknown_setting
 from emhrnn.training.config import Config, validated
@@ -26,6 +25,7 @@ from emhrnn.training.run import (
     METRICS,
     VOCABULARY,
     WEIGHTS,
+    checkpoint_files,
     finish,
     is_run,
     load_run,
@@ -69,7 +69,7 @@ def resumed_run(
             context.job.tell("finished")
             yield _finished(out, opened)
             return
-        if not opened.run.model.fits_at_once and (out / WEIGHTS).exists() and not _checkpoint_files(out):
+        if not opened.run.model.fits_at_once and (out / WEIGHTS).exists() and not checkpoint_files(out):
             raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
         _check_known(out, description, opened.run.config)
         checkpoints_of(out, opened.run, opened.train, opened.valid).load(silent=True)  # raises before a file is touched
@@ -93,13 +93,9 @@ def followed_run(out: Path, job: Processes) -> Opened:
     return _finished(out, opened) if told == "finished" else opened
 
 
-def _checkpoint_files(out: Path) -> list[Path]:
-    return checkpoint.checkpoint_files(out / checkpoint.FOLDER)
-
-
 def _finished(out: Path, opened: Opened) -> Opened:
     """With what training came to before."""
-    run, epochs = load_run(out), read_history(out / HISTORY)
+    run, epochs = load_run(out, trainable=True), read_history(out / HISTORY)
     best = [epoch.epoch for epoch in epochs if epoch.best]
     if not best:
         raise CheckpointError(f"{out / HISTORY}: corrupt (no epoch was the best); copy the run again or train anew")
@@ -175,7 +171,7 @@ def open_run(
             validation = validation.remap(vocabulary, users=training.users, products=training.products)
         training, validation = with_frequent_names(settings, training, validation)
         table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
-        fresh = vectors and not _checkpoint_files(out)
+        fresh = vectors and not checkpoint_files(out)
         if fresh:
             table = embedding_table(settings, vocabulary, _vectors(out, given_vectors, description))
     except (KeyError, TypeError, AttributeError) as error:

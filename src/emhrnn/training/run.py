@@ -15,6 +15,7 @@ corpus/              the data as word ids, where it was not given so
 import hashlib
 import json
 import math
+import os
 import platform
 import secrets
 import shutil
@@ -22,28 +23,27 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from jaxtyping import Float
-from torch import Tensor
 
-from emhrnn.corpus import Batch, Corpus, TextEncoder, TextSettings, is_corpus
+from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.encode import TextEncoder
+from emhrnn.corpus.manifest import is_corpus
 from emhrnn.errors import CheckpointError, DataError, ExtraError, TrainingError
-from emhrnn.evaluation.predict import Predictions, predict
+from emhrnn.evaluation.predict import Documents, Predictions, predict
+from emhrnn.extras import need
 from emhrnn.files import locked, write_json, write_text
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import probabilities
+from emhrnn.models.predictor import probabilities
 from emhrnn.models.row import Facts
-from emhrnn.models.table import build_model
-from emhrnn.text import TextLimits, Vocabulary
-from emhrnn.training import checkpoint
-from emhrnn.training.checkpoint import load_into, load_tensors, save_tensors
+from emhrnn.models.table import MODELS, build_model
+from emhrnn.text import TextLimits, TextSettings, Vocabulary
 from emhrnn.training.compatibility import migrated, migrated_tensors
 from emhrnn.training.config import Config, validated
-from emhrnn.training.distributed import name_of_job, restarted
+from emhrnn.training.weights import check_arrays, load_arrays, save_arrays
 from emhrnn.version import __version__
 
 FORMAT = 1
@@ -60,10 +60,10 @@ CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
 LOCK = "lock"
 BAD_BATCH = "bad-batch.safetensors"
 MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
-CORPUS, TENSORBOARD = "corpus", "tensorboard"  # folders
+CORPUS, TENSORBOARD, CHECKPOINTS = "corpus", "tensorboard", "checkpoint"  # folders
 NAMES = {
     CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD, LOCK, BAD_BATCH, MARK, CORPUS, TENSORBOARD,
-    checkpoint.FOLDER,
+    CHECKPOINTS,
 }  # fmt: skip
 
 
@@ -71,7 +71,7 @@ NAMES = {
 class Run:
     """A model with its words and classes."""
 
-    model: DocumentModel
+    model: Any  # a Predictor; to be trained, a DocumentModel of torch
     config: Config
     vocabulary: Vocabulary
     classes: tuple[str, ...]
@@ -87,11 +87,11 @@ class Run:
         """Reads new text as the training data was read. It is kept, because it knows the words that it has seen."""
         return TextEncoder(self.vocabulary, self.text, users=self.users, products=self.products)
 
-    def probabilities(self, logits: Float[Tensor, "documents classes"]) -> Float[Tensor, "documents classes"]:
+    def probabilities(self, logits: Float[np.ndarray, "documents classes"]) -> Float[np.ndarray, "documents classes"]:
         """As they are shown wherever the run is used."""
         return probabilities(logits, multi_label=self.multi_label, temperature=self.temperature)
 
-    def predict(self, documents: Corpus | Batch) -> Predictions:
+    def predict(self, documents: Documents | Batch) -> Predictions:
         """Of documents in the words of this run."""
         return predict(self.model, documents, multi_label=self.multi_label, temperature=self.temperature)
 
@@ -106,7 +106,7 @@ def new_run(
     config: Config,
     vocabulary: Vocabulary,
     classes: tuple[str, ...],
-    table: Float[Tensor, "vocabulary size"],
+    table: Any,
     *,
     multi_label: bool,
     text: TextSettings,
@@ -114,17 +114,23 @@ def new_run(
     products: tuple[str, ...] = (),
     saved: Path | None = None,
 ) -> Run:
-    """An untrained model of the configured kind; `saved` is the folder of a run whose weights it will be given."""
-    facts = Facts(
-        classes=len(classes),
-        several=multi_label,
-        users=len(users),
-        products=len(products),
-        rate=config.em.rate,
+    """An untrained model of the configured kind on word vectors, a tensor (vocabulary, size); `saved` is the folder of
+    a run whose weights it will be given."""
+    run = Run(None, config, vocabulary, classes, multi_label, text, users, products, table.shape[1])
+    run.model = build_model(config.model, facts_of(run, saved), table, vocabulary.words, config.training.seed)
+    return run
+
+
+def facts_of(run: Run, saved: Path | None = None) -> Facts:
+    """What the model of a run is built for."""
+    return Facts(
+        classes=len(run.classes),
+        several=run.multi_label,
+        users=len(run.users),
+        products=len(run.products),
+        rate=run.config.em.rate,
         encoder="" if saved is None else str(saved / ENCODER),
     )
-    model = build_model(config.model, facts, table, vocabulary.words, config.training.seed)
-    return Run(model, config, vocabulary, classes, multi_label, text, users, products, table.shape[1])
 
 
 def is_run(path: Path) -> bool:
@@ -155,11 +161,11 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
             "multi_label": run.multi_label,
             "text": asdict(run.text),
             "embedding_size": run.embedding_size,
-            "parameters": sum(p.numel() for p in run.model.parameters()),
+            "parameters": run.model.parameter_count,
             "versions": {
                 "emhrnn": __version__,
                 "python": platform.python_version(),
-                "torch": torch.__version__,
+                "torch": version("torch"),
                 "numpy": np.__version__,
             },
             **facts,
@@ -170,7 +176,7 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
 def save_weights(folder: Path, run: Run, epoch: int) -> None:
     """With the temperature, which is of no use to other weights."""
     note = {"format": FORMAT, "epoch": epoch, "run": identity(run), "temperature": run.temperature}
-    save_tensors(folder / WEIGHTS, run.model.state_dict(), note)
+    save_arrays(folder / WEIGHTS, run.model.state_dict(), note)
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -229,43 +235,66 @@ def _checksum(metrics: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(metrics, sort_keys=True).encode()).hexdigest()
 
 
-def load_run(folder: Path) -> Run:
-    """The trained model of a run folder."""
+def load_run(folder: Path, *, trainable: bool = False) -> Run:
+    """The trained model of a run folder. To be trained on, `trainable`, every model needs torch.
+
+    Raises:
+        CheckpointError: the folder is no run, is damaged, or of another version.
+        ExtraError: the model needs torch, or another library, which is not installed.
+    """
     description = read_description(folder)
-    tensors, note = load_tensors(folder / WEIGHTS)
+    arrays, note = load_arrays(folder / WEIGHTS)
     if not (folder / VOCABULARY).is_file():
         raise CheckpointError(f"{folder}: {VOCABULARY} is missing; copy the run again or train anew")
     vocabulary = Vocabulary.load(folder / VOCABULARY)
-    table = next((tensor for name, tensor in tensors.items() if name.endswith("embedding.table")), None)
+    table = next((array for name, array in arrays.items() if name.endswith("embedding.table")), None)
     if table is not None and (table.ndim != 2 or len(table) != len(vocabulary)):
         raise CheckpointError(f"{folder}: {WEIGHTS} and {VOCABULARY} do not belong together; copy the run again")
     try:
         ids = json.loads((folder / IDS).read_text(encoding="utf-8")) if (folder / IDS).is_file() else {}
-        run = new_run(
-            validated(description["config"]),
+        config, size = validated(description["config"]), int(description["embedding_size"])
+        run = Run(
+            None,
+            config,
             vocabulary,
             _class_names(description["classes"]),
-            torch.zeros(len(vocabulary), int(description["embedding_size"])),
-            multi_label=bool(description["multi_label"]),
-            text=text_settings_of(description["text"]),
-            users=tuple(ids.get("users", ())),
-            products=tuple(ids.get("products", ())),
-            saved=folder,
+            bool(description["multi_label"]),
+            text_settings_of(description["text"]),
+            tuple(ids.get("users", ())),
+            tuple(ids.get("products", ())),
+            size,
         )
+        facts = facts_of(run, folder)
+        row = MODELS[config.model.name]
+        if trainable or row.read is None:
+            run.model = build_model(config.model, facts, _zeros(len(vocabulary), size), vocabulary.words, 0)
     except ExtraError:  # nothing is wrong with the run
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # a ConfigError, too
         raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
-    tensors = migrated_tensors(run.config.model.name, tensors, note.get("shares"))
-    load_into(run.model, tensors, folder / WEIGHTS)
+    arrays = migrated_tensors(run.config.model.name, arrays, note.get("shares"))
+    if run.model is not None:
+        from emhrnn.training.checkpoint import load_into  # which takes torch
+
+        load_into(run.model, arrays, folder / WEIGHTS)
+        run.model.eval()
+    elif row.read is not None and row.shapes is not None:
+        check_arrays(folder / WEIGHTS, arrays, row.shapes(config.model, facts, len(vocabulary), size, arrays))
+        run.model = row.read(config.model, facts, arrays, vocabulary.words)
     if note.get("run", identity(run)) != identity(run):
         raise CheckpointError(
             f"{folder}: {WEIGHTS} was trained with other words or classes than those in {VOCABULARY} and {CONFIG}; "
             "copy the run again or train anew"
         )
     run.temperature = _temperature(folder, note)
-    run.model.eval()
     return run
+
+
+def _zeros(*shape: int) -> Any:
+    need("torch", "this model")
+    import torch
+
+    return torch.zeros(*shape)
 
 
 def _temperature(folder: Path, note: dict[str, Any]) -> float:
@@ -347,9 +376,33 @@ def begun_by_this_job(out: Path) -> bool:
     return restarted() and is_run(out) and read_description(out).get("job") == name_of_job()
 
 
+def launched() -> bool:
+    """True in a process that torchrun started."""
+    return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+
+
+def name_of_job() -> str:
+    """What tells the jobs of torchrun apart, and stays the same when it restarts its processes; empty where there is
+    none. By default the run id is "none": then it is the process that started this one."""
+    if not launched():
+        return ""
+    name = os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    return name if name != "none" else f"{os.uname().nodename}-{os.getppid()}"
+
+
+def restarted() -> bool:
+    """True in a process that torchrun started again after a failure."""
+    return launched() and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+
+
+def checkpoint_files(out: Path) -> list[Path]:
+    """The checkpoints of a run, newest first."""
+    return sorted((out / CHECKPOINTS).glob("step-*.safetensors"), reverse=True)
+
+
 def is_begun(out: Path) -> bool:
     """True when there is something to use or to go on from."""
-    return (out / WEIGHTS).exists() or bool(checkpoint.checkpoint_files(out / checkpoint.FOLDER))
+    return (out / WEIGHTS).exists() or bool(checkpoint_files(out))
 
 
 @contextmanager
@@ -378,7 +431,7 @@ def finish(out: Path) -> None:
 
 def remove_partial(out: Path) -> None:
     """What a kill left of files that were being written."""
-    for folder in (out, out / checkpoint.FOLDER):
+    for folder in (out, out / CHECKPOINTS):
         for path in folder.glob(".*.partial"):
             path.unlink()
 

@@ -6,13 +6,15 @@ Randomness is keyed by (seed, purpose, step), not carried in generators, so a `P
 import math
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import torch
 
-from emhrnn.models.em_hrnn import EMConfig
+from emhrnn.models.settings import EMConfig
 from emhrnn.training.config import Config, TrainingConfig
+
+if TYPE_CHECKING:
+    import torch
 
 Phase = Literal["warm-up", "em"]
 
@@ -66,8 +68,10 @@ def numpy_generator(seed: int, purpose: Purpose, step: int = 0) -> np.random.Gen
     return np.random.default_rng([seed, purpose, step])
 
 
-def torch_generator(seed: int, purpose: Purpose, step: int = 0) -> torch.Generator:
+def torch_generator(seed: int, purpose: Purpose, step: int = 0) -> "torch.Generator":
     """The same for torch."""
+    import torch
+
     key = np.random.SeedSequence([seed, purpose, step]).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(key >> np.uint64(1)))  # torch takes 63 bits
 

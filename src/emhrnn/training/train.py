@@ -23,7 +23,6 @@ from emhrnn.files import sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.text import Vectors, read_vectors
-from emhrnn.training import checkpoint
 from emhrnn.training.averaging import WeightAverage
 from emhrnn.training.calibration import end_training, validate, validate_epoch
 from emhrnn.training.card import write_metrics
@@ -40,7 +39,7 @@ from emhrnn.training.data import (
     untrained,
     with_frequent_names,
 )
-from emhrnn.training.distributed import Processes, name_of_job
+from emhrnn.training.distributed import Processes
 from emhrnn.training.loop import deferred_signals, make_objective, steps
 from emhrnn.training.objective import LabelLoss, Objective, make_label_loss
 from emhrnn.training.optimizer import Optimizer
@@ -52,6 +51,7 @@ from emhrnn.training.run import (
     Run,
     describe,
     identity,
+    name_of_job,
     run_folder,
     save_weights,
 )
@@ -227,7 +227,8 @@ class TrainingState:
         elif self.best.epoch >= 0 and folder is not None and (folder / WEIGHTS).is_file():
             weights, saved = load_tensors(folder / WEIGHTS)
             if saved.get("epoch") == self.best.epoch:
-                self.best_weights = migrated_tensors(self.run.config.model.name, weights)
+                now = migrated_tensors(self.run.config.model.name, weights)
+                self.best_weights = {name: torch.as_tensor(array) for name, array in now.items()}
 
     def keep_best(self, folder: Path | None) -> None:
         """The model as it is now, with averaged weights, is the best."""
@@ -312,7 +313,7 @@ def checkpoints_of(
         "words or classes": identity(run),
         "data": "-".join(checksum(corpus.path) for corpus in (train, valid) if corpus.path is not None),
     }
-    return Checkpoints(folder / checkpoint.FOLDER, key, run.config, say=context.say, writes=context.job.first)
+    return Checkpoints(folder, key, run.config, say=context.say, writes=context.job.first)
 
 
 def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes) -> None:

@@ -86,8 +86,7 @@ def test_scores_that_add_up(model: str, runs: dict[str, Path]) -> None:
     (texts,) = read_groups(run, [GOOD, BAD, GOOD + " " + BAD])
     found = score("evidence" if model == "evidence" else "weights", texts, np.random.default_rng(0))
     assert found is not None
-    assert isinstance(run.model.bias, torch.Tensor)
-    bias = run.model.bias.detach().expand(3, -1)
+    bias = torch.as_tensor(run.model.bias).expand(3, -1)
     base = log_odds(bias, texts.chosen, multi_label=False, temperature=run.temperature).numpy()
     sums = np.add.reduceat(found.levels["word"], texts.batch.word_offsets[:-1])
     np.testing.assert_allclose(sums, texts.odds - base, atol=1e-4)

@@ -7,8 +7,8 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from emhrnn.layers import pack
 from emhrnn.layers.native import native_kernels
+from emhrnn.layers.packing import pack
 from emhrnn.paper.models.multiscale_lstm import Wiring, multiscale_states
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 

@@ -16,7 +16,8 @@ from emhrnn.explain.effects import gradient_effects
 from emhrnn.models.row import Facts
 from emhrnn.models.table import MODELS
 from emhrnn.paper.models import product
-from emhrnn.paper.models.product import MOST, MOST_SCORES, NGramsConfig, ProductOfExperts, best_shares, build_ngrams
+from emhrnn.paper.models.product import MOST, MOST_SCORES, ProductOfExperts, best_shares, build_ngrams
+from emhrnn.paper.models.settings import NGramsConfig
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.compatibility import WITH_NGRAMS, migrated_tensors
 from emhrnn.training.config import make_config

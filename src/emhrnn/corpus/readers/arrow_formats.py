@@ -13,17 +13,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
+from emhrnn.extras import Deferred, parquet
+from emhrnn.extras import pyarrow as pa
 
 BATCH_ROWS = 1024
+pc: Any = Deferred("pyarrow.compute", "Parquet")
 OFFSET_BYTES = 4  # of a value, to tell where it begins
-TEXT_KINDS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 def read_parquet(reading: InputFile) -> Iterator[Record]:
@@ -44,7 +42,7 @@ def read_parquet(reading: InputFile) -> Iterator[Record]:
 
 def _opened(path: Path, **options: Any) -> Any:
     """A damaged page is an error where the file has checksums of its pages; where it has none, they are not missed."""
-    return pq.ParquetFile(path, memory_map=True, buffer_size=1 << 20, page_checksum_verification=True, **options)
+    return parquet.ParquetFile(path, memory_map=True, buffer_size=1 << 20, page_checksum_verification=True, **options)
 
 
 def unpacked_bytes(path: Path) -> Iterator[int]:
@@ -85,7 +83,10 @@ def python_values(column: Any) -> list[Any]:
 
 
 def _is_text(kind: Any) -> bool:
-    return any(is_kind(kind) for is_kind in TEXT_KINDS)
+    types = pa.types
+    return any(
+        is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    )
 
 
 STATE, DICT = "state.json", "dataset_dict.json"

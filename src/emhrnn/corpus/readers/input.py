@@ -7,6 +7,7 @@ import bz2
 import gzip
 import io
 import lzma
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -15,12 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.readers.encoding import codec_of, detect
 from emhrnn.corpus.record import BROKEN, Record, Where, clean_label, clean_name, clean_text, clean_weight
 from emhrnn.errors import DataError
+from emhrnn.extras import pyarrow as pa
 from emhrnn.files import refuse_pipe
 
 GZIP, XZ, ZSTD, BZIP2 = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"BZh"
@@ -76,7 +76,7 @@ def explain_damage(path: Path) -> Iterator[None]:
         raise DataError(f"{path} is a folder, a file is needed; give one of its files") from None
     except EOFError:
         raise DataError(f"{path} is cut off: its compressed data ends too early; copy or download it again") from None
-    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, pa.ArrowInvalid) as error:
+    except _damage() as error:
         raise DataError(f"{path} is damaged ({_one_line(error)}); copy or download it again") from None
     except OSError as error:
         # pyarrow tells of a cut-off zstd stream as an OSError without a number.
@@ -182,3 +182,9 @@ class InputFile:
         if not self.lenient:
             raise DataError(f"{self.where(row)}{what}; {remedy}")
         return Record("", None, self.where(row), fault=what.lstrip(" :"))
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """Errors of damaged files; those of Arrow only where it was used."""
+    arrow = (pa.ArrowInvalid,) if "pyarrow" in sys.modules else ()
+    return zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, *arrow

@@ -183,7 +183,7 @@ class _Reader:
         levels = levels_of(output, batch)
         assert levels is not None  # both models weigh words and sentences
         places = self.tally.add(batch, levels) - batch.word_offsets[:-1]
-        table = self.run.probabilities(output.logits).numpy()
+        table = self.run.probabilities(output.logits.numpy())
         for probabilities, record in zip(table, records, strict=True):
             if record.label is not None:
                 predicted = predict(probabilities, self.run.classes, self.run.multi_label)

@@ -27,9 +27,9 @@ from emhrnn.models.table import check_model
 from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.provenance import commit
 from emhrnn.paper.training_job import RUN, train_or_resume
-from emhrnn.training.checkpoint import FOLDER
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, other_corpus
+from emhrnn.training.run import CHECKPOINTS
 
 _ROW = re.compile(r"(?:(?P<name>[^=\[\]]+)=)?(?P<model>[^=\[\]]+)(?:\[(?P<settings>[^\[\]]*)\])?")
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside brackets
@@ -98,7 +98,7 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     assert labels is not None
     scores = score(predictions.probabilities, labels, run.classes, predictions.phrases)
     right = _save_predictions(folder / PREDICTIONS, predictions.probabilities, labels)
-    shutil.rmtree(folder / RUN / FOLDER, ignore_errors=True)  # large, and of no more use
+    shutil.rmtree(folder / RUN / CHECKPOINTS, ignore_errors=True)  # large, and of no more use
     epochs = trained.fitted.epochs
     return {
         "accuracy": scores.accuracy,

@@ -124,8 +124,8 @@ def probability_falls(
     top = np.stack([units.top(scores, one)[units.of_word] for one in shares])  # (shares, words)
     keep = np.concatenate([np.ones((1, batch.n_words), dtype=bool), ~top, top])
     p = run.probabilities(logits_without(run, batch, texts.z, keep))  # (copies x documents, classes)
-    chosen = texts.chosen.repeat(len(keep)).unsqueeze(1)
-    values = p.gather(1, chosen).double().numpy().reshape(len(keep), batch.n_documents)
+    chosen = np.tile(texts.chosen.numpy(), len(keep))
+    values = p[np.arange(len(p)), chosen].astype(np.float64).reshape(len(keep), batch.n_documents)
     falls: np.ndarray = (values[0] - values[1:]).reshape(2, len(shares), batch.n_documents)
     return falls
 

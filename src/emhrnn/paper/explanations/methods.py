@@ -31,15 +31,8 @@ from emhrnn.explain.attention import levels_of
 from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds
 from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, findings, groups, read
-from emhrnn.explain.removal import (
-    LEVELS,
-    encode,
-    logits_without,
-    removal_effects,
-    segmented,
-    thorough_effects,
-    units_of,
-)
+from emhrnn.explain.networks import removal_effects, thorough_effects
+from emhrnn.explain.removal import LEVELS, logits_without, segmented, units_of
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.embedding import UNKNOWN, WordInputs
 from emhrnn.models.han import HAN
@@ -69,8 +62,8 @@ class ReadTexts:
         """Of documents that `read` has read."""
         batch = batch_of(run, documents)
         logits, z = segmented(run, batch)
-        chosen = logits.argmax(dim=1)
-        odds = log_odds(logits, chosen, multi_label=run.multi_label, temperature=run.temperature)
+        chosen = torch.from_numpy(logits.argmax(axis=1))
+        odds = log_odds(torch.from_numpy(logits), chosen, multi_label=run.multi_label, temperature=run.temperature)
         return cls(
             run, documents, batch, batch.sentence_final if z is None else z, chosen, odds.numpy().astype(np.float64)
         )
@@ -89,9 +82,11 @@ class ReadTexts:
         """The log-odds of the predicted class without any words."""
         return float(self.odds_without(d, np.array([[0, len(self.documents[d])]]))[0])
 
-    def _odds(self, d: int, logits: Tensor) -> Float64[np.ndarray, " copies"]:
+    def _odds(self, d: int, logits: np.ndarray) -> Float64[np.ndarray, " copies"]:
         classes = self.chosen[d].expand(len(logits))
-        odds = log_odds(logits, classes, multi_label=self.run.multi_label, temperature=self.run.temperature)
+        odds = log_odds(
+            torch.from_numpy(logits), classes, multi_label=self.run.multi_label, temperature=self.run.temperature
+        )
         values: np.ndarray = odds.numpy().astype(np.float64)
         return values
 
@@ -127,8 +122,7 @@ def score(method: str, texts: ReadTexts, generator: np.random.Generator) -> Unit
 def prediction_seconds(texts: ReadTexts) -> float:
     """CPU time of a plain prediction of the batch."""
     begin = time.process_time()
-    with torch.inference_mode():
-        texts.run.model(texts.batch)
+    texts.run.model.infer(texts.batch)
     return time.process_time() - begin
 
 
@@ -157,6 +151,8 @@ def _first_order(texts: ReadTexts, generator: np.random.Generator) -> UnitScores
             model, batch, states, texts.z, multi_label=run.multi_label, temperature=run.temperature
         )
         return UnitScores(dict(zip(LEVELS, effects.levels, strict=True)), 1.0, 1.0)
+    if isinstance(model, AddsEvidence):
+        return None
     found = gradient_effects(model, batch, multi_label=run.multi_label, temperature=run.temperature)
     return None if found is None else _summed(texts, found[1].levels[0], 1.0, 1.0)
 
@@ -174,7 +170,8 @@ def _thorough(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | 
 def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
     if isinstance(texts.run.model, AddsEvidence):
         return None
-    found = levels_of(encode(texts.run, texts.batch, texts.z), texts.batch)
+    with torch.inference_mode():
+        found = levels_of(texts.run.model.encode_phrases(texts.batch, texts.z), texts.batch)
     if found is None:
         return None
     gamma = found.gamma.astype(np.float64)
@@ -190,6 +187,8 @@ def _gradients(texts: ReadTexts, generator: np.random.Generator) -> UnitScores |
 
 def integrated_gradients(texts: ReadTexts, steps: int = STEPS) -> Float64[np.ndarray, " words"] | None:
     """Of each word, summed over its vector; None for a model without word vectors."""
+    if isinstance(texts.run.model, AddsEvidence):
+        return None
     words = np.zeros(texts.batch.n_words)
     for step in range(steps):
         odds, inputs = odds_on_path(texts, (step + 0.5) / steps)

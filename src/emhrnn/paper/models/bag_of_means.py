@@ -11,7 +11,6 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 from jaxtyping import Float
-from pydantic import Field
 from scipy import sparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
@@ -22,15 +21,7 @@ from emhrnn.errors import DataError
 from emhrnn.models.fitting import fit_linear, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import ModelConfig
-
-
-class BagOfMeansConfig(ModelConfig):
-    """Settings of bag-of-means."""
-
-    embedding_size: int = Field(100, ge=1, description="size of word vectors; those that are given decide")
-    means: int = Field(5000, ge=2, description="clusters of word vectors")
-    C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
+from emhrnn.paper.models.settings import BagOfMeansConfig
 
 
 class BagOfMeans(DocumentModel):

@@ -17,12 +17,9 @@ TACL 2019; docs/paper.md 5).
     encoder     all matrices of the BiLSTM (`customized_lstm`); several times slower than the others
 """
 
-from typing import Literal
-
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -35,18 +32,7 @@ from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.identity import IdVectors
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import IdsConfig
-
-
-class BasisCustConfig(IdsConfig):
-    """Settings of basis-cust."""
-
-    word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
-    attention_size: int = Field(50, ge=1, description="units of the attention layer")
-    bases: int = Field(4, ge=1, description="basis vectors that users and products mix")
-    customize: Literal["linear", "bias", "attention", "word", "encoder"] = Field(
-        "linear", description="the part of the network that users and products change"
-    )
+from emhrnn.paper.models.settings import BasisCustConfig
 
 
 class BasisCust(DocumentModel):

@@ -21,7 +21,6 @@ import math
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -34,17 +33,9 @@ from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.identity import IdVectors
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import IdsConfig
+from emhrnn.paper.models.settings import CMAConfig
 
 WAYS = 3  # user, product, both
-
-
-class CMAConfig(IdsConfig):
-    """Settings of cma."""
-
-    word_size: int = Field(50, ge=1, description="units of the word layer")
-    sentence_size: int = Field(50, ge=1, description="units of the sentence layer")
-    attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
 class CMA(DocumentModel):

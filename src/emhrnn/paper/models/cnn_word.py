@@ -25,7 +25,6 @@ the network learns its documents by heart and nothing else (Zhang had hundreds o
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -34,19 +33,11 @@ from emhrnn.layers.linear import dense
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import NetworkConfig
+from emhrnn.paper.models.settings import CNNWordConfig
 
 WIDTHS = (7, 7, 3, 3, 3, 3)
 POOLED = (True, True, False, False, False, True)
 POOL = 3
-
-
-class CNNWordConfig(NetworkConfig):
-    """Settings of cnn-word."""
-
-    features: int = Field(64, ge=1, description="of each convolution; Zhang's networks have 256 and 1024")
-    dense_size: int = Field(256, ge=1, description="units of the dense layers; Zhang's networks have 1024 and 2048")
-    length: int = Field(231, ge=123, description="words it reads of a document")
 
 
 class CNNWord(DocumentModel):

@@ -21,7 +21,6 @@ from typing import Literal
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -33,14 +32,7 @@ from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import NetworkConfig
-
-
-class GRNNConfig(NetworkConfig):
-    """Settings of conv-grnn and lstm-grnn."""
-
-    word_size: int = Field(50, ge=1, description="units of the word layer: size of a sentence's vector")
-    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
+from emhrnn.paper.models.settings import GRNNConfig
 
 
 class GRNN(DocumentModel):

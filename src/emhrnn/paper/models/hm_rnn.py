@@ -17,7 +17,6 @@ The paper models language; reading documents with the mean of e is our use of it
 
 import torch
 from jaxtyping import Float
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -28,15 +27,8 @@ from emhrnn.layers.packing import pack
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import NetworkConfig
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
-
-
-class HMRNNConfig(NetworkConfig):
-    """Settings of hm-rnn."""
-
-    layers: int = Field(3, ge=2, description="recurrent layers")
-    word_size: int = Field(50, ge=1, description="units of each layer")
+from emhrnn.paper.models.settings import HMRNNConfig
 
 
 class HMRNN(DocumentModel):

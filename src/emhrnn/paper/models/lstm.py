@@ -15,7 +15,6 @@ The plainest recurrent model: words far back reach v by the mean, not through ma
 
 import torch
 from jaxtyping import Float
-from pydantic import Field
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
@@ -27,13 +26,7 @@ from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import NetworkConfig
-
-
-class LSTMConfig(NetworkConfig):
-    """Settings of lstm."""
-
-    word_size: int = Field(50, ge=1, description="units of the word layer")
+from emhrnn.paper.models.settings import LSTMConfig
 
 
 class MeanLSTM(DocumentModel):

@@ -26,7 +26,6 @@ its two matrices tied. No code of the paper exists; this is our reading.
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -38,26 +37,13 @@ from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import NetworkConfig
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
+from emhrnn.paper.models.settings import MHSRNNAttConfig, MHSRNNConfig
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
 # usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs. With
 # attention words speak for themselves, and phrases that begin louder than they are no gain (docs/models.md).
 HEARD = 4.0
-
-
-class MHSRNNConfig(NetworkConfig):
-    """Settings of mhs-rnn. Words and phrases share a size: one matrix reads both."""
-
-    word_size: int = Field(50, ge=1, description="units of the word and phrase layers")
-    sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
-
-
-class MHSRNNAttConfig(MHSRNNConfig):
-    """Settings of mhs-rnn-att."""
-
-    attention_size: int = Field(50, ge=1, description="units of the attention layers")
 
 
 class MHSRNN(DocumentModel):

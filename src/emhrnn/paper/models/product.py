@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64
-from pydantic import Field, create_model
 from scipy.optimize import minimize
 from torch import Tensor
 
@@ -29,8 +28,9 @@ from emhrnn.evaluation.calibration import Labels, undecided
 from emhrnn.models.fitting import labels_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import Facts, ModelConfig, Row
+from emhrnn.models.row import Builder, Facts
 from emhrnn.paper.models.ngrams import PACE, NGrams
+from emhrnn.paper.models.settings import BucketsConfig, NGramsConfig
 
 if TYPE_CHECKING:  # the table of models imports this file, and training imports the table
     from emhrnn.training.config import Config
@@ -44,18 +44,6 @@ ENOUGH = 50_000  # documents, from all over the data: more would not move the sh
 _CLOSE_LOSS = 1e-9  # to the least, per document
 
 ExpertLogits = Float[np.ndarray, "experts documents classes"]
-
-
-class BucketsConfig(ModelConfig):
-    """Settings of n-grams beside a network."""
-
-    buckets: int = Field(200_000, ge=1, description="hash buckets of word pairs; fewer over 250 classes")
-
-
-class NGramsConfig(BucketsConfig):
-    """Settings of ngrams."""
-
-    dropout: float = Field(0.3, ge=0, lt=1, description="share of places that a training step leaves out")
 
 
 class ProductOfExperts(DocumentModel):
@@ -186,17 +174,12 @@ def _loss(shares: Float64[np.ndarray, " experts"], x: ExpertLogits, labels: Labe
     return float(loss + 0.5 * ((shares - 1) ** 2).sum()) / n, (gradient + shares - 1) / n
 
 
-def with_ngrams(row: Row) -> Row:
-    """The row of a network with n-grams beside it: it has the network's settings and `buckets`."""
-    name, bases = row.config.__name__.removesuffix("Config"), (BucketsConfig, row.config)
-    settings = create_model(f"{name}NGramsConfig", __base__=bases, __doc__=row.config.__doc__)
-
-    def build(config: Any, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int) -> ProductOfExperts:
-        return ProductOfExperts(
-            row.build(config, facts, table, vocabulary, seed), _ngrams(config, facts, vocabulary), config.dropout
-        )
-
-    return replace(row, config=settings, build=build)  # type: ignore[arg-type]  # mypy does not see the bases
+def build_product(
+    network: Builder, config: Any, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
+) -> ProductOfExperts:
+    """A network and n-grams beside it."""
+    built = network(config, facts, table, vocabulary, seed)
+    return ProductOfExperts(built, _ngrams(config, facts, vocabulary), config.dropout)
 
 
 def build_ngrams(

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -28,18 +27,10 @@ from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.models.row import ModelConfig
+from emhrnn.paper.models.settings import SSWEConfig
 
 HIDDEN = 20
 STEP = 4096  # windows per step of AdaGrad
-
-
-class SSWEConfig(ModelConfig):
-    """Settings of sswe-svm."""
-
-    embedding_size: int = Field(100, ge=1, description="size of word vectors, when no vectors are given")
-    fit_epochs: int = Field(3, ge=0, description="passes over the data that train the word vectors")
-    C: float = Field(0.01, gt=0, description="inverse strength of the regularisation")
 
 
 class SSWE(DocumentModel):

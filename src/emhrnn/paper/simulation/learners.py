@@ -29,10 +29,12 @@ from emhrnn.em.likelihood import batch_labels
 from emhrnn.em.posterior import Posterior
 from emhrnn.em.steps import e_step, m_step_pi, weigh
 from emhrnn.models import segmentation
-from emhrnn.models.em_hrnn import EMHRNN, PAPER_NETWORK, WordStates
+from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
-from emhrnn.paper.models.hm_rnn import HMRNN, HMRNNConfig
-from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNConfig
+from emhrnn.models.settings import PAPER_NETWORK
+from emhrnn.paper.models.hm_rnn import HMRNN
+from emhrnn.paper.models.mhs_rnn import MHSRNN
+from emhrnn.paper.models.settings import HMRNNConfig, MHSRNNConfig
 from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
 from emhrnn.paper.simulation.generator import CLASSES, World, take
 

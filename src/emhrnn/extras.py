@@ -1,0 +1,34 @@
+"""Libraries that not every installation has, and that are imported when they are first used."""
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from emhrnn.errors import ExtraError
+
+
+def need(library: str, what: str, extra: str = "train") -> None:
+    """Raise an ExtraError where a library is not installed: `what` needs it, and an `extra` of the package has it."""
+    try:
+        found = library in sys.modules or find_spec(library) is not None
+    except (ImportError, ValueError):
+        found = False
+    if not found or sys.modules.get(library, ...) is None:
+        raise ExtraError(f"{what} needs {library}, which is not installed; pip install 'emhrnn[{extra}]'")
+
+
+class Deferred:
+    """A module that is imported at its first use."""
+
+    def __init__(self, name: str, what: str) -> None:
+        """`what` needs it."""
+        self._name, self._what = name, what
+
+    def __getattr__(self, name: str) -> Any:
+        need(self._name.partition(".")[0], self._what)
+        return getattr(import_module(self._name), name)
+
+
+pyarrow: Any = Deferred("pyarrow", "Parquet, Arrow and zstd")
+parquet: Any = Deferred("pyarrow.parquet", "Parquet")
