@@ -3,23 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from emhrnn.cli.options import Json, RunFolder
+from emhrnn.cli.options import Json, RunFolder, argument, option
 
 
 def chunks(
     run: RunFolder,
-    conll: Annotated[
-        Path, typer.Argument(metavar="CONLL", help="conll2000.zip, or a file of its format.", show_default=False)
-    ],
-    other: Annotated[
-        list[Path] | None,
-        typer.Option("--other", help="Another run; may be repeated.", metavar="RUN", show_default=False),
-    ] = None,
-    part: Annotated[str, typer.Option(help="train or test, of a zip.", metavar="NAME")] = "test",
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path("runs/chunks"),
-    seed: Annotated[int, typer.Option(min=0, help="Of the random segmentation.", metavar="N")] = 0,
+    conll: Annotated[Path, argument("conll2000.zip, or a file of its format.", "CONLL")],
+    other: Annotated[list[Path] | None, option("Another run; may be repeated.", "RUN")] = None,
+    part: Annotated[str, option("train or test, of a zip.", "NAME", shown=True)] = "test",
+    out: Annotated[Path, option("Folder to write to.", "FOLDER", shown=True)] = Path("runs/chunks"),
+    seed: Annotated[int, option("Of the random segmentation.", "N", shown=True, min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Do phrase ends that were learned from labels alone agree with gold chunks? Precision, recall, F1.

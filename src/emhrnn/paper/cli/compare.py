@@ -1,71 +1,70 @@
 """`emhrnn compare` and `emhrnn paper table2`: several systems on several sets of data, under one protocol."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from emhrnn.cli.options import (
+    ConfigFile,
+    Format,
+    Json,
+    Keep,
+    LabelColumn,
+    Preset,
+    Quiet,
+    Report,
+    Settings,
+    TextColumn,
+    VectorsFile,
+    argument,
+    flag,
+    option,
+)
 
-from emhrnn.cli.options import Format, Json, Keep, LabelColumn, Quiet, Report, Settings, TextColumn
+if TYPE_CHECKING:
+    from emhrnn.paper.comparison.table import ComparisonTable
 
-Processes = Annotated[
-    int | None,
-    typer.Option(
-        "--processes", min=1, help="Runs at a time; they share the cores.", metavar="N", show_default="the cores"
-    ),
-]
-VectorsFile = Annotated[
-    Path | None,
-    typer.Option("--vectors", help="Pretrained word vectors for all rows.", metavar="FILE", show_default=False),
-]
-Preset = Annotated[str, typer.Option(help="default, or paper: the paper's exact settings.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Few documents and epochs: to see that it runs, not to quote.")]
+Processes = Annotated[int | None, option("Runs at a time; they share the cores.", "N", shown="the cores", min=1)]
+Quick = Annotated[bool, flag("--quick", "Few documents and epochs: to see that it runs, not to quote.")]
+DATA = argument(
+    "PATH or NAME=PATH: files or folders as `emhrnn train` takes them, or folders with one file for each part "
+    "(train..., dev..., test...).",
+    "DATA...",
+)
+MODELS = option(
+    "Rows: a,b,c; may be repeated. A row is MODEL, MODEL[section.key=value,...] or NAME=MODEL[...].", "ROWS"
+)
+FOLDS = option(
+    "K-fold cross-validation: pool all rows of DATA, also of a split column, and test each row once.",
+    "K", shown="one split", min=2,
+)  # fmt: skip
+PRETRAINED = option(
+    "Folder with weights for the row Bert-base, or with a smaller encoder, which stands in for it and is called by the "
+    "folder's name.",
+    "FOLDER", shown="no such row",
+)  # fmt: skip
+FROZEN = flag(
+    "--frozen",
+    "Only fit a linear head on what the encoder of --pretrained says of 128 word pieces: for CPUs. The row's name ends "
+    "in ', frozen', and it is no row of the paper.",
+)
 
 
 def compare(
-    data: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DATA...",
-            help="PATH or NAME=PATH: files or folders as `emhrnn train` takes them, or folders with one file for each "
-            "part (train..., dev..., test...).",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the table and all runs.", metavar="FOLDER", show_default=False)
-    ],
-    models: Annotated[
-        list[str],
-        typer.Option(
-            "--models",
-            help="Rows: a,b,c; may be repeated. A row is MODEL, MODEL[section.key=value,...] or NAME=MODEL[...].",
-            metavar="ROWS",
-            show_default=False,
-        ),
-    ],
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each row; training.seed is the first.", metavar="N")] = 3,
+    data: Annotated[list[str], DATA],
+    out: Annotated[Path, option("Folder for the table and all runs.", "FOLDER")],
+    models: Annotated[list[str], MODELS],
+    seeds: Annotated[int, option("Runs of each row; training.seed is the first.", "N", shown=True, min=1)] = 3,
     test: Annotated[
-        list[str] | None,
-        typer.Option("--test", help="Test data of DATA, if it has none of its own: PATH or NAME=PATH.", metavar="DATA"),
+        list[str] | None, option("Test data of DATA, if it has none of its own: PATH or NAME=PATH.", "DATA")
     ] = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            "--folds",
-            min=2,
-            help="K-fold cross-validation: pool all rows of DATA, also of a split column, and test each row once.",
-            metavar="K",
-            show_default="one split",
-        ),
-    ] = None,
+    folds: Annotated[int | None, FOLDS] = None,
     reference: Annotated[
-        str | None,
-        typer.Option(help="The row that the others are compared with.", metavar="NAME", show_default="the first"),
+        str | None, option("The row that the others are compared with.", "NAME", shown="the first")
     ] = None,
     processes: Processes = None,
     vectors: VectorsFile = None,
     preset: Preset = "default",
-    config: Annotated[Path | None, typer.Option(help="Settings as TOML.", metavar="FILE", show_default=False)] = None,
+    config: ConfigFile = None,
     set_: Settings = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -86,94 +85,53 @@ def compare(
       emhrnn compare reviews.csv --models "em-hrnn,words=em-hrnn[model.segmentation=words]" --out c
 
     All rows see the same documents: those that a split column (train, dev or valid, test) names, else 80/10/10 %, drawn
-    once. All use the same words, vectors and settings, except for what a row sets in brackets. Ctrl-C, kill and reboot
-    lose nothing: the same command goes on, row by row and within each training. More rows, sets and seeds can be added
-    to the same folder. A run that fails stops no other; the exit code is then 2, and the table tells why.
+    once. All use the same words, vectors and settings, except for what a row sets in brackets. After Ctrl-C, kill or
+    reboot, the same command resumes, also within a training. More rows, sets and seeds can be added to the same folder.
+    A run that fails stops no other; the exit code is then 2, and the table says why.
     """
-    from emhrnn.cli.output import complain, end_if_failed, print_json, say
+    from emhrnn.cli.output import complain
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
     from emhrnn.paper.comparison.compare import Protocol
     from emhrnn.paper.comparison.compare import compare as run
     from emhrnn.paper.comparison.data import data_sets
-    from emhrnn.paper.comparison.report import terminal_tables
     from emhrnn.paper.comparison.rows import parse_rows
 
+    columns = Columns(text=text_column, label=label_column)
     table = run(
-        data_sets(
-            data, test or [], format=format, columns=Columns(text=text_column, label=label_column), folds=folds
-        ),
+        data_sets(data, test or [], format=format, columns=columns, folds=folds),
         parse_rows(models),
         out,
-        protocol=Protocol(
-            seeds=seeds, preset=preset, config=config, assignments=tuple(set_ or ()), vectors=vectors
-        ),
+        protocol=Protocol(seeds, preset, config, tuple(set_ or ()), vectors),
         reference=reference,
         processes=processes or cores(),
         report=report,
         kept=keep,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
-    )  # fmt: skip
-    if json:
-        print_json(table.to_dict())
-    else:
-        say(terminal_tables(table))
-        say(f"\nAs a page: {out / 'table.html'}; as data: {out / 'table.json'}; as Markdown: {out / 'table.md'}")
-    end_if_failed(table.failed)
+    )
+    told = f"As a page: {out / 'table.html'}; as data: {out / 'table.json'}; as Markdown: {out / 'table.md'}"
+    _show(table, table.to_dict() if json else None, told)
 
 
 def table2(
     data: Annotated[
-        Path,
-        typer.Option("--data", help="Folder that holds the data sets, under their published names.", metavar="FOLDER"),
+        Path, option("Folder that holds the data sets, under their published names.", "FOLDER", shown=True)
     ] = Path("data"),
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            help="Folder for table2.md and table2.json.",
-            metavar="FOLDER",
-            show_default="results; quick: the work",
-        ),
+        Path | None, option("Folder for table2.md and table2.json.", "FOLDER", shown="results; quick: the work")
     ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option("--work", help="Folder for all runs.", metavar="FOLDER", show_default="runs/table2[-quick]"),
-    ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option("--sets", help="Only this set, by name; may be repeated.", metavar="NAME", show_default="all"),
-    ] = None,
+    work: Annotated[Path | None, option("Folder for all runs.", "FOLDER", shown="runs/table2[-quick]")] = None,
+    sets: Annotated[list[str] | None, option("Only this set, by name; may be repeated.", "NAME", shown="all")] = None,
     rows: Annotated[
         list[str] | None,
-        typer.Option(
-            "--rows",
-            help="Only this row, by its name in the paper or in the table; may be repeated.",
-            metavar="NAME",
-            show_default="all",
-        ),
+        option("Only this row, by its name in the paper or in the table; may be repeated.", "NAME", shown="all"),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each row.", metavar="N")] = 3,
+    seeds: Annotated[int, option("Runs of each row.", "N", shown=True, min=1)] = 3,
     quick: Quick = False,
     vectors: VectorsFile = None,
-    pretrained: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with weights for the row Bert-base, or with a smaller encoder, which stands in for it "
-            "and is called by the folder's name.",
-            metavar="FOLDER",
-            show_default="no such row",
-        ),
-    ] = None,
-    frozen: Annotated[
-        bool,
-        typer.Option(
-            "--frozen",
-            help="Only fit a linear head on what the encoder of --pretrained says of 128 word pieces: for CPUs. The "
-            "row's name ends in ', frozen', and it is no row of the paper.",
-        ),
-    ] = False,
+    pretrained: Annotated[Path | None, PRETRAINED] = None,
+    frozen: Annotated[bool, FROZEN] = False,
     processes: Processes = None,
     preset: Preset = "default",
     set_: Settings = None,
@@ -194,13 +152,12 @@ def table2(
     Known in --data: yelp-2013-train.txt.ss with -dev and -test (likewise 2014, 2015), yahoo_answers_csv,
     amazon_review_full_csv, yelp_review_full_csv, yelp_academic_dataset_review.json, Amazon's reviews_*.json.gz; and
     stand-ins (docs/compare.md). The report keeps the paper's numbers, those of the papers it cites, and ours apart, and
-    says which may be compared. Stopped by Ctrl-C, the same command goes on where it was. A run that fails stops no
-    other; the exit code is then 2, and the table tells why.
+    says which may be compared. After Ctrl-C, the same command resumes. A run that fails stops no other; the exit code
+    is then 2, and the table says why.
     """
-    from emhrnn.cli.output import complain, end_if_failed, print_json, say
+    from emhrnn.cli.output import complain
     from emhrnn.cores import cores
     from emhrnn.paper.comparison.compare import Protocol
-    from emhrnn.paper.comparison.report import terminal_tables
     from emhrnn.paper.table2.report import reproduce_table2
 
     work = work or Path("runs/table2-quick" if quick else "runs/table2")
@@ -209,9 +166,7 @@ def table2(
         data,
         out,
         work=work,
-        protocol=Protocol(
-            seeds=1 if quick else seeds, preset=preset, assignments=tuple(set_ or ()), vectors=vectors
-        ),
+        protocol=Protocol(1 if quick else seeds, preset, None, tuple(set_ or ()), vectors),
         sets=sets or (),
         rows=rows or (),
         pretrained=pretrained,
@@ -222,10 +177,18 @@ def table2(
         kept=keep,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
-    )  # fmt: skip
-    if json:
-        print_json(result.to_dict())
+    )
+    told = f"Beside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}"
+    _show(result.table, result.to_dict() if json else None, told)
+
+
+def _show(table: "ComparisonTable", data: dict[str, object] | None, where: str) -> None:
+    """On the terminal, or the data as JSON; then the exit code."""
+    from emhrnn.cli.output import end_if_failed, print_json, say
+    from emhrnn.paper.comparison.report import terminal_tables
+
+    if data is not None:
+        print_json(data)
     else:
-        say(terminal_tables(result.table))
-        say(f"\nBeside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}")
-    end_if_failed(result.table.failed)
+        say(f"{terminal_tables(table)}\n\n{where}")
+    end_if_failed(table.failed)

@@ -3,17 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from emhrnn.cli.options import Json
+from emhrnn.cli.options import Json, flag, option
 
 
 def evidence(
-    report: Annotated[bool, typer.Option("--report", help="Write the report of the records that are there.")] = False,
-    results: Annotated[Path, typer.Option(help="Folder with the records.", metavar="FOLDER")] = Path("results"),
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Folder to write to.", metavar="FOLDER", show_default="the results")
-    ] = None,
+    report: Annotated[bool, flag("--report", "Write the report of the records that are there.")] = False,
+    results: Annotated[Path, option("Folder with the records.", "FOLDER", shown=True)] = Path("results"),
+    out: Annotated[Path | None, option("Folder to write to.", "FOLDER", shown="the results")] = None,
     json: Json = False,
 ) -> None:
     """Learned segmentations of phrase evidence against fixed ones, and beside the rows of table 2, with paired tests.

@@ -4,19 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from emhrnn.cli.options import Data, Format, Json, RunFolder, Split, TextColumn, argument, option
 
-from emhrnn.cli.options import Data, Format, Json, RunFolder, Split, TextColumn
-
-Other = Annotated[
-    list[Path] | None,
-    typer.Option("--other", help="Another run; may be repeated.", metavar="RUN", show_default=False),
-]
-Method = Annotated[
-    list[str] | None,
-    typer.Option("--method", help="Only this method; may be repeated.", metavar="NAME", show_default=False),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Of intervals, draws and random scores.", metavar="N")]
+Other = Annotated[list[Path] | None, option("Another run; may be repeated.", "RUN")]
+Method = Annotated[list[str] | None, option("Only this method; may be repeated.", "NAME")]
+Out = Annotated[Path, option("Folder to write to.", "FOLDER", shown=True)]
+Seed = Annotated[int, option("Of intervals, draws and random scores.", "N", shown=True, min=0)]
 
 
 def faithfulness(
@@ -24,12 +17,10 @@ def faithfulness(
     data: Data,
     other: Other = None,
     method: Method = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path(
-        "runs/faithfulness"
-    ),
-    documents: Annotated[int, typer.Option(help="How many to draw.", metavar="N")] = 500,
+    out: Out = Path("runs/faithfulness"),
+    documents: Annotated[int, option("How many to draw.", "N", shown=True)] = 500,
     seed: Seed = 0,
-    figure: Annotated[bool, typer.Option(help="Draw the curves; needs emhrnn[plots].")] = True,
+    figure: Annotated[bool, option("Draw the curves; needs emhrnn[plots].", shown=True)] = True,
     text_column: TextColumn = None,
     format: Format = None,
     split: Split = None,
@@ -79,19 +70,13 @@ def faithfulness(
 
 def rationales(
     run: RunFolder,
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A file of human evidence, as published.", show_default=False)
-    ],
+    data: Annotated[Path, argument("A file of human evidence, as published.", "DATA")],
     other: Other = None,
     method: Method = None,
-    part: Annotated[
-        str | None, typer.Option(help="Split of DATA.", metavar="NAME", show_default="validation or test")
-    ] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="The run's positive class.", metavar="NAME", show_default="guessed")
-    ] = None,
-    documents: Annotated[int | None, typer.Option(help="How many to draw.", metavar="N", show_default="all")] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="FOLDER")] = Path("runs/rationales"),
+    part: Annotated[str | None, option("Split of DATA.", "NAME", shown="validation or test")] = None,
+    positive: Annotated[str | None, option("The run's positive class.", "NAME", shown="guessed")] = None,
+    documents: Annotated[int | None, option("How many to draw.", "N", shown="all")] = None,
+    out: Out = Path("runs/rationales"),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:

@@ -4,23 +4,15 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, Split, TextColumn, WeightColumn
+from emhrnn.cli.options import Data, Format, Json, LabelColumn, Quiet, Split, TextColumn, WeightColumn, flag, option
 
 
 def prepare(
     data: Data,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder for the prepared corpus.", metavar="FOLDER", show_default=False)
-    ],
+    out: Annotated[Path, option("Folder for the prepared corpus.", "FOLDER")],
     like: Annotated[
         Path | None,
-        typer.Option(
-            help="Use the words, classes and text settings of this run, to evaluate it on DATA.",
-            metavar="RUN",
-            show_default="none",
-        ),
+        option("Use the words, classes and text settings of this run, to evaluate it on DATA.", "RUN", shown="none"),
     ] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -28,18 +20,13 @@ def prepare(
     format: Format = None,
     split: Split = None,
     min_count: Annotated[
-        int,
-        typer.Option(min=1, help="Words seen less often are lost for good; training has its own limit.", metavar="N"),
+        int, option("Words seen less often are lost for good; training has its own limit.", "N", shown=True, min=1)
     ] = 1,
-    lowercase: Annotated[bool, typer.Option(help="Read words in lower case.")] = True,
-    max_sentence_words: Annotated[
-        int | None, typer.Option(min=1, help="Cut longer sentences.", metavar="N", show_default="no cap")
-    ] = None,
-    max_sentences: Annotated[
-        int | None, typer.Option(min=1, help="Cut longer documents.", metavar="N", show_default="no cap")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a corpus that is at --out.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Refuse rows that would be skipped or repaired.")] = False,
+    lowercase: Annotated[bool, option("Read words in lower case.", shown=True)] = True,
+    max_sentence_words: Annotated[int | None, option("Cut longer sentences.", "N", shown="no cap", min=1)] = None,
+    max_sentences: Annotated[int | None, option("Cut longer documents.", "N", shown="no cap", min=1)] = None,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace a corpus that is at --out.")] = False,
+    strict: Annotated[bool, flag("--strict", "Refuse rows that would be skipped or repaired.")] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from emhrnn.cli.options import Json, Quiet, Report
+from emhrnn.cli.options import Json, Quiet, Report, option
 from emhrnn.paper.cli.compare import Processes, Quick
 
 READINGS = "independent,state,vocabulary"
@@ -13,24 +11,16 @@ METHODS = "hm-rnn,mhs-rnn,window-1,window-2,window-5,local,exact,printed-q"
 
 
 def table1(
-    reading: Annotated[str, typer.Option(help="Some of these, with commas.", metavar="NAMES")] = READINGS,
-    methods: Annotated[str, typer.Option(help="Some of these, with commas.", metavar="NAMES")] = METHODS,
-    seeds: Annotated[int, typer.Option(min=1, help="Worlds to average over: seeds 10, 11, ...", metavar="N")] = 5,
+    reading: Annotated[str, option("Some of these, with commas.", "NAMES", shown=True)] = READINGS,
+    methods: Annotated[str, option("Some of these, with commas.", "NAMES", shown=True)] = METHODS,
+    seeds: Annotated[int, option("Worlds to average over: seeds 10, 11, ...", "N", shown=True, min=1)] = 5,
     quick: Quick = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Folder to write to.", metavar="FOLDER", show_default="results; of a part or quick: the work"
-        ),
+        Path | None, option("Folder to write to.", "FOLDER", shown="results; of a part or quick: the work")
     ] = None,
-    work: Annotated[
-        Path | None,
-        typer.Option(
-            "--work", help="Folder for the finished runs.", metavar="FOLDER", show_default="runs/table1[-quick]"
-        ),
-    ] = None,
-    cost: Annotated[bool, typer.Option(help="Also measure the cost of the E-steps.")] = True,
-    figures: Annotated[bool, typer.Option(help="Draw the figures; needs emhrnn[plots].")] = True,
+    work: Annotated[Path | None, option("Folder for the finished runs.", "FOLDER", shown="runs/table1[-quick]")] = None,
+    cost: Annotated[bool, option("Also measure the cost of the E-steps.", shown=True)] = True,
+    figures: Annotated[bool, option("Draw the figures; needs emhrnn[plots].", shown=True)] = True,
     report: Report = False,
     processes: Processes = None,
     json: Json = False,

@@ -4,40 +4,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from emhrnn.cli.options import Json, LabelColumn, Quiet, Settings, TextColumn
-from emhrnn.paper.cli.compare import Preset, Processes, VectorsFile
+from emhrnn.cli.options import Json, LabelColumn, Preset, Quiet, Settings, TextColumn, VectorsFile, option
+from emhrnn.paper.cli.compare import Processes
 
 if TYPE_CHECKING:
     from emhrnn.paper.analysis.table3 import Pair
 
 
-Em = Annotated[Path | None, typer.Option("--em", help="A run of em-hrnn.", metavar="RUN", show_default="trained here")]
-Mhs = Annotated[
-    Path | None, typer.Option("--mhs", help="A run of mhs-rnn-att.", metavar="RUN", show_default="trained here")
-]
-Train = Annotated[
-    Path | None, typer.Option("--train", help="Data to train both on.", metavar="DATA", show_default=False)
-]
-Work = Annotated[Path, typer.Option("--work", help="Folder for the runs that are trained here.", metavar="FOLDER")]
+Em = Annotated[Path | None, option("A run of em-hrnn.", "RUN", shown="trained here")]
+Mhs = Annotated[Path | None, option("A run of mhs-rnn-att.", "RUN", shown="trained here")]
+Train = Annotated[Path | None, option("Data to train both on.", "DATA")]
+Work = Annotated[Path, option("Folder for the runs that are trained here.", "FOLDER", shown=True)]
 
 
 def table3(
-    data: Annotated[Path, typer.Option("--data", help="Documents to read, best not those of the training.")],
+    data: Annotated[Path, option("Documents to read, best not those of the training.", "DATA")],
     em: Em = None,
     mhs: Mhs = None,
     train: Train = None,
     vectors: VectorsFile = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for table3.md, .json.", metavar="FOLDER")] = Path(
-        "results"
-    ),
+    out: Annotated[Path, option("Folder for table3.md, .json.", "FOLDER", shown=True)] = Path("results"),
     work: Work = Path("runs/table3"),
     words: Annotated[
-        str, typer.Option(help="Words to look at, with commas.", metavar="WORDS")
+        str, option("Words to look at, with commas.", "WORDS", shown=True)
     ] = "good,bad,great,sad,excellent",
-    documents: Annotated[int, typer.Option(min=1, help="Documents to draw.", metavar="N")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw.")] = 0,
+    documents: Annotated[int, option("Documents to draw.", "N", shown=True, min=1)] = 200,
+    seed: Annotated[int, option("Of the draw.", "N", shown=True, min=0)] = 0,
     preset: Preset = "default",
     set_: Settings = None,
     text_column: TextColumn = None,
@@ -91,13 +83,8 @@ def figures(
     mhs: Mhs = None,
     train: Train = None,
     vectors: VectorsFile = None,
-    text: Annotated[
-        Path | None,
-        typer.Option("--text", help="A file with the document.", metavar="FILE", show_default="a review of our own"),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the figures.", metavar="FOLDER")] = Path(
-        "results/figures"
-    ),
+    text: Annotated[Path | None, option("A file with the document.", "FILE", shown="a review of our own")] = None,
+    out: Annotated[Path, option("Folder for the figures.", "FOLDER", shown=True)] = Path("results/figures"),
     work: Work = Path("runs/table3"),
     preset: Preset = "default",
     set_: Settings = None,
