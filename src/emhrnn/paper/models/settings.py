@@ -21,8 +21,8 @@ class BasisCustConfig(IdsConfig):
     word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
     attention_size: int = Field(50, ge=1, description="units of the attention layer")
     bases: int = Field(4, ge=1, description="basis vectors that users and products mix")
-    customize: Literal["linear", "bias", "attention", "word", "encoder"] = Field(
-        "linear", description="the part of the network that users and products change"
+    customize: Literal["linear"] = Field(
+        "linear", description="what users and products change: the classifier's matrix"
     )
 
 
