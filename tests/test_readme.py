@@ -67,7 +67,7 @@ def test_the_figures_of_the_readme_stand_in_the_results() -> None:
     assert table is not None
     record = (README.parent / table[1]).read_text(encoding="utf-8").split("\n### ")
     header, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2].splitlines()]
-    models = [name.split(" (")[0] for name in header[1:]]
+    models = [name.removesuffix(" (default)") for name in header[1:]]
     assert len(rows) >= 4
     for name, *figures in rows:
         data = re.search("`(.*)`", name)

@@ -39,8 +39,8 @@ model share these settings.
 """
 BESIDE_NOTE = f"""From the records of table 2, against *{EVIDENCE}* with its default settings, which weigh sentences
 (`model.sentence_weights`, chosen by validation loss). Where the settings of a set above say 0, it was run before that.
-EM-HRNN has n-gram experts, whose shares are fitted on validation data. Words per second were measured at different
-times and loads.
+In a row with n-grams, the shares of network and n-grams are fitted on validation data. Words per second were measured
+at different times and loads.
 """
 
 

@@ -47,13 +47,15 @@ def names(folder: Path, *, frozen: bool = False) -> list[str]:
 
 def test_every_row_can_be_read() -> None:
     rows = table2_rows()
-    assert len(rows) == 22  # 17 of the paper without Bert-base, and five more
+    assert len(rows) == 28  # 17 of the paper without Bert-base, six with n-grams, and five more
     assert "transformer" not in [row.model for row in rows]
     assert next(row for row in rows if row.name == "EM-HRNN with window size 2").settings == (
         "em.estep=blocks",
         "em.block_length=2",
         "em.windows=25",
     )
+    with_ngrams = {row.name: row.model for row in rows if "n-grams" in row.name}
+    assert set(with_ngrams.values()) == {"em-hrnn+ngrams", "hn-att+ngrams", "ngrams"}
 
 
 @pytest.mark.parametrize("frozen", [False, True])
@@ -72,7 +74,7 @@ def test_only_bert_base_is_called_so(tmp_path: Path, other: dict[str, Any], name
     name += ", frozen" * frozen
     place = told.index(name)
     assert (told[place - 1], told[place + 1]) == ("MHS-RNN with attention", "EM-HRNN with window size 1")
-    assert len(told) == 23
+    assert len(told) == 29
     assert table2_rows(folder, frozen=frozen)[place].settings == (f"model.pretrained={folder}", *FROZEN * frozen)
 
 

@@ -36,10 +36,14 @@ def _five(*numbers: float | None) -> dict[str, float]:
     return {column: number for column, number in zip(COLUMNS, numbers, strict=True) if number is not None}
 
 
-def _windows(length: int) -> str:
+def _windows(length: int, model: str = "em-hrnn") -> str:
     """Windows of 50 words in all, drawn anew at each step: as many as the local bootstrap's ten blocks have. All
     windows at every step would cost five times as much on long documents."""
-    return f"em-hrnn[em.estep=blocks,em.block_length={length},em.windows={50 // length}]"
+    return f"{model}[em.estep=blocks,em.block_length={length},em.windows={50 // length}]"
+
+
+def _local(model: str = "em-hrnn") -> str:
+    return f"{model}[em.estep=local,em.block_length=5]"
 
 
 _ROWS = (
@@ -83,13 +87,17 @@ _ROWS = (
     ),
     PaperRow("EM-HRNN with window size 5", _windows(5), _five(67.1, 69.5, 71.2, 75.1, 61.9)),
     PaperRow(
-        "EM-HRNN with local bootstrap", "em-hrnn[em.estep=local,em.block_length=5]", _five(67.7, 70.1, 71.6, 75.7, 62.2)
+        "EM-HRNN with local bootstrap", _local(), _five(67.7, 70.1, 71.6, 75.7, 62.2)
     ),
 )  # fmt: skip
 PAPER_ROWS: dict[str, PaperRow] = {row.name: row for row in _ROWS}
 
-# What people would use instead; the paper has no such rows.
+# N-grams beside networks, the same for all of them; then what people would use instead. The paper has no such rows.
 OTHER_ROWS = {
+    **{f"EM-HRNN + n-grams (window {length})": _windows(length, "em-hrnn+ngrams") for length in (1, 2, 5)},
+    "EM-HRNN + n-grams (local)": _local("em-hrnn+ngrams"),
+    "HN-ATT + n-grams": "hn-att+ngrams",
+    "n-grams alone": "ngrams",
     "TF-IDF + logistic regression": "tfidf-lr",
     "TF-IDF + SVM": "tfidf-svm",
     "Log-count ratios + logistic regression": "nb-lr",
