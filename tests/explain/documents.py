@@ -1,12 +1,14 @@
 """Small documents with made-up attention, hostile ones among them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.explain.arrays import Attention
 from emhrnn.explain.build import explain_documents
 from emhrnn.explain.explanation import Effects, Explanation, Labels
@@ -70,17 +72,17 @@ def explain_document(
     **columns: Any,
 ) -> Explanation:
     """A batch of one."""
-    (explanation,) = explain_documents(
-        [document], probabilities=probabilities[None], labels=[label], **with_attention(columns)
-    )
+    (explanation,) = explain_batch([document], probabilities=probabilities[None], labels=[label], **columns)
     return explanation if effects is None else replace(explanation, effects=effects)
 
 
-def with_attention(columns: dict[str, Any]) -> dict[str, Any]:
-    """The three softmaxes as one argument."""
-    weights = [columns[name] for name in ("alpha", "beta", "gamma")]
-    others = {name: column for name, column in columns.items() if name not in ("alpha", "beta", "gamma")}
-    return {**others, "attention": Attention(*weights)}
+def explain_batch(documents: Sequence[Document], *, known: np.ndarray, **columns: Any) -> list[Explanation]:
+    """With the three softmaxes as one argument, and words that are known or not."""
+    lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
+    sentences = np.array([document.n_sentences for document in documents])
+    batch = Batch(known.astype(np.int64), offsets_of(lengths), offsets_of(sentences), rows=np.arange(len(documents)))
+    attention = Attention(*(columns.pop(name) for name in ("alpha", "beta", "gamma")))
+    return explain_documents(documents, batch, attention=attention, **columns)
 
 
 def explained(

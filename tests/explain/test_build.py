@@ -3,10 +3,9 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from emhrnn.errors import DataError
-from emhrnn.explain.build import explain_documents
 from emhrnn.text import read_document
 
-from .documents import CLASSES, REVIEW, attention, explain_document, split, with_attention
+from .documents import CLASSES, REVIEW, attention, explain_batch, explain_document, split
 
 PROBABILITIES = np.array([0.1, 0.2, 0.7], dtype=np.float32)
 
@@ -16,12 +15,12 @@ def test_a_batch_is_its_documents_one_by_one() -> None:
     arrays = [attention(document, seed) for seed, document in enumerate(documents)]
     together = {name: np.concatenate([columns[name] for columns in arrays]) for name in arrays[0]}
     probabilities = np.tile(PROBABILITIES, (3, 1))
-    batch = explain_documents(
+    batch = explain_batch(
         documents,
         probabilities=probabilities,
         classes=CLASSES,
         labels=["good", None, "bad"],
-        **with_attention(together),
+        **together,
     )
     for explanation, document, columns, label in zip(batch, documents, arrays, ["good", None, "bad"], strict=True):
         alone = explain_document(document, probabilities=PROBABILITIES, classes=CLASSES, label=label, **columns)
@@ -114,7 +113,7 @@ def test_one_value_per_word() -> None:
 
 def test_a_blank_document_has_no_explanation() -> None:
     document, none = read_document("  "), np.zeros(0)
-    with pytest.raises(DataError, match="without words"):
+    with pytest.raises(DataError, match="at least one word"):
         explain_document(
             document,
             probabilities=PROBABILITIES,

@@ -142,6 +142,20 @@ def test_best_cut_of_one_class_is_a_column_of_all(dtype, drawn):
 
 
 @given(problems)
+@example(([7, 1, 9], 3, 20, 0.2, 1))
+@settings(max_examples=20)
+def test_what_the_ends_of_phrases_add_counts_for_every_width(dtype, drawn):
+    scores, offsets = problem(*drawn)
+    scores = scores.to(dtype)
+    ends = torch.randn(len(scores), generator=torch.Generator().manual_seed(drawn[-1])).to(dtype)
+    z, value = best_cut(scores, offsets, ends=ends.numpy())
+    z_of_sums, value_of_sums = best_cut(scores + ends[:, None, None], offsets)
+    torch.testing.assert_close(value, value_of_sums, rtol=1e-4, atol=1e-4)
+    if dtype == torch.float64:  # float32 may round two equally good segmentations apart
+        assert torch.equal(z, z_of_sums)
+
+
+@given(problems)
 @settings(max_examples=10)
 def test_gradients_equal_finite_differences(drawn):
     lengths, K, C, _, seed = drawn

@@ -103,7 +103,8 @@ class TextEncoder:
             document.ids if isinstance(document, Located) else self.vocabulary.encode(document.words)
             for document in documents
         ]
-        lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
+        bounds = [document.sentence_offsets for document in documents]
+        lengths = np.concatenate([ends[1:] - ends[:-1] for ends in bounds])
         counts = np.array([document.n_sentences for document in documents], dtype=np.int64)
         nothing_cut = np.zeros(len(documents), dtype=bool)
         encoded = Encoded(np.concatenate(words), offsets_of(lengths), offsets_of(counts), nothing_cut)

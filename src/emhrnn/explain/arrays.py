@@ -1,10 +1,10 @@
-"""The flat arrays of documents that are explained, and the checks that they fit each other."""
+"""Attention weights of a document or of a batch, and checks that arrays of an explanation fit each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64
 
 from emhrnn.errors import DataError
 
@@ -20,73 +20,29 @@ class Attention:
     gamma: Float[np.ndarray, " sentences"]
     direct: Float[np.ndarray, " words"] | None = None  # among the words and phrases of their sentence (MHS-RNN)
 
+    def part(self, words: slice, phrases: slice, sentences: slice) -> "Attention":
+        """A copy of one document's."""
+        direct = None if self.direct is None else self.direct[words].copy()
+        return Attention(self.alpha[words].copy(), self.beta[phrases].copy(), self.gamma[sentences].copy(), direct)
 
-@dataclass(frozen=True, eq=False)
-class DocumentArrays:
-    """Phrase k is words[phrase_offsets[k] : phrase_offsets[k + 1]], and so on up to documents. The spans of a document
-    count characters of its own text.
-
-    Raises:
-        DataError: the arrays do not fit each other or the texts, or weights do not sum to 1.
-    """
-
-    texts: Sequence[str]
-    starts: Int64[np.ndarray, " words"]
-    ends: Int64[np.ndarray, " words"]
-    phrase_offsets: Int64[np.ndarray, " phrases_plus_1"]
-    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
-    document_offsets: Int64[np.ndarray, " documents_plus_1"]
-    known: Bool[np.ndarray, " words"]
-    pi: Float64[np.ndarray, " words"] | None
-    attention: Attention | None
-    effects: tuple[Float64[np.ndarray, "..."], ...] = ()  # of words, phrases and sentences, where they are known
-
-    @property
-    def word_offsets(self) -> Int64[np.ndarray, " documents_plus_1"]:
-        """Document d is words[word_offsets[d] : word_offsets[d + 1]]."""
-        offsets: np.ndarray = self.phrase_offsets[self.sentence_offsets[self.document_offsets]]
-        return offsets
-
-    def __post_init__(self) -> None:
-        words, phrases, sentences = len(self.starts), len(self.phrase_offsets) - 1, len(self.sentence_offsets) - 1
-        if (np.diff(self.document_offsets) < 1).any():
-            raise DataError("a document without words has no explanation; give a text with at least one word")
-        check_offsets("phrase_offsets", self.phrase_offsets, phrases, words)
-        check_offsets("sentence_offsets", self.sentence_offsets, sentences, phrases)
-        check_offsets("document_offsets", self.document_offsets, len(self.texts), sentences)
-        for name, column in (("ends", self.ends), ("known", self.known), ("pi", self.pi)):
-            check_length(name, column, words, "word")
-        if (looked := self.attention) is not None:
-            check_weights("alpha", looked.alpha, self.phrase_offsets, "word", "phrase")
-            check_weights("beta", looked.beta, self.sentence_offsets, "phrase", "sentence")
-            check_weights("gamma", looked.gamma, self.document_offsets, "sentence", "document")
-            check_length("direct", looked.direct, words, "word")
-            check_unit("direct", looked.direct)
-        levels = (("words", words), ("phrases", phrases), ("sentences", sentences))
-        for (name, count), values in zip(levels, self.effects, strict=False):
-            check_effects(name, values, count)
-        check_unit("pi", self.pi)
-        self._check_spans()
-
-    def _check_spans(self) -> None:
-        """Words follow each other inside the text of their document."""
-        lengths = np.fromiter(map(len, self.texts), np.int64, len(self.texts))
-        bounds = self.word_offsets
-        first, last = bounds[:-1], bounds[1:] - 1
-        steps = self.starts[1:] - self.ends[:-1]
-        steps[last[:-1]] = 0  # from one document to the next
-        wrong = (self.starts[first] < 0) | (self.ends[last] > lengths)
-        if wrong.any() or (steps < 0).any() or (self.starts > self.ends).any():
-            length = lengths[int(np.argmax(wrong))]
-            raise DataError(
-                f"word spans must follow each other inside the text of {length} characters; check the offsets"
-            )
+    def check(
+        self,
+        phrase_offsets: Int64[np.ndarray, " phrases_plus_1"],
+        sentence_offsets: Int64[np.ndarray, " sentences_plus_1"],
+        document_offsets: Int64[np.ndarray, " documents_plus_1"],
+    ) -> None:
+        """Raise a DataError unless there is a weight for each node, and siblings sum to 1."""
+        check_weights("alpha", self.alpha, phrase_offsets, "word", "phrase")
+        check_weights("beta", self.beta, sentence_offsets, "phrase", "sentence")
+        check_weights("gamma", self.gamma, document_offsets, "sentence", "document")
+        check_length("direct", self.direct, len(self.alpha), "word")
+        check_unit("direct", self.direct)
 
 
-def check_offsets(name: str, offsets: Int64[np.ndarray, " n"], segments: int, total: int) -> None:
-    """Raise a DataError unless offsets rise strictly from 0 to `total`."""
-    if len(offsets) != segments + 1 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 1).any():
-        raise DataError(f"{name} must rise strictly from 0 to {total} in {segments} steps; got {offsets.tolist()[:10]}")
+def check_offsets(name: str, offsets: Int64[np.ndarray, " n"], total: int) -> None:
+    """Raise a DataError unless offsets rise strictly from 0 to `total`, which is at least 1."""
+    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 1).any():
+        raise DataError(f"{name} must rise strictly from 0 to {total}; got {offsets.tolist()[:10]}")
 
 
 def check_length(name: str, values: np.ndarray | None, count: int, unit: str) -> None:
@@ -111,7 +67,7 @@ def check_weights(
 
 
 def check_effects(name: str, values: Float64[np.ndarray, " n"], count: int) -> None:
-    """Raise a DataError unless there is one finite number each."""
+    """Raise a DataError unless there is one finite number for each of the `count` words, phrases or sentences."""
     if len(values) != count or not np.isfinite(values).all():
         raise DataError(f"effects of {name}: {len(values)} values for {count} {name}; give one finite number each")
 

@@ -2,18 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
-from emhrnn.corpus.batch import offsets_of
+from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.explain.arrays import Attention, DocumentArrays, check_classes, check_length
+from emhrnn.explain.arrays import Attention, check_classes, check_effects, check_length
 from emhrnn.explain.explanation import Effects, EffectsBy, Explanation, Labels, PhraseEvidence
 from emhrnn.text import Document, Located
 
-MULTI_LABEL_THRESHOLD = 0.5
+EVEN = 0.5  # of a label among several: more is likelier than not
+UNKNOWN_WORD = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +44,12 @@ class BatchEvidence:
 
 
 def explain_documents(
-    documents: Sequence[Located] | Sequence[Document],
+    documents: Sequence[Located | Document],
+    batch: Batch,
     *,
     probabilities: Float[np.ndarray, "documents classes"],
     classes: Sequence[str],
     z: Bool[np.ndarray, " words"],
-    known: Bool[np.ndarray, " words"],
     attention: Attention | None = None,
     pi: Float[np.ndarray, " words"] | None = None,
     effects: BatchEffects | None = None,
@@ -57,72 +58,56 @@ def explain_documents(
     labels: Sequence[Labels | None] | None = None,
     multi_label: bool = False,
 ) -> list[Explanation]:
-    """Explain a batch: the documents' arrays one after the other, as a model returns them. `z` is True at the last word
-    of each phrase and so at the last word of each sentence.
+    """Explain a batch of documents by arrays as a model returns them, one document after the other. `z` is True at the
+    last word of each phrase and so at the last word of each sentence.
 
     Raises:
         DataError: the arrays do not fit the documents or each other, or weights do not sum to 1.
     """
-    if not all(map(len, documents)):
-        raise DataError("a document without words has no explanation; give a text with at least one word")
-    lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
-    ends, document_offsets = offsets_of(lengths), offsets_of(np.array([document.n_sentences for document in documents]))
-    check_length("z", z, int(ends[-1]), "word")
+    ends, document_offsets = batch.sentence_offsets, batch.document_offsets
+    check_length("z", z, batch.n_words, "word")
     if not z[ends[1:] - 1].all():
         raise DataError("z must be True at the last word of every sentence: phrases do not cross sentence ends")
     phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])
     sentence_offsets = np.searchsorted(phrase_offsets, ends).astype(np.int64)
-    looked = None
+    check_length("pi", pi, batch.n_words, "word")
     if attention is not None:
-        looked = Attention(
+        attention = Attention(
             normalised(attention.alpha, phrase_offsets),
             normalised(attention.beta, sentence_offsets),
             normalised(attention.gamma, document_offsets),
             attention.direct,
         )
-    batch = DocumentArrays(
-        texts=[document.text for document in documents],
-        starts=np.concatenate([document.starts for document in documents]),
-        ends=np.concatenate([document.ends for document in documents]),
-        phrase_offsets=phrase_offsets,
-        sentence_offsets=sentence_offsets,
-        document_offsets=document_offsets,
-        known=known,
-        pi=None if pi is None else pi.astype(np.float64),
-        attention=looked,
-        effects=() if effects is None else effects.levels,
-    )
+        attention.check(phrase_offsets, sentence_offsets, document_offsets)
+    if effects is not None:
+        check_effects("words", effects.words, batch.n_words)
+        check_effects("phrases", effects.phrases, len(phrase_offsets) - 1)
+        check_effects("sentences", effects.sentences, batch.n_sentences)
     names, shown = tuple(map(str, classes)), probabilities.astype(np.float64)
     check_classes(names, shown)
-    predicted = [predict(row, names, multi_label) for row in probabilities]
+    known = batch.words != UNKNOWN_WORD
+    predicted = predicted_labels(probabilities, names, multi_label=multi_label)
     parts = (batch.word_offsets, sentence_offsets[document_offsets], document_offsets)
-    bounds = zip(*(pairwise(offsets.tolist()) for offsets in parts), strict=True)
+    bounds = list(zip(*(starmap(slice, pairwise(offsets.tolist())) for offsets in parts), strict=True))
     explanations = []
-    for d, (words, phrases, sentences) in enumerate(bounds):
+    for d, document in enumerate(documents):
         # Arrays are copied: who keeps an explanation does not keep the batch.
-        w, p, s = slice(*words), slice(*phrases), slice(*sentences)
+        w, p, s = bounds[d]
         phrases_of = sentence_offsets[s.start : s.stop + 1] - p.start
         explanation = Explanation(
-            text=batch.texts[d],
+            text=document.text,
             classes=names,
             probabilities=shown[d].copy(),
             predicted=predicted[d],
             label=None if labels is None else labels[d],
             model=model,
-            starts=batch.starts[w].copy(),
-            ends=batch.ends[w].copy(),
+            starts=document.starts,
+            ends=document.ends,
             phrase_offsets=phrase_offsets[p.start : p.stop + 1] - w.start,
             sentence_offsets=phrases_of,
             known=known[w].copy(),
-            pi=None if batch.pi is None else batch.pi[w].copy(),
-            attention=None
-            if looked is None
-            else Attention(
-                looked.alpha[w].copy(),
-                looked.beta[p].copy(),
-                looked.gamma[s].copy(),
-                None if looked.direct is None else looked.direct[w].copy(),
-            ),
+            pi=None if pi is None else pi[w].astype(np.float64),
+            attention=None if attention is None else attention.part(w, p, s),
             effects=None
             if effects is None
             else Effects(
@@ -142,21 +127,20 @@ def explain_documents(
     return explanations
 
 
-def predict(probabilities: Float[np.ndarray, " classes"], classes: tuple[str, ...], multi_label: bool) -> Labels:
-    """The label of a document; of a multi-label one, all labels with more than even odds."""
-    if len(probabilities) != len(classes):
-        raise DataError(f"{len(probabilities)} probabilities for {len(classes)} classes; give one per class")
+def predicted_labels(
+    probabilities: Float[np.ndarray, "documents classes"], classes: Sequence[str], *, multi_label: bool
+) -> list[Labels]:
+    """The likeliest class of each document; of multi-label ones, all classes with more than even odds."""
     if multi_label:
-        chosen = np.flatnonzero(probabilities > MULTI_LABEL_THRESHOLD)
-        return tuple(classes[c] for c in chosen)
-    return classes[int(np.argmax(probabilities))]
+        return [tuple(classes[c] for c in np.flatnonzero(row > EVEN).tolist()) for row in probabilities]
+    return [classes[c] for c in probabilities.argmax(axis=1).tolist()]
 
 
 def normalised(
     weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]
 ) -> Float64[np.ndarray, " n"]:
     """float32 softmaxes sum to 1 only to rounding, which grows with their length; shares are products of three, so the
-    rounding is removed here. A segment that is wrong by more is left as it is, for `DocumentArrays` to refuse."""
+    rounding is removed here. A segment that is wrong by more is left as it is, for `Attention.check` to refuse."""
     exact: Float64[np.ndarray, " n"] = weights.astype(np.float64)
     if len(exact) != offsets[-1]:
         return exact  # refused there, too

@@ -3,7 +3,7 @@
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.build import BatchEffects, BatchEvidence
@@ -25,7 +25,9 @@ def exact_effects(
     """What a reading says: signed effects on the predicted class, and the evidence for every class."""
     chosen, against = reading.chosen, not multi_label and len(reading.bias) > 1
     phrase_starts = np.concatenate([[0], np.flatnonzero(reading.z)[:-1] + 1])
-    said, priors = (_centred(part, against) / temperature for part in (reading.words, reading.priors))
+    said, priors = reading.words / temperature, reading.priors.astype(np.float64) / temperature
+    if against:  # words are centred over the classes already: a softmax does not see the mean
+        priors -= priors.mean(axis=1, keepdims=True)
     words = _support(said, np.repeat(chosen, batch.document_lengths), against)
     effects = BatchEffects(
         chosen,
@@ -35,14 +37,6 @@ def exact_effects(
         by="evidence",
     )
     return effects, BatchEvidence(np.add.reduceat(said, phrase_starts), priors, _support(priors, chosen, against))
-
-
-def _centred(said: Float[np.ndarray, "n classes"], against: bool) -> Float64[np.ndarray, "n classes"]:
-    """Less the mean of the classes, if they stand against each other."""
-    values = said.astype(np.float64)
-    if against:  # a product with ones: means of many short rows are slow
-        values -= (values @ np.full(values.shape[1], 1 / values.shape[1]))[:, None]
-    return values
 
 
 def _support(

@@ -107,6 +107,7 @@ def explain_read(
         )
     return explain_documents(
         documents,
+        batch,
         probabilities=run.probabilities(found.logits),
         classes=run.classes,
         z=found.z,
@@ -114,7 +115,6 @@ def explain_read(
         pi=found.pi,
         effects=found.effects,
         evidence=found.evidence,
-        known=batch.words > 0,
         model=run.config.model.name,
         labels=labels,
         multi_label=run.multi_label,

@@ -32,7 +32,15 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import DataError
-from emhrnn.explain.arrays import Attention, DocumentArrays, check_classes, shares
+from emhrnn.explain.arrays import (
+    Attention,
+    check_classes,
+    check_effects,
+    check_length,
+    check_offsets,
+    check_unit,
+    shares,
+)
 
 PRINTED_WIDTH = 100
 
@@ -171,21 +179,26 @@ class Explanation:
     def __post_init__(self, checked: bool) -> None:
         if checked:
             return
-        DocumentArrays(
-            texts=[self.text],
-            starts=self.starts,
-            ends=self.ends,
-            phrase_offsets=self.phrase_offsets,
-            sentence_offsets=self.sentence_offsets,
-            document_offsets=np.array([0, len(self.sentence_offsets) - 1]),
-            known=self.known,
-            pi=self.pi,
-            attention=self.attention,
-            effects=() if (known := self.effects) is None else (known.words, known.phrases, known.sentences),
-        )
+        words, phrases, sentences = len(self.starts), len(self.phrase_offsets) - 1, len(self.sentence_offsets) - 1
+        check_offsets("phrase_offsets", self.phrase_offsets, words)
+        check_offsets("sentence_offsets", self.sentence_offsets, phrases)
+        for name, column in (("ends", self.ends), ("known", self.known), ("pi", self.pi)):
+            check_length(name, column, words, "word")
+        check_unit("pi", self.pi)
+        spans = np.stack([self.starts, self.ends], axis=1).ravel()
+        if spans[0] < 0 or spans[-1] > len(self.text) or (np.diff(spans) < 0).any():
+            raise DataError(
+                f"word spans must follow each other inside the text of {len(self.text)} characters; check the offsets"
+            )
+        if self.attention is not None:
+            self.attention.check(self.phrase_offsets, self.sentence_offsets, np.array([0, sentences]))
+        if (effects := self.effects) is not None:
+            check_effects("words", effects.words, words)
+            check_effects("phrases", effects.phrases, phrases)
+            check_effects("sentences", effects.sentences, sentences)
         check_classes(self.classes, self.probabilities)
         if self.evidence is not None:
-            self.evidence.check(len(self.phrase_offsets) - 1)
+            self.evidence.check(phrases)
             if self.effects is None:
                 raise DataError("evidence without effects; give the effects on the predicted class, too")
         unknown = [name for name in as_tuple(self.predicted) if name not in self.classes]

@@ -75,14 +75,18 @@ def increments(
 
 
 def best_cut(
-    scores: Scores, sentence_offsets: Offsets, classes: Int64[np.ndarray, " sentences"] | None = None
+    scores: Scores,
+    sentence_offsets: Offsets,
+    classes: Int64[np.ndarray, " sentences"] | None = None,
+    *,
+    ends: Float[np.ndarray, " words"] | None = None,
 ) -> tuple[Bool[np.ndarray, " words *columns"], Float[np.ndarray, " sentences *columns"]]:
     """The segmentation with the highest sum of scores (Viterbi).
 
     Returns z, true at the last word of each phrase, and the sum: (words, classes) and (sentences, classes). `classes`
     names one class for each sentence; then they are (words) and (sentences), and the other classes are not looked at.
-    Of two equal segmentations, the one with the shorter last phrase wins. Where none is possible the sum is -inf, and z
-    is true at the last word only.
+    `ends` is added for each phrase that ends at the word, whatever its width. Of two equal segmentations, the one with
+    the shorter last phrase wins. Where none is possible the sum is -inf, and z is true at the last word only.
     """
     scores, offsets = _checked(scores, sentence_offsets)
     if classes is not None:
@@ -90,9 +94,12 @@ def best_cut(
             raise IndexError(f"{len(classes)} classes for {len(offsets) - 1} sentences; give one for each")
         check_index(classes, scores.shape[2])
         classes = np.ascontiguousarray(classes)
+    if ends is not None:
+        check_shape("ends", ends, (len(scores),))
+        ends = np.ascontiguousarray(ends, dtype=scores.dtype)
     if native := _native_for(scores):
-        return _best_native(native, scores, offsets, classes)
-    return _best_plain(scores, offsets, classes)
+        return _best_native(native, scores, offsets, classes, ends)
+    return _best_plain(scores if ends is None else scores + ends[:, None, None], offsets, classes)
 
 
 def _checked(scores: Scores, sentence_offsets: Offsets) -> tuple[Scores, Offsets]:
@@ -268,11 +275,15 @@ def _backward_native(
 
 
 def _best_native(
-    native: Kernels, scores: Scores, offsets: Offsets, classes: Int64[np.ndarray, " sentences"] | None
+    native: Kernels,
+    scores: Scores,
+    offsets: Offsets,
+    classes: Int64[np.ndarray, " sentences"] | None,
+    ends: Float32[np.ndarray, " words"] | None,
 ) -> tuple[Bool[np.ndarray, " words *columns"], Float32[np.ndarray, " sentences *columns"]]:
     """Ends and value of the best segmentation, of every class or of one named class of each sentence."""
     n, K, C = scores.shape
     columns = () if classes is not None else (C,)
     z, value = np.zeros((n, *columns), dtype=bool), np.empty((len(offsets) - 1, *columns), dtype=np.float32)
-    native.call("semi_markov_best", len(offsets) - 1, offsets, K, C, scores, classes, z, value, threads())
+    native.call("semi_markov_best", len(offsets) - 1, offsets, K, C, scores, classes, ends, z, value, threads())
     return z, value

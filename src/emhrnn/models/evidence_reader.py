@@ -290,7 +290,8 @@ class EvidenceReader(Predictor):
         else:
             alpha, words = _compared(alpha), _compared(words)
         lambdas = self.lambdas(batch)
-        return self._added(batch, alpha, lambdas), words * lambdas[batch.sentence_of_word][:, None]
+        words *= lambdas[batch.sentence_of_word][:, None]
+        return self._added(batch, alpha, lambdas), words
 
     def _added(
         self, batch: Batch, alpha: Float32[np.ndarray, "sentences classes"], lambdas: Float32[np.ndarray, " sentences"]
@@ -307,7 +308,8 @@ class EvidenceReader(Predictor):
             return self._sums(batch, scores), self._shares(batch, scores)
         alpha, left = increments(scores, batch.sentence_offsets)
         _, right = increments(scores, batch.sentence_offsets, from_right=True)
-        words = (left.astype(np.float64) + right) / 2
+        words = np.add(left, right, dtype=np.float64)
+        words /= 2
         if self.rule is not None:  # alpha is -inf inside phrases
             ends, widths = phrases_of(capped(self.rule(batch), self.longest))
             evenly = np.add.reduceat(words, ends - widths + 1) / widths[:, None]  # (phrases, classes)
@@ -333,14 +335,12 @@ class EvidenceReader(Predictor):
         self, batch: Batch, scores: Scores, chosen: Int64[np.ndarray, " documents"]
     ) -> Bool[np.ndarray, " words"]:
         """The ends of the best segmentation of the chosen classes, where a reader would pause."""
-        of_word = np.repeat(chosen, batch.document_lengths)
-        own = np.take_along_axis(scores, of_word[:, None, None], axis=2)  # (words, K, 1)
+        ends = None
         if self.config.pauses:
             unknown = (batch.words == UNKNOWN_WORD).astype(np.float32)
             odds = self.pauses(batch) - np.float32(READING_UNKNOWN) * (unknown + np.roll(unknown, -1))
-            inside = ~batch.sentence_final
-            own += (np.float32(READING_PAUSES) * odds * inside - np.float32(READING_LENGTH))[:, None, None]
-        z: np.ndarray = best_cut(own, batch.sentence_offsets)[0][:, 0]
+            ends = np.float32(READING_PAUSES) * odds * ~batch.sentence_final - np.float32(READING_LENGTH)
+        z: np.ndarray = best_cut(scores, batch.sentence_offsets, chosen[batch.document_of_sentence], ends=ends)[0]
         return z
 
 
@@ -387,5 +387,7 @@ def _compared(
 ) -> Float[np.ndarray, "n classes"]:
     """With what is said without evidence, or with the mean of the classes. Done before sentences or words are added up:
     the sums of long documents would lose digits."""
-    result: np.ndarray = said - (said.mean(axis=1, keepdims=True) if free is None else free)
+    if free is None:  # a product with ones: means of many short rows are slow
+        free = (said @ np.ones(said.shape[1], dtype=said.dtype))[:, None] / said.shape[1]
+    result: np.ndarray = said - free
     return result

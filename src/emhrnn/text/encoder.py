@@ -105,11 +105,9 @@ class WordEncoder:
         encoded, (starts, ends) = self._read(texts, spans=True)
         located, position = [], 0
         for text, (first, last) in zip(texts, pairwise(encoded.document_offsets.tolist()), strict=True):
-            whole, offsets = (
-                text if isinstance(text, str) else " ".join(text),
-                encoded.sentence_offsets[first : last + 1],
-            )
-            words = slice(offsets[0], offsets[-1])
+            whole = text if isinstance(text, str) else " ".join(text)
+            offsets = encoded.sentence_offsets[first : last + 1]
+            words = slice(int(offsets[0]), int(offsets[-1]))
             located.append(
                 Located(
                     whole, encoded.words[words].copy(), starts[words] - position, ends[words] - position,

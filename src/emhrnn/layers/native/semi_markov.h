@@ -242,9 +242,10 @@ void semi_markov_backward(int64_t sentences, const int64_t* offsets, int64_t K, 
 }
 
 // The best segmentation: z (words, C) its ends, value (sentences, C) the sum of its scores. Where `classes` names one class
-// for each sentence, z (words) and value (sentences). z must be zero before.
+// for each sentence, z (words) and value (sentences). z must be zero before. `ends` (words), or null, is added for each
+// phrase that ends at the word.
 void semi_markov_best(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* scores,
-                      const int64_t* classes, uint8_t* z, float* value, int64_t threads) {
+                      const int64_t* classes, const float* ends, uint8_t* z, float* value, int64_t threads) {
   const Stripes stripes(sentences, offsets, C, classes);
   const isize columns = classes ? 1 : C;
   std::fill_n(value, sentences * columns, 0.f);  // of empty sentences
@@ -255,6 +256,9 @@ void semi_markov_best(int64_t sentences, const int64_t* offsets, int64_t K, int6
     window.start();
     const auto step = [&](isize t, float* scores_t) {
       const isize widths = std::min(K, t + 1);
+      float end[LANES] = {};
+      for (isize i = 0; ends && i < size && t < runs[i].words; ++i)
+        std::fill_n(end + i * stripes.run, stripes.run, ends[runs[i].begin + t]);
 #pragma GCC unroll 2
       for (int v = 0; v < LANES; v += WIDTH) {
         vec highest = load(window.row(0) + v) + load(scores_t + v);
@@ -267,7 +271,7 @@ void semi_markov_best(int64_t sentences, const int64_t* offsets, int64_t K, int6
         }
         std::memcpy(best.data() + t * LANES + v, &width, sizeof width);
         const ivec alive = highest != IMPOSSIBLE;
-        window.shift(widths, v, alive ? highest : vec{}, alive);
+        window.shift(widths, v, alive ? highest + load(end + v) : vec{}, alive);
       }
     };
     with_constant(stripes.run, [&](auto run) {
@@ -280,6 +284,7 @@ void semi_markov_best(int64_t sentences, const int64_t* offsets, int64_t K, int6
             const isize k = best[t * LANES + lane + j];
             z[(r.begin + t) * columns + column] = 1;
             total += scores[((r.begin + t) * K + k) * C + r.first + j];
+            if (ends) total += ends[r.begin + t];
             t -= k + 1;
           }
           value[r.sentence * columns + column] = total;

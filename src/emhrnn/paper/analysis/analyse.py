@@ -17,7 +17,7 @@ from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import DataError
 from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.explain.attention import levels_of
-from emhrnn.explain.build import predict
+from emhrnn.explain.build import predicted_labels
 from emhrnn.explain.explainer import batch_of, explain_texts, groups
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
@@ -184,9 +184,9 @@ class _Reader:
         assert levels is not None  # both models weigh words and sentences
         places = self.tally.add(batch, levels) - batch.word_offsets[:-1]
         table = self.run.probabilities(output.logits.numpy())
-        for probabilities, record in zip(table, records, strict=True):
+        labels = predicted_labels(table, self.run.classes, multi_label=self.run.multi_label)
+        for predicted, record in zip(labels, records, strict=True):
             if record.label is not None:
-                predicted = predict(probabilities, self.run.classes, self.run.multi_label)
                 self.labelled += 1
                 self.right += set(as_tuple(predicted)) == set(as_tuple(record.label))
         rows = zip(documents, places.tolist(), strict=True)
