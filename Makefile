@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
-EXTRAS := xlsx,zstd,frames,serve,plots,tensorboard,tune,onnx,transformers,datasets,bench,dev
+EXTRAS := train,xlsx,zstd,frames,serve,plots,tensorboard,tune,onnx,transformers,datasets,bench,dev
 SOURCES := src tests benchmarks tools
 
 .PHONY: install demo test lint bench architecture clean
@@ -31,10 +31,10 @@ architecture:
 clean:
 	rm -rf .venv demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-# The demo needs only the core: it starts in a minute. The constraints pin torch, so that no CUDA build is pulled in.
+# The demo trains, so it needs torch: the constraints pin it, so that no CUDA build is pulled in.
 .venv/.core: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) --editable .
+	$(PIP) --editable '.[train]'
 	touch $@
 
 .venv/.extras: .venv/.core

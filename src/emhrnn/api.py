@@ -16,7 +16,7 @@ from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.extras import need
-from emhrnn.training.run import Run, load_run
+from emhrnn.training.run import Run, load_run, located
 
 if TYPE_CHECKING:
     from emhrnn.corpus.dataset import Corpus
@@ -154,12 +154,13 @@ class Model:
 
 
 def load(folder: str | Path) -> Model:
-    """The trained classifier of a run folder, as `emhrnn train` or `EMHRNNClassifier.save` wrote it.
+    """The trained classifier of a run folder, as `emhrnn train` or `EMHRNNClassifier.save` wrote it; or "demo", a small
+    model of reviews that the package has inside.
 
     Raises:
         CheckpointError: the folder is no run, is damaged, or of another version.
     """
-    return Model(load_run(Path(folder)))
+    return Model(load_run(located(folder)))
 
 
 def labels_of(run: Run, probabilities: Float32[np.ndarray, "texts classes"]) -> list[str] | list[tuple[str, ...]]:

@@ -8,13 +8,17 @@ from typing import Any
 from emhrnn.errors import ExtraError
 
 
+def installed(library: str) -> bool:
+    """Whether a library can be imported."""
+    try:
+        return find_spec(library) is not None
+    except (ImportError, ValueError):  # it is blocked, or was imported in an odd way
+        return library in sys.modules and sys.modules[library] is not None
+
+
 def need(library: str, what: str, extra: str = "train") -> None:
     """Raise an ExtraError where a library is not installed: `what` needs it, and an `extra` of the package has it."""
-    try:
-        found = library in sys.modules or find_spec(library) is not None
-    except (ImportError, ValueError):
-        found = False
-    if not found or sys.modules.get(library, ...) is None:
+    if not installed(library):
         raise ExtraError(f"{what} needs {library}, which is not installed; pip install 'emhrnn[{extra}]'")
 
 

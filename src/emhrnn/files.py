@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from filelock import FileLock, Timeout
-
 from emhrnn.errors import DataError
 
 UNFINISHED = re.compile(r"\.([^/]+)\.[0-9a-f]{8}\.partial")  # what is being written, by its name
@@ -120,6 +118,8 @@ def locked(path: Path, taken: str | None = None) -> Iterator[None]:
         DataError: another process has the lock. The message is `taken`, where "{holder}" is that process.
         OSError: the file cannot be written.
     """
+    from filelock import FileLock, Timeout  # here: it brings asyncio along, which most uses do not need
+
     lock = FileLock(path, timeout=-1 if taken is None else 0, poll_interval=_POLL)
     try:
         lock.acquire()

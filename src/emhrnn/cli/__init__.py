@@ -114,6 +114,9 @@ def _root(
     """
 
 
+TRAIN = ("torch", "scipy", "sklearn", "pyarrow")  # libraries of the extra `train`
+
+
 def main() -> None:
     """Run a command. A wrong input or setting is one line on stderr and exit code 2; Ctrl-C is exit code 130."""
     for stream in (sys.stdout, sys.stderr):
@@ -139,6 +142,8 @@ def main() -> None:
             _fail(f"memory ran out; {_memory_advice()}", WRONG_INPUT)
         if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
             _fail(f"the name {_odd_name(error.object)!r} is not UTF-8; rename it, or give another", WRONG_INPUT)
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in TRAIN:
+            _fail(f"this needs {error.name}, which is not installed; pip install 'emhrnn[train]'", WRONG_INPUT)
         shown = f"{type(error).__name__}: {error}"
         _fail(f"internal error, please report it: {shown} (EMHRNN_DEBUG=1 shows where)", INTERNAL)
     finally:

@@ -54,8 +54,6 @@ def explain(
     content = _read(text, file)
 
     from emhrnn.api import load
-    from emhrnn.explain.html import html_page
-    from emhrnn.explain.terminal import print_counterfactual, print_explanation
 
     model = load(run)
     if (user, product) != (None, None) and not model.run.config.reads_ids:
@@ -69,11 +67,15 @@ def explain(
     else:
         other, explanation = None, model.explain(content, users=[user], products=[product], thorough=thorough)
     if html is not None:
+        from emhrnn.explain.html import html_page
+
         write_text(html, html_page(explanation, counterfactual=other, attention=attention))
     if json:
         told = {} if other is None else {"counterfactual": other.to_dict()}
         print_json({**explanation.to_dict(), **told})
     elif html is None:
+        from emhrnn.explain.terminal import print_counterfactual, print_explanation
+
         print_explanation(explanation, attention=attention)
         if other is not None:
             print_counterfactual(other)

@@ -34,8 +34,10 @@ def info(
     from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, is_corpus
     from emhrnn.errors import DataError
+    from emhrnn.training.run import located
 
     facts: dict[str, Any]
+    path = located(path)
     if not path.exists():
         raise DataError(f"{path} does not exist; give a run folder, a prepared corpus or data")
     is_data = not is_corpus(path) and not (path / "config.json").is_file()

@@ -6,10 +6,11 @@ from typing import Any
 
 from emhrnn.cli.options import Json
 
+WEIGHTS = "pretrained weights"  # that a model needs
 CLASSES, WORDS, SIZE = 5, 1000, 100  # of the models that are built to count their parameters
 LEARNS = {"em": "EM", "gradient": "gradient", "fit": "one fit"}
 LEGEND = f"""
-parameters  without word vectors, for {CLASSES} classes and default settings; - if they depend on the data
+parameters  without word vectors, for {CLASSES} classes and default settings; - if they depend on the data, or no torch
 training    by EM (learns phrases), by gradient descent, or in one fit
 shows       what `emhrnn explain` and the viewer can show: weights of words, phrases and sentences; phrase boundaries
 needs       beyond texts and labels
@@ -68,13 +69,16 @@ def models(json: Json = False) -> None:
 
 
 def model_summaries() -> list[ModelSummary]:
-    """Every model, in the order of the table of models. Those with a fixed number of parameters are built."""
+    """Every model, in the order of the table of models. Those with a fixed number of parameters are built, if torch is
+    installed."""
+    from emhrnn.extras import installed
     from emhrnn.models.table import MODELS
 
+    counts = installed("torch")
     return [
         ModelSummary(
             name=name,
-            parameters=_parameters(name) if row.learns != "fit" and "pretrained weights" not in row.needs else None,
+            parameters=_parameters(name) if counts and row.learns != "fit" and WEIGHTS not in row.needs else None,
             learns=row.learns,
             shows=row.shows,
             needs=row.needs,

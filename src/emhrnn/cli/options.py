@@ -31,7 +31,17 @@ _DATA = argument(
 )
 Data = Annotated[Path, _DATA]
 OptionalData = Annotated[Path | None, _DATA]
-RunFolder = Annotated[Path, argument("A folder made by `emhrnn train`.", "RUN")]
+
+
+def _located(run: Path) -> Path:
+    from emhrnn.training.run import located
+
+    return located(run)
+
+
+RunFolder = Annotated[
+    Path, argument("A folder made by `emhrnn train`; demo: the model in the package.", "RUN", callback=_located)
+]
 TextColumn = Annotated[str | None, option("Column of the text.", "NAME", shown="guessed")]
 LabelColumn = Annotated[str | None, option("Column of the label.", "NAME", shown="guessed")]
 WeightColumn = Annotated[

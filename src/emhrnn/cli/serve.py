@@ -7,7 +7,7 @@ from emhrnn.cli.options import argument, option
 
 
 def serve(
-    runs: Annotated[list[Path], argument("One run, or two to compare side by side.", "RUN [RUN2]")],
+    runs: Annotated[list[Path], argument("One run, or two to compare; demo: the model in the package.", "RUN [RUN2]")],
     host: Annotated[
         str, option("Address to listen at. Other addresses than this machine need a token.", shown=True)
     ] = "127.0.0.1",
@@ -25,7 +25,7 @@ def serve(
       emhrnn serve run --host 0.0.0.0 --token "$(openssl rand -hex 16)"
 
     Writes nothing, loads nothing from the network, and sends no document to it. Ctrl-C finishes the open requests,
-    then stops. Needs the extra: pip install 'emhrnn[serve]'
+    then stops. The extra emhrnn[serve] adds a faster event loop.
     """
     from emhrnn.cli.output import say
     from emhrnn.errors import ConfigError
@@ -36,7 +36,8 @@ def serve(
         import prometheus_client  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise ConfigError(f"the viewer needs {error.name}; install it with: pip install 'emhrnn[serve]'") from None
+        raise ConfigError(f"the viewer needs {error.name}; install it with: pip install emhrnn") from None
     from emhrnn.serve import serve as run_server
+    from emhrnn.training.run import located
 
-    run_server(runs, host=host, port=port, token=token, data=data, say=say)
+    run_server([located(run) for run in runs], host=host, port=port, token=token, data=data, say=say)

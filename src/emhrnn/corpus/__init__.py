@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from emhrnn.corpus.encode import TextEncoder
     from emhrnn.corpus.manifest import Report, is_corpus
     from emhrnn.corpus.prepare import prepare
-    from emhrnn.corpus.readers import Source
+    from emhrnn.corpus.readers.source import Source
     from emhrnn.corpus.record import Record
     from emhrnn.text import TextSettings
 
@@ -43,7 +43,7 @@ _HOME = {
     "Corpus": "emhrnn.corpus.dataset",
     "Record": "emhrnn.corpus.record",
     "Report": "emhrnn.corpus.manifest",
-    "Source": "emhrnn.corpus.readers",
+    "Source": "emhrnn.corpus.readers.source",
     "TextEncoder": "emhrnn.corpus.encode",
     "TextSettings": "emhrnn.text",
     "is_corpus": "emhrnn.corpus.manifest",

@@ -13,8 +13,7 @@ from emhrnn.corpus.assembly import Recipe, first_pass, second_pass
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
 from emhrnn.corpus.manifest import DATA, Contents, is_corpus, write_manifest
-from emhrnn.corpus.readers import Source
-from emhrnn.corpus.readers.source import Paths
+from emhrnn.corpus.readers.source import Paths, Source
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.extras import pyarrow as pa

@@ -58,6 +58,7 @@ CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
     "card.md",
 )
 LOCK = "lock"
+SHIPPED = Path(__file__).parents[1] / "demo" / "model"  # trained by tools/demo_model.py
 BAD_BATCH = "bad-batch.safetensors"
 MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
 CORPUS, TENSORBOARD, CHECKPOINTS = "corpus", "tensorboard", "checkpoint"  # folders
@@ -131,6 +132,12 @@ def facts_of(run: Run, saved: Path | None = None) -> Facts:
         rate=run.config.em.rate,
         encoder="" if saved is None else str(saved / ENCODER),
     )
+
+
+def located(folder: str | Path) -> Path:
+    """The folder of a run; "demo" is the model that the package ships, unless a run of that name is here."""
+    path = Path(folder)
+    return SHIPPED if str(folder) == "demo" and not is_run(path) else path
 
 
 def is_run(path: Path) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from emhrnn.corpus.readers import Source
+from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
 
 GOOD = b'{"text": "good", "label": 1}\n'

@@ -13,8 +13,7 @@ import pytest
 import zstandard
 
 from emhrnn.corpus.columns import Columns
-from emhrnn.corpus.readers import Source
-from emhrnn.corpus.readers.source import data_files
+from emhrnn.corpus.readers.source import Source, data_files
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 

@@ -1,5 +1,1 @@
-"""Readers: every format becomes a stream of `Record`, whatever the files are."""
-
-from emhrnn.corpus.readers.source import Source
-
-__all__ = ["Source"]
+"""Readers: every format becomes a stream of `Record`, whatever the files are; source.py chooses them."""
