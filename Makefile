@@ -2,10 +2,11 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
-EXTRAS := train,xlsx,zstd,frames,serve,plots,tensorboard,tune,onnx,transformers,datasets,bench,dev
+EXTRAS := train,xlsx,zstd,frames,serve,plots,tensorboard,tune,onnx,transformers,datasets,bench,docs,dev
 SOURCES := src tests benchmarks tools
+PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
 
-.PHONY: install demo test lint bench architecture clean
+.PHONY: install demo test lint docs bench architecture clean
 
 install: .venv/.extras
 
@@ -20,6 +21,12 @@ lint: install
 	$(BIN)/ruff format --check --quiet $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell $(PROSE)
+
+# The documentation site, in build/site: strict, without network. tests/test_site.py builds it, too.
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "To read it: $(PYTHON) -m http.server --directory build/site"
 
 bench: install
 	for name in text lstm train_step estep evidence multiscale scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done

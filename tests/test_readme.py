@@ -1,4 +1,4 @@
-"""The quick start of the README really runs, as it is printed there.
+"""The commands of the README and of the guides run as they are printed there.
 
 A block is run when the line before its fence is `<!-- test: console -->` or `<!-- test: python -->`. All blocks run in
 order, in one folder that holds reviews.csv, test.csv, new.jsonl and letter.txt: a few generated reviews, so that the
@@ -37,9 +37,9 @@ def write_csv(path: Path, reviews: list[Review]) -> None:
         csv.writer(file).writerows([("text", "label"), *((review.text, review.label) for review in reviews)])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, reviews = tmp_path_factory.mktemp("readme"), list(generate_reviews(100, seed=0))
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder, reviews = tmp_path, list(generate_reviews(100, seed=0))
     write_csv(folder / "reviews.csv", reviews[:70])
     write_csv(folder / "test.csv", reviews[70:90])
     (folder / "new.jsonl").write_text("".join(json.dumps({"text": review.text}) + "\n" for review in reviews[90:]))
@@ -51,13 +51,17 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
     assert {kind for kind, _ in marked_blocks(README.read_text(encoding="utf-8"))} == {"console", "python"}
 
 
-def test_the_marked_blocks_run(folder: Path) -> None:
+@pytest.mark.parametrize("pages", [("README.md",), ("docs/own_csv.md", "docs/classes.md", "docs/updating.md")])
+def test_the_marked_blocks_run(folder: Path, pages: tuple[str, ...]) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    for kind, block in marked_blocks(README.read_text(encoding="utf-8")):
-        program = ["bash", "-euo", "pipefail", "-c"] if kind == "console" else [sys.executable, "-c"]
-        code = commands(block) if kind == "console" else block
-        done = subprocess.run([*program, code], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True)
-        assert done.returncode == 0, f"{code}\n{done.stderr.decode()}"
+    for page in pages:
+        blocks = marked_blocks((README.parent / page).read_text(encoding="utf-8"))
+        assert blocks, f"{page} has no block to test"
+        for kind, block in blocks:
+            program = ["bash", "-euo", "pipefail", "-c"] if kind == "console" else [sys.executable, "-c"]
+            code = commands(block) if kind == "console" else block
+            done = subprocess.run([*program, code], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True)
+            assert done.returncode == 0, f"{page}: {code}\n{done.stderr.decode()}"
 
 
 def test_the_figures_of_the_readme_stand_in_the_results() -> None:

@@ -1,6 +1,7 @@
 """A real browser for the tests that look at a page."""
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,21 @@ def chromium() -> Iterator[Any]:
         )
         yield browser
         browser.close()
+
+
+def axe_core(folder: Path) -> str:
+    """The script of axe-core, from npm and never part of this repository; skips the test where it cannot be had."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("needs npm on the machine, for example: apt-get install npm")
+    done = subprocess.run(
+        [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "axe-core@4"],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.is_file():
+        pytest.skip(f"axe-core could not be installed from npm: {done.stderr[-200:]}")
+    return script.read_text(encoding="utf-8")
 
 
 def screenshots() -> Path:

@@ -1,7 +1,5 @@
 """The viewer in a real browser: every page and flow, by mouse and by keyboard, on a phone and in the dark."""
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,7 @@ import pytest
 
 from emhrnn.serve.app import application
 from tests.behaviour.commands import BAD, GOOD
-from tests.explain.browser import chromium
+from tests.explain.browser import axe_core, chromium
 from tests.serve.conftest import HOSTILE, running
 
 LONG = " ".join([GOOD, BAD] * 8)
@@ -306,19 +304,7 @@ def test_without_script(browser: Any, address: str) -> None:
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """axe-core from npm; never part of this repository."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("needs npm on the machine, for example: apt-get install npm")
-    folder = tmp_path_factory.mktemp("axe")
-    done = subprocess.run(
-        [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "axe-core@4"],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    script = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.is_file():
-        pytest.skip(f"axe-core could not be installed from npm: {done.stderr[-200:]}")
-    return script.read_text(encoding="utf-8")
+    return axe_core(tmp_path_factory.mktemp("axe"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -34,7 +34,7 @@ BUCKETS = 12  # of the number of documents with a phrase: 1, 2-3, 4-7, ...
 USUAL_WORDS = 200  # of a document, for which lambda is `strength`
 AT_ONCE = 40_000_000  # numbers of candidates x classes of a portion: 160 MB, and about 800 MB for its gradient
 IDS = ("user", "product")
-# Of the segmentation that explanations show, chosen on CoNLL-2000 (docs/explanations.md). Logits do not depend on them.
+# Of the segmentation that explanations show, chosen on CoNLL-2000 (docs/trust.md). Logits do not depend on them.
 READING_PAUSES = 0.6  # times the log-odds of a pause, at each end of a phrase
 READING_UNKNOWN = 4.0  # off these log-odds for each unknown word beside the end: what they are is anyone's guess
 READING_LENGTH = 1.5  # off for each phrase, so that short ones are joined

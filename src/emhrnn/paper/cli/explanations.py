@@ -29,7 +29,7 @@ def faithfulness(
     """Remove what the explanations call important, and see how far the predicted probability falls.
 
     \b
-    Methods, where the model allows them, by words, phrases and sentences (docs/explanations.md):
+    Methods, where the model allows them, by words, phrases and sentences (docs/trust.md):
       evidence              exact, of models whose phrases add up: what `emhrnn explain` shows
       removal               every phrase and sentence left out, one by one; words of em-hrnn and hn-att, too
       first-order           effects from one backward pass
