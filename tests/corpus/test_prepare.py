@@ -207,3 +207,28 @@ def test_real_reviews(tmp_path: Path) -> None:
     assert len(corpus) == corpus.report.documents == 1000
     assert corpus.classes == ("1", "2", "3", "4", "5")
     assert 100 < corpus.lengths.mean() < 200
+
+
+CELLS = [("one", "plot|cast"), ("two", "cast"), ("three", " cast | plot "), ("four", "music"), ("five", "")]
+
+
+def test_cells_with_bars_are_several_labels(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.jsonl", [{"text": text, "label": label} for text, label in CELLS])
+    corpus = prepare(source, tmp_path / "c")
+    assert corpus.multi_label
+    assert corpus.classes == ("cast", "music", "plot")
+    assert corpus.labels.tolist() == [[1, 0, 1], [1, 0, 0], [1, 0, 1], [0, 1, 0]]
+    assert corpus.report.classes == {"cast": 3, "music": 1, "plot": 2}
+    assert corpus.report.skipped == {"no label": 1}
+    (tmp_path / "a.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in CELLS))
+    again = prepare(tmp_path / "a.csv", tmp_path / "d", classes=corpus.classes, multi_label=True)
+    assert np.array_equal(again.labels, corpus.labels)
+    one = prepare(source, tmp_path / "e", multi_label=False)
+    assert (one.multi_label, one.classes) == (False, ("cast", "cast | plot", "music", "plot|cast"))
+
+
+def test_a_bar_in_the_name_of_a_class_is_kept(tmp_path: Path) -> None:
+    rows = [{"text": "x", "label": "Home|Garden"}, {"text": "y", "label": "Cars"}]
+    corpus = prepare(write(tmp_path / "a.jsonl", rows), tmp_path / "c")
+    assert (corpus.multi_label, corpus.classes) == (False, ("Cars", "Home|Garden"))
+    assert not Corpus.from_texts(["x", "y"], ["a|b", "a"]).multi_label

@@ -20,7 +20,7 @@ def info(
     encoding: Encoding = None,
     json: Json = False,
 ) -> None:
-    """Describe a run (model, data, scores), a prepared corpus (sizes), or data (format, columns, first text).
+    """Describe a run (model, data, scores), a prepared corpus (sizes), or data (columns, classes, likely problems).
 
     \b
     Examples:
@@ -61,8 +61,8 @@ def info(
         check_whole(path)
         facts, text = {"kind": "run", **described}, run_text(path, described)
     else:
-        described = file_facts(path, Columns(text=text_column, label=label_column), encoding)
-        facts, text = {"kind": "data", **described}, file_text(described)
+        described, text = described_data(path, Columns(text=text_column, label=label_column), encoding)
+        facts = {"kind": "data", **described}
     if json:
         print_json(facts)
     else:
@@ -156,23 +156,38 @@ def _score_lines(facts: dict[str, Any]) -> dict[str, Any]:
     return lines
 
 
-def file_facts(path: Path, columns: "Columns", encoding: str | None = None) -> dict[str, Any]:
-    """Format, columns and first row of data. Without a usable label column, `trouble` says why."""
+def described_data(path: Path, columns: "Columns", encoding: str | None = None) -> tuple[dict[str, Any], str]:
+    """Format, columns, first row and summary of data, as facts and as text. `trouble`: why it cannot be trained on."""
+    from emhrnn.corpus.manifest import in_columns
+    from emhrnn.corpus.summary import look_at
     from emhrnn.errors import DataError
 
+    summary, trouble = None, None
     try:
-        source, first, problem = *_first(path, columns, encoding), None
+        source, first = _first(path, columns, encoding)
     except DataError as error:
-        source, first, problem = *_first(path, replace(columns, label=None, labelled=False), encoding), str(error)
-    return {
+        columns, trouble = replace(columns, label=None, labelled=False), str(error)
+        source, first = _first(path, columns, encoding)
+    try:
+        summary = look_at(path, columns=columns, encoding=encoding)
+    except DataError as error:
+        trouble = trouble or str(error)
+    facts = {
+        **(summary.to_dict() if summary else {}),
         "format": source.formats[0],
         "bytes": source.meter.total,
         "encoding": next(iter(source.encodings), None),
         "columns": source.taken,
         "first_label": None if first is None else first.label,
         "first_text": None if first is None else first.text[:SHOWN],
-        "trouble": problem,
+        "trouble": trouble,
     }
+    columns_taken = ", ".join(f"{role} = {name}" for role, name in source.taken.items())
+    lines = [("format", f"{source.formats[0]}, {source.meter.total:,} bytes")]
+    lines += [("first label", str(facts["first_label"]))] if facts["first_label"] is not None else []
+    lines += [("first text", " ".join(str(facts["first_text"]).split()))] if first is not None else []
+    lines += summary.lines() if summary else [("columns", columns_taken)]
+    return facts, in_columns(lines + ([("problem", trouble)] if trouble else []))
 
 
 def _first(path: Path, columns: "Columns", encoding: str | None) -> "tuple[Source, Any]":
@@ -180,20 +195,6 @@ def _first(path: Path, columns: "Columns", encoding: str | None) -> "tuple[Sourc
 
     source = Source(path, columns=columns, encoding=encoding)
     return source, next(iter(source), None)
-
-
-def file_text(facts: dict[str, Any]) -> str:
-    """The facts of data as aligned lines."""
-    lines = {
-        "format": facts["format"],
-        "size": f"{facts['bytes']:,} bytes",
-        "encoding": facts["encoding"],
-        "columns": ", ".join(f"{role} = {name}" for role, name in facts["columns"].items()),
-        "first label": facts["first_label"],
-        "first text": None if facts["first_text"] is None else " ".join(facts["first_text"].split()),
-        "problem": facts["trouble"],
-    }
-    return _lines({name: value for name, value in lines.items() if value is not None})
 
 
 def _lines(lines: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32, Int64
 
-from emhrnn.corpus.batch import offsets_of
+from emhrnn.corpus.batch import fingerprints, offsets_of
 from emhrnn.corpus.encode import UNKNOWN, NameTable
 from emhrnn.corpus.manifest import Contents, Report
 from emhrnn.corpus.record import Label, Record
@@ -24,6 +24,7 @@ from emhrnn.text import UNK, Encoded, TextSettings, Vocabulary, WordEncoder
 EMPTY_TEXT = "empty text"
 NO_LABEL = "no label"
 CHUNK_CHARACTERS = 1 << 20
+BAR = "|"  # between the labels of a cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,8 @@ class Recipe:
     users: Sequence[str] | None = None
     products: Sequence[str] | None = None
     labelled: bool = True
+    multi_label: bool | None = None
+    cells: bool = False  # labels are cells of a table, which cannot hold lists
     text: TextSettings = field(default_factory=TextSettings)
     strict: bool = False
 
@@ -54,7 +57,7 @@ class Assembly:
     def __init__(self, sink: Any, recipe: Recipe) -> None:
         self._sink = sink
         self._writer: Any = None
-        self.labelled, self.strict = recipe.labelled, recipe.strict
+        self.recipe, self.labelled, self.strict = recipe, recipe.labelled, recipe.strict
         self.words = NameTable()
         self.words.id_of(UNK)  # id 0
         self._encoder = WordEncoder(self.words, recipe.text)
@@ -139,6 +142,7 @@ class Assembly:
         columns = {
             "words": pa.ListArray.from_arrays(document_offsets.astype(np.int32), sentences),
             "row": pa.array([row for row, _ in chunk], pa.int64()),
+            "fingerprint": pa.array(fingerprints(encoded.words, encoded.lengths[encoded.lengths > 0])),
             "id": pa.array([record.id for record in records], pa.string()),
             "user": pa.array([self.users.id_of(record.user) for record in records], pa.int32()),
             "product": pa.array([self.products.id_of(record.product) for record in records], pa.int32()),
@@ -154,15 +158,22 @@ class Assembly:
 
     def _labels(self, records: list[Record]) -> Any:
         if self.multi_label is None:
-            self.multi_label = isinstance(records[0].label, tuple)
+            self.multi_label = isinstance(self._label(records[0]), tuple)
         labels = [self._label_ids(record) for record in records]
         self.class_counts.update(index for ids in labels for index in ids)
         if self.multi_label:
             return pa.array(labels, pa.list_(pa.int32()))
         return pa.array([ids[0] for ids in labels], pa.int32())
 
+    def _label(self, record: Record) -> Label | None:
+        """The label, in parts where several are known to be meant."""
+        label = record.label
+        if self.recipe.multi_label and isinstance(label, str) and (self.recipe.cells or BAR in label):
+            return parts_of(label)
+        return label
+
     def _label_ids(self, record: Record) -> list[int]:
-        label: Label | None = record.label
+        label = self._label(record)
         if isinstance(label, tuple) != self.multi_label:
             one, many = ("a list of labels", "one label") if isinstance(label, tuple) else ("one label", "a list")
             raise DataError(f"{record.where} has {one} and the rows before it have {many}; give all rows the same kind")
@@ -183,16 +194,21 @@ def renumber(
     sink: Any,
     *,
     words: Int32[np.ndarray, " words"],
-    classes: Int32[np.ndarray, " classes"],
+    labels: list[list[int]],
+    split: bool,
     drop: list[str],
 ) -> None:
-    """Copies record batches with new ids: `words[old]` and `classes[old]` are the new ones. Drops unused columns."""
+    """Copies record batches with new ids: `words[old]` and `labels[old]` are the new ones. Drops unused columns. With
+    `split`, one old label is several new ones."""
+    classes = np.array([] if split else [ids[0] for ids in labels], dtype=np.int32)
     writer: Any = None
     for number in range(reader.num_record_batches):
         batch = reader.get_batch(number)
         columns = {name: batch.column(name) for name in batch.schema.names if name not in drop}
         columns["words"] = _renumbered(columns["words"], words)
-        if "label" in columns:
+        if "label" in columns and split:
+            columns["label"] = pa.array([labels[old] for old in columns["label"].to_pylist()], pa.list_(pa.int32()))
+        elif "label" in columns:
             columns["label"] = _renumbered(columns["label"], classes)
         batch = pa.record_batch(columns)
         writer = writer or pa.ipc.new_file(sink, batch.schema)
@@ -226,12 +242,18 @@ def second_pass(assembly: Assembly, recipe: Recipe, reader: Any, sink: Any) -> C
         words, counts, min_count=recipe.min_count, max_words=recipe.max_words, known=recipe.known
     )
     word_table = vocabulary.encode(words)
-    classes = list(recipe.classes) if recipe.classes is not None else in_natural_order(assembly.classes.names)
+    found = assembly.classes.names
+    split = recipe.multi_label is None and recipe.classes is None and not assembly.multi_label and are_cells(found)
+    members = [parts_of(name) if split else (name,) for name in found]
+    names = dict.fromkeys(name for parts in members for name in parts)
+    classes = list(recipe.classes) if recipe.classes is not None else in_natural_order(list(names))
     class_ids = {name: index for index, name in enumerate(classes)}
-    class_table = np.array([class_ids[name] for name in assembly.classes.names], dtype=np.int32)
+    label_ids = [[class_ids[name] for name in parts] for parts in members]
+    class_counts = Counter[str]()
+    for old, parts in enumerate(members):
+        class_counts.update(dict.fromkeys(parts, assembly.class_counts[old]))
     drop = [name for name, table in (("user", assembly.users), ("product", assembly.products)) if not len(table)]
-    renumber(reader, sink, words=word_table, classes=class_table, drop=drop)
-    class_counts = {name: assembly.class_counts[old] for old, name in enumerate(assembly.classes.names)}
+    renumber(reader, sink, words=word_table, labels=label_ids, split=split, drop=drop)
     report = Report(
         documents=assembly.documents,
         sentences=assembly.sentences,
@@ -241,7 +263,7 @@ def second_pass(assembly: Assembly, recipe: Recipe, reader: Any, sink: Any) -> C
         vocabulary=len(vocabulary),
         unknown_words=int(counts[word_table == 0].sum()),
         classes={name: class_counts[name] for name in classes},
-        multi_label=bool(assembly.multi_label),
+        multi_label=split or bool(assembly.multi_label),
         users=len(assembly.users),
         products=len(assembly.products),
         capped=assembly.capped,
@@ -275,6 +297,18 @@ def choose_vocabulary(
             if count < min_count and word in known:
                 counted[word] = min_count
     return Vocabulary.from_counts(counted, min_count=min_count, max_size=max_words)
+
+
+def parts_of(cell: str) -> tuple[str, ...]:
+    """The labels of a cell such as `plot|cast`, as `emhrnn predict` writes several."""
+    return tuple(dict.fromkeys(name for part in cell.split(BAR) if (name := part.strip())))
+
+
+def are_cells(labels: Sequence[str]) -> bool:
+    """Whether labels with bars are several labels each: some part is then in two of them. `Home|Garden` alone is a
+    name."""
+    parts = [part for label in labels for part in parts_of(label)]
+    return any(BAR in label for label in labels) and len(set(parts)) < len(parts)
 
 
 def in_natural_order(names: Sequence[str]) -> list[str]:

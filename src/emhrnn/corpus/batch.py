@@ -21,9 +21,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64
+from jaxtyping import Bool, Float32, Int64, Integer, UInt64
 
 from emhrnn.errors import ConfigError, DataError
+
+HASH_WORD, HASH_BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # odd, with well mixed bits
 
 
 def offsets_of(lengths: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n_plus_1"]:
@@ -39,6 +41,16 @@ def ranges(starts: Int64[np.ndarray, " n"], lengths: Int64[np.ndarray, " n"]) ->
     index = np.arange(offsets[-1])
     index += np.repeat(starts - offsets[:-1], lengths)
     return index
+
+
+def fingerprints(words: Integer[np.ndarray, " words"], lengths: Int64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:
+    """A hash of each part: sum over places t of hash(word_t) * HASH_BASE^t, modulo 2^64."""
+    hashes = (words.astype(np.uint64) + np.uint64(1)) * HASH_WORD
+    hashes ^= hashes >> np.uint64(29)
+    powers = np.full(lengths.max(), HASH_BASE)
+    np.multiply.accumulate(powers, out=powers)
+    hashes *= powers[ranges(np.zeros_like(lengths), lengths)]
+    return np.add.reduceat(hashes, offsets_of(lengths)[:-1])
 
 
 @dataclass(frozen=True, eq=False)

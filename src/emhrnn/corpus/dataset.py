@@ -20,6 +20,7 @@ from emhrnn.extras import pyarrow as pa
 from emhrnn.text import TextSettings, Vocabulary
 
 Rows = Int64[np.ndarray, " rows"]
+FEWEST_TEXTS = 20  # different ones, that are held out as a whole
 MOST_FRACTIONS = 50  # grades such as 3.5 are classes
 
 
@@ -99,6 +100,7 @@ class Corpus:
             known=known,
             classes=classes,
             labelled=labels is not None,
+            multi_label=False,  # a string is one label, whatever it holds
             text=text or TextSettings(),
         )
         first, second = pa.BufferOutputStream(), pa.BufferOutputStream()
@@ -198,14 +200,41 @@ class Corpus:
         """Rows of so many documents, or of all, from all over the corpus."""
         return np.unique(np.linspace(0, len(self) - 1, documents).astype(np.int64))
 
+    @property
+    def first_equal(self) -> Int64[np.ndarray, " documents"]:
+        """For each document the first one of this view with the same words in the same order."""
+        _, first, number = np.unique(self._store.first_equal[self._rows], return_index=True, return_inverse=True)
+        rows: np.ndarray = first[number]
+        return rows
+
+    def whole(self) -> "Corpus":
+        """All documents of the prepared corpus that this is a view of."""
+        return self._view(rows=np.arange(len(self._store)))
+
     def split(self, fraction: float, generator: np.random.Generator) -> tuple["Corpus", "Corpus"]:
-        """The rest and a held-out `fraction`, both with the same mix of classes."""
+        """The rest and a held-out `fraction`, both with the same mix of classes. Documents with the same words stay
+        together, because a model has learned the label of a held-out text that it was trained on. Fewer than
+        FEWEST_TEXTS different texts are too few to do without any of them, and are split document by document.
+
+        Raises:
+            DataError: there are too few documents, or too few different ones.
+        """
         if self.labels is None or self.labels.ndim == 2:  # sets of labels are too many to keep apart
             groups = np.zeros(len(self), dtype=np.int64)
         else:
             groups = self.labels
-        rest, held_out = stratified_split(groups, fraction, generator)
-        return self.select(rest), self.select(held_out)
+        first = self.first_equal
+        distinct = np.flatnonzero(first == np.arange(len(self)))
+        if len(distinct) < FEWEST_TEXTS:
+            first = distinct = np.arange(len(self))
+        held_out = np.zeros(len(self), dtype=bool)
+        held_out[distinct[stratified_split(groups[distinct], fraction, generator)[1]]] = True
+        held_out = held_out[first]
+        lost = np.setdiff1d(groups, groups[~held_out])  # classes of which all texts are also of other classes
+        held_out &= ~np.isin(first, first[np.isin(groups, lost)])
+        if not held_out.any():
+            raise DataError(f"the texts of {len(lost)} classes are all of other classes, too; correct the labels")
+        return self.select(np.flatnonzero(~held_out)), self.select(np.flatnonzero(held_out))
 
     def remap(
         self, vocabulary: Vocabulary, *, users: tuple[str, ...] | None = None, products: tuple[str, ...] | None = None

@@ -1,12 +1,13 @@
 """The folder of a prepared corpus: what lies in it, and whether it is whole.
 
 corpus.json      version, classes, report, source, how the text was read, size and checksum of the other files
-data.arrow       the documents: words list<list<int32>>, label, row, id, user, product, weight
+data.arrow       the documents: words list<list<int32>>, label, row, fingerprint of the text, id, user, product, weight
 vocabulary.txt   one word a line, in the order of the ids
 users.json, products.json   the names behind the ids, where the source has any
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,8 @@ class Report:
     def from_dict(cls, values: dict[str, Any]) -> "Report":
         return cls(**{name: value for name, value in values.items() if name != "unknown_rate"})
 
-    def __str__(self) -> str:
-        """A few aligned lines for the terminal."""
+    def lines(self) -> list[tuple[str, str]]:
+        """Names and values for the terminal."""
         lines = [
             ("documents", f"{self.documents:,}"),
             ("sentences", f"{self.sentences:,} ({self.sentences / max(1, self.documents):.1f} per document)"),
@@ -81,9 +82,16 @@ class Report:
             ("skipped", f"{count:,} rows: {reason} (first: {self.skipped_first.get(reason, 'unknown')})")
             for reason, count in self.skipped.items()
         ]
-        lines += [("repaired", f"{count:,} documents: {what} replaced") for what, count in self.repaired.items()]
-        width = max(len(name) for name, _ in lines)
-        return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
+        return lines + [("repaired", f"{count:,} documents: {what} replaced") for what, count in self.repaired.items()]
+
+    def __str__(self) -> str:
+        return in_columns(self.lines())
+
+
+def in_columns(lines: Sequence[tuple[str, str]]) -> str:
+    """Names and values, a pair a line, aligned."""
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)
 
 
 FORMAT = "emhrnn corpus"

@@ -21,6 +21,7 @@ from emhrnn.files import atomic_folder, check_free
 from emhrnn.text import TextSettings, Vocabulary
 
 PROGRESS_ROWS = 200
+CELLS = {"csv", "tsv", "xlsx"}  # formats without lists
 
 
 def prepare(
@@ -39,6 +40,7 @@ def prepare(
     classes: Sequence[str] | None = None,
     users: Sequence[str] | None = None,
     products: Sequence[str] | None = None,
+    multi_label: bool | None = None,
     text: TextSettings | None = None,
     strict: bool = False,
     progress: bool = True,
@@ -60,6 +62,8 @@ def prepare(
         classes: the class names in the order of their ids; a row with any other label is an error. By default, the
             labels found: numbers by value, others by the alphabet.
         users, products: names in the order of their ids; any other becomes -1. By default, the names found.
+        multi_label: whether a label such as `plot|cast` is two labels, as for a model that was trained on several. By
+            default, it is if `plot` or `cast` is in another label, too, and `classes` are not given.
         text: how text is split into words, and limits on the size of documents.
         strict: rows that would be skipped (no text, no label) or repaired (broken UTF-8, NUL bytes) are errors.
         progress: a bar on stderr, if that is a terminal.
@@ -81,6 +85,8 @@ def prepare(
         classes=classes,
         users=users,
         products=products,
+        multi_label=multi_label,
+        cells=CELLS.issuperset(origin.formats),
         labelled=origin.columns.labelled,
         text=text or TextSettings(),
         strict=strict,

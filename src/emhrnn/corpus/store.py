@@ -6,6 +6,7 @@ batch of any rows is three vectorised gathers, wherever the rows lie. Only the s
 kept in memory.
 """
 
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,16 @@ class Store:
         sentence_lengths = self._int32[starts + 1] - self._int32[starts]
         words = self._int32[ranges(self.word_starts[rows], self.lengths[rows])]
         return words, offsets_of(sentence_lengths.astype(np.int64)), offsets_of(counts)
+
+    @cached_property
+    def first_equal(self) -> Rows:
+        """For each document the first row with the same words in the same order; for most, it is their own."""
+        if "fingerprint" not in self._batches[0].schema.names:  # an old corpus, whose runs resume with the same split
+            return np.arange(len(self))
+        prints = np.concatenate([batch.column("fingerprint").to_numpy() for batch in self._batches])
+        _, first, number = np.unique(prints, return_index=True, return_inverse=True)
+        rows: np.ndarray = first[number]
+        return rows
 
     def labels(self, rows: Rows, n_classes: int) -> Int64[np.ndarray, " rows"] | Float32[np.ndarray, "rows c"] | None:
         """Class ids, or for multi-label data a row of 0 and 1 per document."""

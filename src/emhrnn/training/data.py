@@ -163,6 +163,7 @@ def other_corpus(data: Named, destination: Path, like: Run | Corpus, *, progress
         return prepare(
             data.path, destination, format=data.format, columns=data.columns, split=data.split, encoding=data.encoding,
             vocabulary=like.vocabulary, classes=like.classes if data.columns.labelled else None, text=like.text,
+            multi_label=like.multi_label,
             users=like.users, products=like.products, progress=progress,
         )  # fmt: skip
     if corpus.labelled and data.columns.labelled and corpus.classes != like.classes:

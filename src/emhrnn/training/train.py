@@ -17,6 +17,7 @@ from tqdm import tqdm
 from emhrnn.corpus import BatchPlan, Corpus, is_corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.readers.source import data_files
+from emhrnn.corpus.summary import summarise
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.scores import METRICS
 from emhrnn.files import sha256
@@ -119,6 +120,8 @@ def new_run_at(
         context.job.tell()
         if context.progress:
             sys.stderr.write(material_line(data.path.name, training, validation) + "\n")
+            for problem in summarise(training.whole()).problems:
+                context.say(f"{data.path.name}: {problem}")
         yield Opened(run, training, validation)
 
 
@@ -173,6 +176,7 @@ def material_line(name: str, train: Corpus, valid: Corpus) -> str:
     parts = [
         f"{len(train):,} documents of {train.lengths.mean():.0f} words to learn from, {len(valid):,} to validate",
         taken,
+        ", ".join(f"encoding {name}" for name in train.report.encodings if name != "utf-8"),
         f"{len(train.classes)} classes: {classes}",
     ]
     return f"{name}: {'; '.join(filter(None, parts))}"

@@ -213,6 +213,7 @@ def _once(data: Named, place: Path, text: TextSettings, like: Corpus | None = No
         names: dict[str, Any] = {}
         if like is not None:
             names = {"classes": like.classes, "users": like.users, "products": like.products}
+            names["multi_label"] = like.multi_label
         corpus = prepare(
             data.path, place, format=data.format, columns=data.columns, split=data.split, encoding=data.encoding,
             text=text, progress=progress, **names,

@@ -1,0 +1,87 @@
+"""What people do on the first and second day, with the files that they have."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+import emhrnn
+from tests.behaviour.commands import Cli
+
+GOOD = "Schöne Grüße aus München, das Zimmer {} war groß und gemütlich."
+BAD = "Größe passt nicht, der Käse Nummer {} war leider übel."
+ROWS = [((GOOD, BAD)[i % 2].format(i), ("Grüße", "Größe")[i % 2]) for i in range(60)]
+QUICK = ("--model", "tfidf-lr", "--quiet")
+
+
+def spreadsheet(kind: str, folder: Path) -> Path:
+    """The same rows as each of some programs saves them."""
+    if kind == "xlsx":
+        openpyxl = pytest.importorskip("openpyxl", reason="needs the extra: xlsx")
+        book = openpyxl.Workbook()
+        for row in [("text", "label"), *ROWS]:
+            book.active.append(row)
+        book.save(folder / "a.xlsx")
+        return folder / "a.xlsx"
+    if kind == "json":
+        (folder / "a.json").write_text(json.dumps([{"text": text, "label": label} for text, label in ROWS], indent=1))
+        return folder / "a.json"
+    lines = [f'"{text[:20]}\r\n{text[20:]}";{label}' for text, label in ROWS]
+    content = "\r\n".join([*(["sep=;"] if kind == "sep" else []), "text;label", *lines, ""])
+    (folder / "a.csv").write_bytes(content.encode("cp1252" if kind == "sep" else kind))
+    return folder / "a.csv"
+
+
+@pytest.mark.parametrize("kind", ["cp1252", "utf-16", "utf-8-sig", "sep", "xlsx", "json"])
+def test_spreadsheets(cli: Cli, tmp_path: Path, kind: str) -> None:
+    data = spreadsheet(kind, tmp_path)
+    facts = cli.ok("info", data, "--json").json
+    assert facts["classes"] == {"Größe": 30, "Grüße": 30}
+    assert (facts["duplicates"], facts["problems"], facts["trouble"]) == (0, [], None)
+    cli.ok("train", data, "--out", tmp_path / "run", *QUICK)
+    assert cli.ok("evaluate", tmp_path / "run", data, "--json").json["accuracy"] == 1
+    assert emhrnn.load(tmp_path / "run").predict([BAD.format("x")]) == ["Größe"]
+    cli.ok("predict", tmp_path / "run", data, "--out", tmp_path / "p.csv", "--quiet", "--workers", "1")
+    with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["label"] for row in csv.DictReader(file)] == [label for _, label in ROWS]
+
+
+def write(path: Path, rows: list[tuple[str, str]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    return path
+
+
+def test_a_rare_class_is_told_of(cli: Cli, tmp_path: Path) -> None:
+    data = write(tmp_path / "a.csv", [(f"Visit number{i} was fine.", "b" if i % 50 == 0 else "a") for i in range(300)])
+    for told in (cli.ok("info", data).out, cli.ok("train", data, "--out", tmp_path / "run", *QUICK[:2]).err):
+        assert "the class 'b' (6, 2.0%) is rare: use --set training.class_weight=balanced" in told
+
+
+def test_duplicates_are_told_of_and_do_not_leak(cli: Cli, tmp_path: Path) -> None:
+    """Labels are random, so that only a text that was trained on can be predicted."""
+    rows = [(f"Visit number{i % 100}.", "ab"[(i % 100) * 7919 % 13 % 2]) for i in range(400)]
+    data = write(tmp_path / "a.csv", [*rows, ("Visit number1.", "c"), ("Visit number2.", "c")])
+    result = cli.ok("train", data, "--out", tmp_path / "run", "--json", *QUICK[:2])
+    assert "302 documents repeating the text of another" in result.err
+    assert "2 texts with different labels" in result.err
+    assert result.json["valid"]["accuracy"] < 0.9
+
+
+def test_several_labels_are_read_back_as_they_are_written(cli: Cli, tmp_path: Path) -> None:
+    texts = {"plot": "The plot number{} was fine.", "cast": "The actors number{} were fine."}
+    names = [("plot", "cast") if i % 3 == 0 else ("plot",) if i % 3 == 1 else ("cast",) for i in range(90)]
+    rows = [(" ".join(texts[one].format(i) for one in some), "|".join(some)) for i, some in enumerate(names)]
+    data = write(tmp_path / "a.csv", rows)
+    cli.ok("train", data, "--out", tmp_path / "run", *QUICK)
+    assert emhrnn.load(tmp_path / "run").classes == ("cast", "plot")
+    cli.ok("predict", tmp_path / "run", data, "--out", tmp_path / "p.csv", "--quiet", "--workers", "1")
+    with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as file:
+        predicted = [row["label"] for row in csv.DictReader(file)]
+    again = write(
+        tmp_path / "again.csv", [(text, label) for (text, _), label in zip(rows, predicted, strict=True) if label]
+    )
+    assert {"cast", "plot", "cast|plot"}.issuperset(predicted)
+    assert "cast|plot" in predicted
+    assert cli.ok("evaluate", tmp_path / "run", again, "--json").json["accuracy"] == 1
