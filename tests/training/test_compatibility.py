@@ -104,3 +104,10 @@ def test_what_may_change_is_not_fixed() -> None:
 def test_differences_are_named(change: dict[str, Any], told: str | None) -> None:
     saved = {**fixed_settings(CONFIG), **change}
     assert difference({name: value for name, value in saved.items() if value != GONE}, CONFIG) == told
+
+
+@pytest.mark.parametrize("model", ["tfidf-lr", "evidence", "em-hrnn"])
+def test_settings_of_today_stay_as_they_are(model: str) -> None:
+    """Records of `emhrnn compare` hold the settings that a row reads, and are compared after the migration."""
+    settings = make_config(assignments=[f"model.name={model}"]).read_settings()
+    assert migrated(settings) == settings

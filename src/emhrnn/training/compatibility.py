@@ -60,7 +60,7 @@ def migrated(config: Any) -> Any:
             kept[key] = fields[key].default
     now = {**config, "model": kept}
     em = now.pop("em", None)
-    if isinstance(training := now.get("training"), dict):
+    if MODELS[name].learns != "fit" and isinstance(training := now.get("training"), dict):
         now["training"] = {"average_epochs": 0.0, **training}  # weights were not averaged
     if name == "evidence":
         kept.setdefault("table_decay", 0.0)
