@@ -1,4 +1,4 @@
-"""What stands outside the blocks, and the cache of block-Gibbs samples."""
+"""What stands outside the blocks."""
 
 from dataclasses import replace
 
@@ -9,15 +9,12 @@ from hypothesis import given, settings
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.imputation import (
-    SegmentationCache,
     above,
-    from_posterior,
     rate_shift,
     rate_threshold,
     sample_prior,
 )
-from emhrnn.errors import DataError
-from tests.em.examples import make_batch, random_z, seeds, shapes
+from tests.em.examples import make_batch, seeds, shapes
 
 
 def test_documents_of_weight_0_are_not_there() -> None:
@@ -58,54 +55,11 @@ def test_sentences_of_one_word_say_nothing_about_the_threshold():
     assert rate_threshold(make_batch([[1, 1], [1]]), torch.full((3,), -1.2), 0.23) is None
 
 
-def test_posterior_threshold_keeps_the_rest():
-    gamma = torch.tensor([0.9, torch.nan, 0.2, 1.0])
-    mask = torch.tensor([True, False, True, False])
-    z = np.array([False, True, True, True])
-    assert from_posterior(z, gamma, mask).tolist() == [True, True, False, True]
-
-
 def test_prior_samples_have_the_priors_rate():
     batch = make_batch([[500]] * 8)
     z = sample_prior(batch, torch.full((4000,), -1.0), np.random.default_rng(0))
     assert z.mean() == pytest.approx(1 / (1 + np.e), abs=0.03)
     assert z[batch.sentence_final].all()
-
-
-def rows(batch, chosen):
-    return Batch(batch.words, batch.sentence_offsets, batch.document_offsets, np.array(chosen))
-
-
-@given(shapes(), seeds)
-@settings(max_examples=20, deadline=None)
-def test_cache_gives_back_what_was_written(lengths, seed):
-    batch = make_batch(lengths, seed)
-    order = np.random.default_rng(seed).permutation(len(lengths) + 2)[: len(lengths)]
-    sizes = np.full(len(lengths) + 2, 3)
-    sizes[order] = batch.document_lengths
-    cache = SegmentationCache(sizes)
-    moved = rows(batch, order)
-    first, second, default = (random_z(batch, seed + k) for k in range(3))
-    assert (cache.read(moved, default) == default).all()
-    cache.write(moved, first)
-    cache.write(moved, second)
-    assert (cache.read(moved, default) == second).all()
-    again = SegmentationCache(sizes)
-    again.load_state_dict({name: tensor.clone() for name, tensor in cache.state_dict().items()})
-    assert (again.read(moved, default) == second).all()
-
-
-def test_cache_needs_one_bit_per_word():
-    assert len(SegmentationCache(np.array([800, 9])).bits) == 102
-
-
-def test_cache_refuses_other_lengths_and_other_corpora():
-    batch = make_batch([[4, 3]])
-    cache = SegmentationCache(np.array([9]))
-    with pytest.raises(DataError, match="row 0 has 7 words, 9 when the cache was made"):
-        cache.read(batch, random_z(batch))
-    with pytest.raises(DataError, match="resume on the corpus"):
-        cache.load_state_dict(SegmentationCache(np.array([9, 9])).state_dict())
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])

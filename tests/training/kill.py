@@ -26,7 +26,7 @@ from emhrnn.training.run import checkpoint_files
 from tests.behaviour.commands import TINY, write_reviews
 
 SYSTEMS = {
-    "em-hrnn": ["em.estep=local", "em.impute=posterior", "em.blocks=2", "em.block_length=3", "em.warmup_epochs=1"],
+    "em-hrnn": ["em.estep=local", "em.blocks=2", "em.block_length=3", "em.warmup_epochs=1"],
     "hn-att": ["model.name=hn-att"],
     "evidence": ["model.name=evidence", "model.encoder_size=3", "model.sentence_weights=2", "model.dropout=0.2"],
 }

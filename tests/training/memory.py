@@ -26,7 +26,7 @@ from emhrnn.training.run import new_run
 from emhrnn.training.schedule import Position
 
 ROOM = 32 << 20
-SETTINGS = ["em.warmup_epochs=0", "em.impute=posterior", "training.batch_words=1000", "model.embedding_size=8"]
+SETTINGS = ["em.warmup_epochs=0", "training.batch_words=1000", "model.embedding_size=8"]
 
 
 def used(what: str = "VmData") -> int:

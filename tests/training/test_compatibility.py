@@ -59,7 +59,7 @@ def test_a_retired_value_still_loads_but_is_not_resumed(estep: str) -> None:
     before = written("em-hrnn")
     before["em"] |= {"estep": estep, "impute": "gibbs", "newton": True, "samples": 3}
     read = validated(migrated(before)).em
-    assert (read.estep, read.impute) == ("local", "posterior")
+    assert (read.estep, read.impute) == ("local", "rate")
     assert before["em"]["estep"] == estep  # not changed in place
     told = difference({**fixed_settings(CONFIG), "em.estep": estep}, CONFIG)
     assert told is not None

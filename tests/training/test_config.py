@@ -52,10 +52,10 @@ def test_a_preset_sets_what_the_model_has() -> None:
 def test_later_sources_win(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text("[training]\nepochs = 3\nlearning_rate = 0.5\n")
-    config = make_config("paper", file, ["training.epochs=7", "em.impute=posterior", "data.lowercase=false"])
+    config = make_config("paper", file, ["training.epochs=7", "em.impute=rate", "data.lowercase=false"])
     assert config.training.epochs == 7
     assert config.training.learning_rate == 0.5
-    assert config.em.impute == "posterior"
+    assert config.em.impute == "rate"
     assert config.data.lowercase is False
     assert config.training.optimizer == "sgd"
 

@@ -27,7 +27,7 @@ COMMON = [
 EM = ["em.warmup_epochs=1", "em.blocks=3", "em.block_length=3"]
 SYSTEMS = {
     "local": EM,
-    "posterior": [*EM, "em.impute=posterior", "em.theta=sample", "training.class_weight=balanced"],
+    "balanced": [*EM, "em.theta=sample", "training.class_weight=balanced"],
     "all": [*EM, "em.theta=all", "model.tune_embedding=false", "training.optimizer=sgd"],
     "sample": [*EM, "em.theta=sample", "training.label_smoothing=0.1"],
     "one by one": [*EM, "training.batch_documents=1"],  # batches of fewer documents than processes

@@ -23,7 +23,6 @@ class Segmentation:
     max_phrase_length: int
     pi_mean: float
     pi_entropy: float  # nats per free position; log 2 = 0.69 is undecided, 0 is certain
-    flip_rate: float  # share of free positions whose z differs from the one before; NaN if none was given
 
     def to_dict(self) -> dict[str, float]:
         return asdict(self)
@@ -38,27 +37,19 @@ class Monitor:
     def _reset(self) -> None:
         self._words = self._free = self._boundaries = self._phrases = self._longest = 0
         self._pi = self._entropy = 0.0
-        self._compared = self._flips = 0
 
     def state_dict(self) -> dict[str, Tensor]:
         """The sums since the last summary, for a checkpoint."""
-        counts = [self._words, self._free, self._boundaries, self._phrases, self._longest, self._compared, self._flips]
+        counts = [self._words, self._free, self._boundaries, self._phrases, self._longest]
         return {"counts": torch.tensor(counts), "sums": torch.tensor([self._pi, self._entropy], dtype=torch.float64)}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        (self._words, self._free, self._boundaries, self._phrases, self._longest, self._compared, self._flips) = state[
-            "counts"
-        ].tolist()
+        counts = state["counts"].tolist()[:5]  # version 0.1 counted more
+        self._words, self._free, self._boundaries, self._phrases, self._longest = counts
         self._pi, self._entropy = state["sums"].tolist()
 
-    def update(
-        self,
-        batch: Batch,
-        z: Bool[np.ndarray, " words"],
-        pi: Float[np.ndarray, " words"],
-        before: Bool[np.ndarray, " words"] | None = None,
-    ) -> None:
-        """`before` is the z of the same documents one epoch ago (for example from the cache)."""
+    def update(self, batch: Batch, z: Bool[np.ndarray, " words"], pi: Float[np.ndarray, " words"]) -> None:
+        """Add a batch with the phrase ends z that an E-step found."""
         free = ~batch.sentence_final
         self._words += batch.n_words
         self._free += int(free.sum())
@@ -68,9 +59,6 @@ class Monitor:
         p = pi[free].astype(np.float64)
         self._pi += float(p.sum())
         self._entropy -= float((_x_log_x(p) + _x_log_x(1 - p)).sum())
-        if before is not None:
-            self._compared += int(free.sum())
-            self._flips += int((z != before)[free].sum())
 
     @property
     def empty(self) -> bool:
@@ -85,7 +73,6 @@ class Monitor:
             max_phrase_length=self._longest,
             pi_mean=self._pi / free,
             pi_entropy=self._entropy / free,
-            flip_rate=self._flips / self._compared if self._compared else float("nan"),
         )
         self._reset()
         return result

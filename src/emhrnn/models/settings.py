@@ -131,8 +131,8 @@ class EMConfig(Section):
         0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
     )
     focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
-    impute: Literal["prior", "rate", "posterior"] = Field(
-        "rate", description="boundaries outside the block: pi > 0.5 (the paper), the quantile that keeps `rate`, ..."
+    impute: Literal["prior", "rate"] = Field(
+        "rate", description="boundaries outside the blocks: pi > 0.5 (the paper) or the quantile that keeps `rate`"
     )
     rate: float = Field(
         PAPER_RATE, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3"

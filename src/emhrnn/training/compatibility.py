@@ -15,7 +15,7 @@ FREE = {"epochs", "patience", "threads", "checkpoint_seconds"}
 # Values of version 0.1 that are gone, and what stands in for them: they do not matter once a model is trained.
 RETIRED: dict[str, dict[Any, Any]] = {
     "em.estep": {"semi-markov": "local", "importance": "local", "reinforce": "local", "first-order": "local"},
-    "em.impute": {"gibbs": "posterior"},
+    "em.impute": {"gibbs": "rate", "posterior": "rate"},
 }
 
 # Settings of version 0.1 that are gone, with the value that is what is done now.

@@ -11,13 +11,13 @@ Phases: `warm-up` trains theta on random segmentations, so that it cannot lean o
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
-from emhrnn.em.imputation import SegmentationCache, above, from_posterior, rate_shift, rate_threshold
+from emhrnn.em.imputation import above, rate_shift, rate_threshold
 from emhrnn.em.monitor import Monitor
 from emhrnn.em.steps import STRATEGIES, EStep, m_step_pi, m_step_theta
 from emhrnn.evaluation.scores import LOW_RATE, collapse
@@ -34,8 +34,7 @@ WITNESSES = 200  # documents, from all over the corpus, on which the threshold i
 
 
 class EMObjective:
-    """Keeps what EM remembers between steps: the threshold on pi (in the model) and, where the imputation wants it,
-    the last segmentation of every document."""
+    """Algorithm 1, with the threshold on pi that is kept between steps (in the model)."""
 
     def __init__(
         self,
@@ -43,21 +42,19 @@ class EMObjective:
         config: EMConfig,
         label_loss: LabelLoss,
         seed: int,
-        lengths: Int64[np.ndarray, " rows"],
         witness: Batch,
         job: Processes = ALONE,
         *,
         known: int = 0,
     ) -> None:
-        """`lengths` are the words of each document of the corpus, `witness` is some of its documents (`witnesses`).
-        `known` documents, which came before and are not in the corpus, count beside it for the threshold."""
+        """`witness` is some documents of the corpus (`witnesses`). `known` documents, which came before and are not in
+        the corpus, count beside it for the threshold."""
         self.model = model
         self.config = config
         self.label_loss = label_loss
         self.seed = seed
         self.job = job
         self.known = known
-        self.cache = SegmentationCache(lengths)
         self.monitor = Monitor()
         self.witness = witness
 
@@ -88,7 +85,7 @@ class EMObjective:
         dropout: torch.Generator,
     ) -> tuple[Float[Tensor, ""], dict[str, float]]:
         """Both terms of Q, given the posterior."""
-        rate = self._remember(batch, zhat, e, a)
+        rate = self._observe(batch, e, a)
         pi_loss = self._pi(batch, states, e)
         documents = batch.n_documents, self.job.whole(batch).n_documents
         means = {"log_evidence": e.log_evidence.mean(), "boundary_rate": rate}
@@ -118,11 +115,10 @@ class EMObjective:
         return self.model.rule is not None or self.config.estep == "none" or phase(self.config, epoch) == "em"
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What is not in the model: the segmentations, and the monitor's sums of the epoch so far."""
-        return {**self.cache.state_dict(), **self.monitor.state_dict()}
+        """What is not in the model: the monitor's sums of the epoch so far."""
+        return self.monitor.state_dict()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        self.cache.load_state_dict(state)
         self.monitor.load_state_dict(state)
 
     def _theta(
@@ -145,10 +141,7 @@ class EMObjective:
     def _impute(self, batch: Batch, states: WordStates) -> Bool[np.ndarray, " words"]:
         if self.config.impute == "prior":
             return above(batch, states.a)
-        by_rate = above(batch, states.a, float(self.model.threshold))
-        if self.config.impute == "rate":
-            return by_rate
-        return self.cache.read(batch, by_rate)
+        return above(batch, states.a, float(self.model.threshold))
 
     def _follow_rate(self, batch: Batch, a: Float[Tensor, " words"], step: int) -> None:
         """The threshold of `segment` follows the quantile that keeps the rate; the first batch that knows one sets
@@ -188,18 +181,10 @@ class EMObjective:
         over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > threshold).numpy()
         return np.where(e.mask.numpy(), over, zhat)
 
-    def _remember(
-        self, batch: Batch, zhat: Bool[np.ndarray, " words"], e: EStep, a: Float[Tensor, " words_of_whole"]
-    ) -> Tensor:
-        """What the E-step found, for the next visit to these documents; and for the monitor. The boundary rate. Every
-        process remembers the whole batch, so that any of them can go on with any of its documents."""
-        found = e.z_sample
-        if self.config.impute == "posterior":
-            found = from_posterior(zhat, e.gamma, e.mask)
-        whole, found = self.job.whole(batch), self.job.gather(torch.from_numpy(found)).numpy()
-        before = self.cache.read(whole, found) if self.cache.visited[whole.rows].all() else None
-        self.cache.write(whole, found)
-        self.monitor.update(whole, found, torch.sigmoid(a).numpy(), before)
+    def _observe(self, batch: Batch, e: EStep, a: Float[Tensor, " words_of_whole"]) -> Tensor:
+        """Give the monitor what the E-step found in the whole batch. The boundary rate."""
+        whole, found = self.job.whole(batch), self.job.gather(torch.from_numpy(e.z_sample)).numpy()
+        self.monitor.update(whole, found, torch.sigmoid(a).numpy())
         return torch.tensor(found[~whole.sentence_final].mean() if not whole.sentence_final.all() else 0.0)
 
 

@@ -56,7 +56,7 @@ def make_objective(
         seed = config.training.seed
         if model.pauses is not None and (known or model.pauses.empty):
             model.pauses.add(_portions(corpus, label_loss))
-        return EMObjective(model, config.em, label_loss, seed, corpus.lengths, witnesses(corpus), job, known=known)
+        return EMObjective(model, config.em, label_loss, seed, witnesses(corpus), job, known=known)
     if isinstance(model, OwnObjective):
         return model.make_objective(config, label_loss, corpus, job, known=known)
     if known or model.uncounted:
