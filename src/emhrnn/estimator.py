@@ -108,6 +108,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         from emhrnn.training.train import fit
 
         targets, run, corpus = self._begin(X, _kept(y), sample_weight)
+        run.lengths = corpus.length_range
         split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
         fitted = fit(run, *corpus.split(run.config.data.validation, split), TrainingContext(progress=self.verbose))
         self._fitted = fitted
@@ -146,6 +147,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
             portion = self._corpus(X, y, sample_weight, self._targets, self.model_.run)
             # Set before it learns: it changes the model that is here, whose history is not its own any more.
             self._increments = increments = self._resumed()
+            increments.run.lengths = None  # of documents that are not here any more
             increments.add(portion)
         self._increments = increments
         self.n_iter_ = increments.position.epoch

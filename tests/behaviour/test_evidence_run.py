@@ -56,7 +56,7 @@ def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
 
 
 def test_unknown_words_are_named(cli: Cli, run: Path) -> None:
-    assert "No word of this text is known to the model" in cli.ok("explain", run, "Qwertz asdfg!").out
+    assert "Warning: 100% of the words are unknown" in cli.ok("explain", run, "Qwertz asdfg!").out
 
 
 def test_faithfulness_of_exact_evidence(cli: Cli, run: Path, trained: Path, tmp_path: Path) -> None:

@@ -141,6 +141,11 @@ class Corpus:
         return lengths
 
     @property
+    def length_range(self) -> tuple[int, int]:
+        """Fewest and most words of a document."""
+        return int(self.lengths.min()), int(self.lengths.max())
+
+    @property
     def sentence_counts(self) -> Int64[np.ndarray, " documents"]:
         """Sentences of each document."""
         counts: np.ndarray = self._store.sentence_counts[self._rows]

@@ -11,6 +11,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.explain.arrays import Attention, check_classes, check_effects, check_length
 from emhrnn.explain.explanation import Effects, EffectsBy, Explanation, Labels, PhraseEvidence
+from emhrnn.explain.warnings import warnings_of
 from emhrnn.text import Document, Located
 
 EVEN = 0.5  # of a label among several: more is likelier than not
@@ -57,9 +58,11 @@ def explain_documents(
     model: str = "EM-HRNN",
     labels: Sequence[Labels | None] | None = None,
     multi_label: bool = False,
+    lengths: tuple[int, int] | None = None,
 ) -> list[Explanation]:
     """Explain a batch of documents by arrays as a model returns them, one document after the other. `z` is True at the
-    last word of each phrase and so at the last word of each sentence.
+    last word of each phrase and so at the last word of each sentence. `lengths` are the fewest and the most words of a
+    training document, where they are known, for warnings.
 
     Raises:
         DataError: the arrays do not fit the documents or each other, or weights do not sum to 1.
@@ -86,6 +89,7 @@ def explain_documents(
     names, shown = tuple(map(str, classes)), probabilities.astype(np.float64)
     check_classes(names, shown)
     known = batch.words != UNKNOWN_WORD
+    warnings = warnings_of(documents, batch, known, lengths)
     predicted = predicted_labels(probabilities, names, multi_label=multi_label)
     parts = (batch.word_offsets, sentence_offsets[document_offsets], document_offsets)
     bounds = list(zip(*(starmap(slice, pairwise(offsets.tolist())) for offsets in parts), strict=True))
@@ -121,6 +125,7 @@ def explain_documents(
             evidence=None
             if evidence is None
             else PhraseEvidence(names, evidence.phrases[p].copy(), evidence.bias[d].copy(), phrases_of),
+            warnings=warnings[d],
             checked=True,
         )
         explanations.append(explanation)

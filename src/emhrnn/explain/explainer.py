@@ -118,6 +118,7 @@ def explain_read(
         model=run.config.model.name,
         labels=labels,
         multi_label=run.multi_label,
+        lengths=run.lengths,
     )
 
 

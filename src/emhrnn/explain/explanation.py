@@ -174,6 +174,7 @@ class Explanation:
     attention: Attention | None = None  # None for a model without attention
     effects: Effects | None = None  # None where the model's are not known
     evidence: PhraseEvidence | None = None  # for every class, of models whose phrases add up to the logits
+    warnings: tuple[str, ...] = ()  # why the label may be wrong: a text unlike those of training (explain/warnings.py)
     checked: InitVar[bool] = False  # the arrays are known to be right: they are part of a batch that is
 
     def __post_init__(self, checked: bool) -> None:

@@ -42,8 +42,7 @@ def headline(explanation: Explanation) -> list[Fragment]:
         return _unsupported(explanation, effects)
     sentence, phrase, word = path
     it = explanation.subject
-    parts = [Fragment(f"{UNKNOWN_WORDS}; do not trust the label. ")] if _is_strange(explanation) else []
-    parts.append(Fragment("Decided most by " if it == "it" else f"Most for {it}: "))
+    parts = [Fragment("Decided most by " if it == "it" else f"Most for {it}: ")]
     parts += _quoted(phrase if explanation.has_phrases else word)
     if len(explanation.sentences) > 1:
         parts.append(Fragment(f" in sentence {sentence.index + 1}"))

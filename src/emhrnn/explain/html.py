@@ -82,6 +82,7 @@ def html_section(
 <p class="model">{escape(explanation.model)}</p>
 {prediction(explanation)}
 {class_tables(explanation)}
+{warnings(explanation)}
 {summary(explanation)}
 {paragraph(attention_line(explanation)) if attention else ""}
 {"" if counterfactual is None else otherwise(counterfactual)}
@@ -130,6 +131,11 @@ def summary(explanation: Explanation) -> str:
     """What decided, what else supports and opposes the prediction, and the sum of exact evidence."""
     lines = [headline(explanation), *sides(explanation), balance(explanation)]
     return "\n".join(paragraph(line) for line in lines if line)
+
+
+def warnings(explanation: Explanation) -> str:
+    """Why the label may be wrong."""
+    return "".join(f'<p class="warning">{escape(text)}</p>' for text in explanation.warnings)
 
 
 def paragraph(parts: Iterable[Fragment]) -> str:

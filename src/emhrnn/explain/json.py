@@ -40,6 +40,7 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "decided_by": explanation.decided_by,
         "effects_on": None if explanation.effects is None else explanation.effects.label,
         "headline": headline_text(explanation),
+        "warnings": list(explanation.warnings),
         "decided": None if path is None else _path_to_dict(path),
         "text": explanation.text,
         **_evidence_to_dict(explanation),
@@ -145,6 +146,7 @@ def _read_columns(data: dict[str, Any]) -> Explanation:
         attention=_read_attention(data, words, phrases, sentences),
         effects=_read_effects(data, words, phrases, sentences),
         evidence=_read_evidence(data, phrases, sentence_offsets),
+        warnings=tuple(data.get("warnings", ())),
     )
 
 

@@ -77,6 +77,8 @@ class TerminalView:
         yield Text()
         yield sentences(explanation, ink, attention=self.attention)
         yield Text()
+        for warning in explanation.warnings:
+            yield Text(f"Warning: {warning}", "bold red")
         yield written(headline(explanation), ink)
         for side in sides(explanation):
             yield written(side, ink)

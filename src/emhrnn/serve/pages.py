@@ -19,7 +19,7 @@ from emhrnn.errors import EmhrnnError
 from emhrnn.explain import svg
 from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.headline import note
-from emhrnn.explain.html import side, summary, tint, word_mark
+from emhrnn.explain.html import side, summary, tint, warnings, word_mark
 from emhrnn.explain.page import percent, signed, stylesheet
 from emhrnn.explain.svg import Line, line_chart
 from emhrnn.serve.engine import ServedRun, state_of
@@ -44,6 +44,7 @@ def templates() -> Environment:
         signed=signed,
         drawn=svg.drawn,
         summary=lambda explanation: Markup(summary(explanation)),
+        warnings=lambda explanation: Markup(warnings(explanation)),
         note=note,
         side=side,
         word_mark=word_mark,

@@ -257,11 +257,13 @@ def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | N
 
 def untrained(config: Config, corpus: Corpus, vectors: Vectors | None) -> Run:
     """A new run for the words and classes of a corpus."""
-    return new_run(
+    run = new_run(
         config, corpus.vocabulary, corpus.classes,
         embedding_table(config, corpus.vocabulary, vectors),
         multi_label=corpus.multi_label, text=corpus.text, users=corpus.users, products=corpus.products,
     )  # fmt: skip
+    run.lengths = corpus.length_range
+    return run
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -183,6 +183,7 @@ def open_run(
         multi_label=training.multi_label, text=training.text, users=training.users, products=training.products,
         saved=None if fresh else out,
     )  # fmt: skip
+    run.lengths = training.length_range
     return Opened(run, training, validation)
 
 

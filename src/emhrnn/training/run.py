@@ -82,6 +82,7 @@ class Run:
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
     temperature: float = 1.0  # of its probabilities; fitted when the weights are final
+    lengths: tuple[int, int] | None = None  # fewest and most words of a training document; None in old runs
 
     @cached_property
     def encoder(self) -> TextEncoder:
@@ -168,6 +169,7 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
             "multi_label": run.multi_label,
             "text": asdict(run.text),
             "embedding_size": run.embedding_size,
+            "lengths": run.lengths,
             "parameters": run.model.parameter_count,
             "versions": {
                 "emhrnn": __version__,
@@ -270,6 +272,7 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
             tuple(ids.get("users", ())),
             tuple(ids.get("products", ())),
             size,
+            lengths=_lengths(description.get("lengths")),
         )
         facts = facts_of(run, folder)
         row = MODELS[config.model.name]
@@ -314,6 +317,13 @@ def _temperature(folder: Path, note: dict[str, Any]) -> float:
 def text_settings_of(values: dict[str, Any]) -> TextSettings:
     """How a run reads text, from its description."""
     return TextSettings(**{**values, "limits": TextLimits(**values["limits"])})
+
+
+def _lengths(value: list[int] | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    fewest, most = map(int, value)
+    return fewest, most
 
 
 def _class_names(names: list[str]) -> tuple[str, ...]:
