@@ -40,6 +40,11 @@ def test_a_run_keeps_the_settings_of_its_own_model_and_no_others(name: str, now:
     assert migrated(migrated(before)) == migrated(before)
 
 
+def test_models_that_are_fitted_at_once_get_no_settings_of_the_loop() -> None:
+    fitted = {"model": {"name": "tfidf-svm", "max_features": 10}, "training": {"seed": 0}}
+    assert migrated(fitted)["training"] == {"seed": 0}
+
+
 def test_none_was_the_default_of_the_model() -> None:
     before = written("hn-att")
     for name, C, epochs in (("tfidf-svm", 1.0, None), ("sswe-svm", 0.01, 3), ("nb-lr", None, None)):
