@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from emhrnn.corpus.dataset import Corpus
     from emhrnn.corpus.encode import TextEncoder
     from emhrnn.corpus.manifest import Report, is_corpus
-    from emhrnn.corpus.prepare import prepare
+    from emhrnn.corpus.preparation import prepare
     from emhrnn.corpus.readers.source import Source
     from emhrnn.corpus.record import Record
     from emhrnn.text import TextSettings
@@ -47,7 +47,7 @@ _HOME = {
     "TextEncoder": "emhrnn.corpus.encode",
     "TextSettings": "emhrnn.text",
     "is_corpus": "emhrnn.corpus.manifest",
-    "prepare": "emhrnn.corpus.prepare",
+    "prepare": "emhrnn.corpus.preparation",
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
 from emhrnn.corpus.manifest import Report
-from emhrnn.corpus.prepare import prepare
+from emhrnn.corpus.preparation import prepare
 
 RARE = 0.2  # of the documents that a class would have if all had the same number
 FEW = 5  # documents of a class that cannot be learned
