@@ -80,33 +80,32 @@ def test_a_run_beside_itself_agrees_everywhere_also_without_labels(run: Path, tm
 
 
 def test_table3_by_command(cli: Cli, run: Path, other: Path, made: Path, tmp_path: Path) -> None:
-    given = ["--em", run, "--mhs", other, "--out", tmp_path / "out", "--documents", "4", "--quiet"]
+    options = ["--out", tmp_path / "out", "--documents", "4", "--quiet"]
 
-    def refused(data: Path, *more: str) -> str:
-        return cli.error("paper", "table3", *given, "--data", data, *more)
+    def refused(*given: str | Path) -> str:
+        return cli.error("paper", "table3", *given, *options)
 
-    assert "names no word" in refused(made / "test.jsonl", "--words", ", ,")
-    cli.ok("paper", "prepare", made / "test.jsonl", "--out", tmp_path / "corpus", "--quiet")
-    assert "prepared corpus" in refused(tmp_path / "corpus")
-    assert "no documents with words" in refused(write_rows(tmp_path / "empty.csv", [(" ", "good")]))
-    swapped = ["--em", other, "--mhs", run, "--data", made / "test.jsonl", "--out", tmp_path / "out"]
-    assert "is a run of mhs-rnn-att, not of em-hrnn" in cli.error("paper", "table3", *swapped)
+    data = made / "test.jsonl"
+    assert "names no word" in refused(run, other, data, "--words", ", ,")
+    cli.ok("paper", "prepare", data, "--out", tmp_path / "corpus", "--quiet")
+    assert "prepared corpus" in refused(run, other, tmp_path / "corpus")
+    assert "no documents with words" in refused(run, other, write_rows(tmp_path / "empty.csv", [(" ", "good")]))
+    assert "is a run of mhs-rnn-att, not of em-hrnn" in refused(other, run, data)
     assert not (tmp_path / "out").exists()
-    assert "EM-HRNN" in cli.ok("paper", "table3", *given, "--data", made / "test.jsonl").out
+    assert "EM-HRNN" in cli.ok("paper", "table3", run, other, data, *options).out
     table = (tmp_path / "out" / "table3.md").read_text()
-    assert "command: `emhrnn paper table3 --em run --mhs mhs --data test.jsonl --words" in table
+    assert "command: `emhrnn paper table3 run mhs test.jsonl --words" in table
     assert str(tmp_path) not in table + (tmp_path / "out" / "table3.json").read_text()
 
 
 def test_figures_by_command(cli: Cli, run: Path, other: Path, tmp_path: Path) -> None:
     out = tmp_path / "figures"
-    shown = cli.ok("paper", "figures", "--em", run, "--mhs", other, "--out", out, "--quiet").out
+    shown = cli.ok("paper", "figures", run, other, "--out", out).out
     assert shown.count("Decided most by") == 2
     for name in ("figure4.svg", "figure5.svg", "figures.html", "figures.txt", "figures.json"):
-        assert "emhrnn paper figures --em run --mhs mhs" in (out / name).read_text(encoding="utf-8")
-    assert "is no file" in cli.error("paper", "figures", "--em", run, "--mhs", other, "--text", tmp_path)
-    assert "one run was given" in cli.error("paper", "figures", "--em", run, "--out", out)
+        assert "emhrnn paper figures run mhs" in (out / name).read_text(encoding="utf-8")
+    assert "is no file" in cli.error("paper", "figures", run, other, "--text", tmp_path)
     wrong = tmp_path / "wrong"
     for em, mhs, told in ((other, run, "mhs-rnn-att, not of em-hrnn"), (run, run, "em-hrnn, not of mhs-rnn-att")):
-        assert f"is a run of {told}" in cli.error("paper", "figures", "--em", em, "--mhs", mhs, "--out", wrong)
+        assert f"is a run of {told}" in cli.error("paper", "figures", em, mhs, "--out", wrong)
     assert not wrong.exists()

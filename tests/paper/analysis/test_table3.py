@@ -1,13 +1,10 @@
 """Table 3 and the two runs behind it."""
 
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from emhrnn.errors import ConfigError
-from emhrnn.paper.analysis.table3 import Pair, Table3, describe_training, render_table3, train_job
-from emhrnn.training.run import is_run
+from emhrnn.api import train
+from emhrnn.paper.analysis.table3 import Table3, describe_training, render_table3
+from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY, write_reviews
 from tests.explain.documents import REVIEW
 from tests.paper.analysis.made_up import made_up_analysis
@@ -37,29 +34,11 @@ def test_no_text_of_others_is_passed_on() -> None:
     assert "<b>" not in render_table3(table)
 
 
-def test_runs_or_data(tmp_path: Path) -> None:
-    given = Pair(em=tmp_path / "a", mhs=tmp_path / "b")
-    assert given.folders(tmp_path) == (tmp_path / "a", tmp_path / "b")
-    for pair, words in (
-        (Pair(), "no runs"),
-        (Pair(em=tmp_path), "one run was given"),
-        (replace(given, train=tmp_path), "give one of them"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            pair.folders(tmp_path)
-
-
-def test_training_a_run_of_the_pair(tmp_path: Path) -> None:
-    data = write_reviews(tmp_path / "reviews.csv", 12)
+def test_what_a_run_was_trained_on(tmp_path: Path) -> None:
     settings = [assignment for assignment in TINY if assignment != "--set"]
-    pair = Pair(train=data, assignments=settings)
-    job = pair._job("mhs-rnn-att", data)
-    result = train_job(job.given, tmp_path / "job")
-    assert result["epochs"] == 1
-    run = tmp_path / "job" / "run"
-    assert is_run(run)
-    assert describe_training(run)["data"] == "reviews.csv"
-    assert describe_training(run)["model"] == "mhs-rnn-att"
-    assert describe_training(run)["settings"]["model.word_size"] == 3
-    assert "training.seed" not in describe_training(run)["settings"]
-    assert train_job(job.given, tmp_path / "job") == result  # what is done is not done again
+    config = make_config(assignments=["model.name=mhs-rnn-att"], shared=settings)
+    train(write_reviews(tmp_path / "reviews.csv", 12), tmp_path / "run", config=config, progress=False)
+    told = describe_training(tmp_path / "run")
+    assert (told["data"], told["model"], told["epochs"]) == ("reviews.csv", "mhs-rnn-att", 1)
+    assert told["settings"]["model.word_size"] == 3
+    assert "training.seed" not in told["settings"]

@@ -165,7 +165,7 @@ def own_review() -> str:
 
 def draw_figures(em: Path, mhs: Path, out: Path, *, command: str, text: str | None = None) -> Figures:
     """Explain one text, by default our own review, under both runs, and write all files to `out`."""
-    check_models((em, mhs))
+    check_models(em, mhs)
     runs = [load_run(folder) for folder in (mhs, em)]
     text = own_review() if text is None else text
     first, second = (explain_texts(run, [text])[0] for run in runs)

@@ -1,98 +1,30 @@
-"""The paper's Table 3 and the numbers around it, beside those of two runs of ours: given, or trained here on the same
-data with the same settings."""
+"""The paper's Table 3 and the numbers around it, beside those of two runs of ours."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emhrnn.cores import cores
-from emhrnn.corpus import Columns
-from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.errors import ConfigError
 from emhrnn.explain.escape import visible
 from emhrnn.explain.lexicon import Entry
-from emhrnn.files import sha256, write_json, write_text
+from emhrnn.files import write_json, write_text
 from emhrnn.paper.analysis.analyse import Analysis, Question, RunFacts, analyse
 from emhrnn.paper.analysis.words import WordAttention
-from emhrnn.paper.jobs import JobSpec, run_jobs
 from emhrnn.paper.markdown import markdown_table, plain
-from emhrnn.paper.training_job import RUN, train_or_resume
-from emhrnn.training.config import check_shared, make_config, validated
-from emhrnn.training.data import Named, checksum
+from emhrnn.training.config import validated
+from emhrnn.training.data import Named
 from emhrnn.training.run import read_description
 
-EM, MHS = "em-hrnn", "mhs-rnn-att"
 
-
-@dataclass(frozen=True)
-class Pair:
-    """Runs that are there, or data to train them on."""
-
-    em: Path | None = None
-    mhs: Path | None = None
-    train: Path | None = None
-    vectors: Path | None = None
-    preset: str = "default"
-    assignments: Sequence[str] = ()
-    text_column: str | None = None
-    label_column: str | None = None
-
-    def folders(
-        self, work: Path, *, processes: int = 1, progress: bool = True, say: Callable[[str], None] = print
-    ) -> tuple[Path, Path]:
-        """EM-HRNN's and MHS-RNN's. What was trained before is not trained again.
-
-        Raises:
-            ConfigError: neither runs nor data are given, or both.
-        """
-        if (self.em is None) != (self.mhs is None):
-            raise ConfigError(
-                "one run was given; give both, --em RUN and --mhs RUN, or data to train both with --train"
-            )
-        if self.em is not None and self.mhs is not None:
-            if self.train is not None:
-                raise ConfigError("runs and data to train them were given; give one of them")
-            return self.em, self.mhs
-        if self.train is None:
-            raise ConfigError("no runs; give --em RUN and --mhs RUN, or data to train both with --train FILE")
-        check_shared((EM, MHS), None, self.assignments)
-        jobs = [self._job(name, self.train) for name in (EM, MHS)]
-        outcomes = run_jobs(train_job, jobs, work, processes=processes, progress=progress, say=say)
-        for outcome in outcomes:
-            if outcome.error is not None:
-                raise TrainingError(f"{outcome.name} could not be trained: {outcome.error}")
-        return work / EM / RUN, work / MHS / RUN
-
-    def _job(self, name: str, data: Path) -> JobSpec:
-        config = make_config(self.preset, None, [f"model.name={name}"], shared=self.assignments)
-        return JobSpec(
-            name,
-            {
-                "sha256": checksum(data),
-                "vectors_sha256": None if self.vectors is None else sha256(self.vectors),
-                "columns": {"text": self.text_column, "label": self.label_column},
-                "settings": config.model_dump(exclude_unset=True),
-            },
-            {
-                "data": str(data.resolve()),
-                "vectors": None if self.vectors is None else str(self.vectors.resolve()),
-            },
-        )
-
-
-def check_models(folders: tuple[Path, Path]) -> None:
+def check_models(em: Path, mhs: Path) -> None:
     """Raise a ConfigError unless they are runs of EM-HRNN and MHS-RNN, whose names will stand above what is shown."""
-    for folder, wanted in zip(folders, (EM, MHS), strict=True):
+    for folder, wanted in ((em, "em-hrnn"), (mhs, "mhs-rnn-att")):
         found = read_description(folder)["config"]["model"]["name"]
         if found != wanted:
-            raise ConfigError(f"{folder} is a run of {found}, not of {wanted}; give --em and --mhs the other way round")
-
-
-def train_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Train, or go on training, the run in the job's folder."""
-    data = Named(path=Path(arguments["data"]), columns=Columns(**arguments["columns"]))
-    trained = train_or_resume(folder, data, validated(arguments["settings"]), vectors=arguments["vectors"])
-    return {"valid_accuracy": trained.fitted.scores.accuracy, "epochs": len(trained.fitted.epochs)}
+            raise ConfigError(
+                f"{folder} is a run of {found}, not of {wanted}; give a run of em-hrnn, then one of mhs-rnn-att"
+            )
 
 
 NAMES = ("EM-HRNN", "MHS-RNN")
@@ -274,22 +206,13 @@ def _making(analysis: Analysis) -> str:
 
 
 def reproduce_table3(
-    pair: Pair,
-    data: Named,
-    out: Path,
-    work: Path,
-    *,
-    question: Question,
-    command: str,
-    processes: int | None = None,
-    progress: bool = True,
-    say: Callable[[str], None] = print,
+    em: Path, mhs: Path, data: Named, out: Path, *, question: Question, command: str, progress: bool = True
 ) -> Table3:
-    """Two runs, one analysis, table3.md and table3.json."""
-    folders = pair.folders(work, processes=processes or cores(), progress=progress, say=say)
-    check_models(folders)
-    analysis = analyse(dict(zip(NAMES, folders, strict=True)), data, question, command=command, progress=progress)
-    table = Table3(analysis, [describe_training(folder) for folder in folders])
+    """One analysis of two runs, table3.md and table3.json."""
+    check_models(em, mhs)
+    folders = dict(zip(NAMES, (em, mhs), strict=True))
+    analysis = analyse(folders, data, question, command=command, progress=progress)
+    table = Table3(analysis, [describe_training(folder) for folder in folders.values()])
     write_json(out / "table3.json", table.to_dict())
     write_text(out / "table3.md", render_table3(table))
     return table
