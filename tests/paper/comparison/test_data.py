@@ -130,7 +130,7 @@ def test_each_row_of_any_part_is_in_the_test_part_of_one_fold(tmp_path: Path) ->
         assert split.test.rows[::2].sum() == 10  # half of the rows have each class, so half of a fold, too
         assert split.left_out == {"unmatched": 3}
         assert "all 100 rows" in split.how
-        assert "split column is ignored: 'dev' (10), 'test' (20), 'train' (70)" in split.how
+        assert "the split column calls train, valid, test, pooled" in split.how
     assert all((a.test.rows == b.test.rows).all() for a, b in zip(splits, folds_of(path, 5), strict=True))
 
 

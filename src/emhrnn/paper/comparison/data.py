@@ -16,7 +16,7 @@ import hashlib
 import re
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -101,16 +101,15 @@ def plan_split(
     Raises:
         DataError: there are no rows to test on or to train on.
     """
-    if fold is not None:
-        split = _of_fold(_scan(path, format, columns), fold)
-        return split if limit is None else _limited(split, limit)
-    files = part_files(path) if path.is_dir() else {}
+    files = part_files(path) if path.is_dir() and fold is None else {}
     if valid is not None and test is not None:
         files = {"train": path, "valid": valid, "test": test}
     elif files and test is not None:
         files = {**files, "test": test}
     if files:
         split = _of_files(files, format, columns)
+    elif fold is not None:
+        split = _of_fold(_scan(path, format, columns), fold)
     else:
         split = _of_rows(_scan(path, format, columns), None if test is None else _scan(test, format, columns))
     return split if limit is None else _limited(split, limit)
@@ -154,7 +153,7 @@ def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
         how = "80 %, 10 % and 10 % of the rows, drawn with seed 0, each with the same mix of classes"
         return Split(SplitPart(scan.path, train), SplitPart(scan.path, valid), SplitPart(scan.path, tested), how)
     train, valid, tested = (scan.of(part) for part in PARTS)
-    told = _told_counts(counts)
+    told = ", ".join(f"{name!r} ({count:,})" for name, count in sorted(counts.items()))
     if not train.any():
         raise DataError(f"no rows to train on: the split column of {scan.path} has {told}; one must be 'train'")
     if test is None and not tested.any():
@@ -172,46 +171,31 @@ def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
 
 def _of_fold(scan: _Scan, fold: Fold) -> Split:
     """Rows without a part are left out where a split column names the part of other rows."""
-    counts = scan.counts()
-    rows = np.flatnonzero(np.any([scan.of(part) for part in PARTS], axis=0)) if counts else np.arange(len(scan.groups))
-    groups = scan.groups[rows]
+    counts, path = scan.counts(), scan.path
+    named = np.any([scan.of(part) for part in PARTS], axis=0) if counts else np.ones(len(scan.groups), dtype=bool)
+    rows, groups = np.flatnonzero(named), scan.groups[named]
     if len(rows) < fold.of:
         of_parts = f" that its split column calls {', '.join(PARTS)}" if counts else ""
-        raise DataError(
-            f"{scan.path} has {len(rows):,} rows{of_parts}: too few for --folds {fold.of}; give fewer folds"
-        )
-    sizes = np.bincount(groups, minlength=len(scan.labels))
+        raise DataError(f"{path} has {len(rows):,} rows{of_parts}: too few for --folds {fold.of}; give fewer folds")
     for label, group in scan.labels.items():
-        if label is not None and sizes[group] == 1:
+        if label is not None and (groups == group).sum() == 1:
             raise DataError(
-                f"{scan.path} has only one document of the class {label!r}, so the fold that tests it has none to "
-                "train on; remove the class, or leave out --folds"
+                f"{path} has only one document of the class {label!r}, so the fold that tests it has none to train on; "
+                "remove the class, or leave out --folds"
             )
     order = np.random.default_rng(0).permutation(len(rows))
     order = order[np.argsort(groups[order], kind="stable")]  # shuffled within each class, then dealt like cards
-    number = np.empty(len(rows), dtype=np.int64)
-    number[order] = np.arange(len(rows)) % fold.of
-    tested = _mask(len(scan.groups), rows[number == fold.number - 1])
-    train, valid = _divide(scan, _mask(len(scan.groups), rows) & ~tested)
+    tested = _mask(len(named), rows[order[fold.number - 1 :: fold.of]])
+    train, valid = _divide(scan, named & ~tested)
     how = f"{fold.of}-fold cross-validation of all {len(rows):,} rows"
-    if counts:
-        how += f" (the split column is ignored: {_told_counts(_known_counts(counts))} are pooled)"
+    how += f" (those that the split column calls {', '.join(PARTS)}, pooled)" if counts else ""
     how += "; folds drawn with seed 0, each with the same mix of classes; 10 % of the other rows for validation"
-    path = scan.path
     return Split(SplitPart(path, train), SplitPart(path, valid), SplitPart(path, tested), how, _left_out(counts))
 
 
-def _known_counts(counts: Counter[str]) -> dict[str, int]:
-    known = {name for names in NAMES.values() for name in names}
-    return {name: count for name, count in sorted(counts.items()) if name.lower() in known}
-
-
 def _left_out(counts: Counter[str]) -> dict[str, int]:
-    return {name: count for name, count in sorted(counts.items()) if name not in _known_counts(counts)}
-
-
-def _told_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name!r} ({count:,})" for name, count in sorted(counts.items()))
+    known = {name for names in NAMES.values() for name in names}
+    return {name: count for name, count in sorted(counts.items()) if name.lower() not in known}
 
 
 def _scan(path: Path, format: str | None, columns: Columns) -> _Scan:
@@ -383,22 +367,21 @@ def prepare_data(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
 def pooled(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What `prepare_data` found of the folds of a set, as of one set. Test documents are those of all folds; documents
     to train on and to validate are counted for one fold, on average."""
-    first = found[0]
     if len(found) == 1:
-        return first
-    tests = np.array([one["parts"]["test"]["documents"] for one in found])
+        return found[0]
     parts = {}
     for name in PARTS:
-        own = [one["parts"][name] for one in found]
-        share = 1 if name == "test" else len(found)
-        parts[name] = {
-            "documents": round(sum(part["documents"] for part in own) / share),
-            "words": round(sum(part["words"] for part in own) / share),
-            "sha256": hashlib.sha256("".join(part["sha256"] for part in own).encode()).hexdigest(),
-            "skipped": {},
-        }
-    majority = None if first["majority"] is None else float(np.average([f["majority"] for f in found], weights=tests))
-    return {**first, "majority": majority, "parts": parts, "folds": len(found)}
+        own, share = [one["parts"][name] for one in found], 1 if name == "test" else len(found)
+        sums = {key: round(sum(part[key] for part in own) / share) for key in ("documents", "words")}
+        digest = hashlib.sha256("".join(part["sha256"] for part in own).encode()).hexdigest()
+        parts[name] = {**sums, "sha256": digest, "skipped": {}}
+    shares = [one["majority"] for one in found]
+    majority = None if None in shares else float(np.average(shares, weights=[_tested(one) for one in found]))
+    return {**found[0], "majority": majority, "parts": parts, "folds": len(found)}
+
+
+def _tested(found: dict[str, Any]) -> int:
+    return int(found["parts"]["test"]["documents"])
 
 
 def _majority(train: Corpus, test: Corpus) -> float | None:
