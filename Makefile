@@ -22,6 +22,7 @@ lint: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell $(PROSE)
+	$(BIN)/python -m tools.prose
 
 # The documentation site, in build/site: strict, without network. tests/test_site.py builds it, too.
 docs: install

@@ -237,11 +237,11 @@ def train(
         encoding: of text files, such as cp1252; by default detected.
         weight_column: how often a row of the data counts in training; validation counts every row once.
         overwrite: replace a run that is at `out`.
-        resume: go on with the run at `out`, if there is one, as if it had never stopped. Data, vectors and settings may
-            be left out (data: None); what is given must be the same, but for `training.epochs`, `patience`, `threads`
+        resume: continue the run at `out`, if there is one, as if it had never stopped. Data, vectors and settings may
+            be left out (data: None); what is given must be the same, except `training.epochs`, `patience`, `threads`
             and `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started
-            again go on with the run that they had begun in any case.
-        tensorboard: write the numbers of training to RUN/tensorboard, too (needs the extra).
+            again always resume the run that they had begun.
+        tensorboard: also write losses and scores to RUN/tensorboard (needs the extra).
         progress: a live view in a terminal, else a line per epoch, on stderr.
         on_epoch, on_step: called when an epoch or a step is done.
         say: takes remarks, such as about damaged checkpoints or phrases that have collapsed.
@@ -271,7 +271,7 @@ def train(
             f"the rows of the split {valid_split!r} would be trained on, too; name those to train on with --split"
         )
     if resume and overwrite:
-        raise ConfigError("resume and overwrite were both given; resume goes on with the run, overwrite replaces it")
+        raise ConfigError("resume and overwrite were both given; resume continues the run, overwrite replaces it")
     model = model_of(out) if resume and is_run(out) else DEFAULT
     chosen = config or make_config(settings=settings, model=model)
     columns = Columns(text=text_column, label=label_column)
@@ -302,7 +302,7 @@ def train(
                 out, named, chosen, context, valid=valid_data, vectors=source, overwrite=overwrite
             )  # fmt: skip
         else:
-            why = f"there is no run at {out} to go on with" if resume else "no data was given"
+            why = f"there is no run at {out} to resume" if resume else "no data was given"
             raise DataError(f"{why}; give the data to train on")
         with TensorBoard(out / TENSORBOARD) if tensorboard and job.first else nullcontext() as board, opening as opened:
             if board is not None:

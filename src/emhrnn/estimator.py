@@ -52,7 +52,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     Parameters:
         model: "evidence", or another name that `emhrnn models` lists.
         epochs: at most so many passes over the texts; None leaves it to the preset.
-        preset: "default", or "paper" for the letter of the paper.
+        preset: "default", or "paper" for the paper's exact settings.
         vectors: pretrained word vectors, or a file of them.
         class_weight: "balanced", or a dict of label: weight; for one label per text.
         validation_fraction: share of the texts that is held out to pick the best epoch; None: as `data.validation`.

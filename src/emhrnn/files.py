@@ -101,7 +101,7 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """A disk that is full does not tell which file it has no room for."""
+    """Name the file in errors of a full disk, which do not."""
     try:
         yield
     except OSError as error:

@@ -94,7 +94,7 @@ def test_resume_without_a_run_starts_one(cli: Cli, whole: Path, data: Path, tmp_
     assert "there is no run at" in cli.error("train", "--out", tmp_path / "none", "--resume")
     assert "no data was given" in cli.error("train", "--out", tmp_path / "none")
     both = cli.error("train", data, "--out", tmp_path / "run", "--resume", "--overwrite")
-    assert "resume goes on with the run, overwrite replaces it" in both
+    assert "resume continues the run, overwrite replaces it" in both
 
 
 def test_sgd_on_a_prepared_corpus_that_gets_more_epochs(cli: Cli, data: Path, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_setting_of_which_nobody_knows_what_it_was_is_named(cli: Cli, stopped:
     (stopped / "config.json").write_text(json.dumps(described))
     before = snapshot(stopped)
     told = cli.error("train", "--out", stopped, "--resume")
-    assert "was begun before there was the setting em.hold_rate" in told
+    assert "predates the setting em.hold_rate" in told
     assert "or train anew with --overwrite" in told
     assert snapshot(stopped) == before
     cli.ok("explain", stopped, "The soup was good.")  # it can be used as it is

@@ -65,7 +65,7 @@ def test_notation(text: str, expected: BaseDistribution) -> None:
         ("model.dropout=0:0.5:log", "is logarithmic and starts at 0.0; start above 0"),
         ("model.dropout=0:1.5", "model.dropout = 1.5: input should be less than 1"),
         ("em.blocks=1:2.5", "em.blocks = 2.5: input should be a valid integer"),
-        ("em.focus=true:false", "em.focus is no number, 'true:false' is a range; give its values as a list"),
+        ("em.focus=true:false", "em.focus is not a number, but 'true:false' is a range; give its values as a list"),
         ("training.decay=fast,slow", "training.decay = 'fast'"),
         ("model.C=1:2", "em-hrnn has no setting 'model.C', which is for tfidf-lr"),
         ("training.seed=1,2", "training.seed cannot vary: all trials share it; give it once with --set"),

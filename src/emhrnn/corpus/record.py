@@ -91,7 +91,7 @@ def clean_weight(value: Any, where: Where) -> float:
     """How often a document counts in training.
 
     Raises:
-        DataError: it is no number of 0 or more. A missing one is an error too, because any guess would be silent.
+        DataError: it is not a number of 0 or more. A missing one is an error too, because any guess would be silent.
     """
     try:
         weight = math.nan if isinstance(value, bool) else float(value)

@@ -63,7 +63,7 @@ def weigh(
     printed_q: bool = False,
 ) -> Posterior:
     """Bayes' rule. `temperature` T flattens the posterior to r^(1/T). `printed_q` divides by p(y | Z, w) as the paper
-    prints it: the likelihood cancels, the label has no say, and gamma = pi (docs/paper.md A1)."""
+    prints it: the likelihood cancels, the label has no effect, and gamma = pi (docs/paper.md A1)."""
     prior = log_prior(states.a.detach(), blocks)
     weights = torch.where(torch.isneginf(likelihood), -torch.inf, prior) if printed_q else prior + likelihood
     return Posterior(blocks, batch.sentence_final, prior, likelihood, weights / temperature)

@@ -4,12 +4,12 @@ Both see only which documents each system got right: a (seeds, documents) table 
 for each training seed.
 
 - `paired_bootstrap` resamples the documents (the same for both systems) and the seeds (of each system, independently),
-  so its p-value covers the luck of the test set and that of the training. With one seed it covers the documents alone.
+  so its p-value covers the variance of the test set and of training. With one seed it covers the documents alone.
   Draws of n seeds vary less than seeds do, by (n - 1) / n in variance; their deviations are widened to make up for it.
 - `unpaired` is for a system of which only accuracy and interval are known.
 - `mcnemar` is exact, for one seed of each. For several, the p-values of the pairs of seeds are combined by their median
-  order statistic (Rüger 1978), which holds however much they depend on each other. It is about these runs: the luck of
-  training is not in it.
+  order statistic (Rüger 1978), which holds however much they depend on each other. It is about these runs: the variance
+  of training is not in it.
 """
 
 from collections.abc import Sequence

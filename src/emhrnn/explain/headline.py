@@ -1,5 +1,5 @@
 """What every rendering says and marks, by the signed effects of an explanation: the sentence about what decided, the
-strength of each mark, and the sentences of a long page that open. Attention has no say here, but for the one line that
+strength of each mark, and the sentences of a long page that open. Attention is not used, except for the one line that
 a reader asks for.
 """
 

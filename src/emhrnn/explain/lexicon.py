@@ -5,8 +5,8 @@
                      sum over occurrences of share * (p(class | document) - mean p(class))
     3. measure   p(class | document) - p(class | document without the phrase), mean over some of its occurrences
 
-The third step is what the lexicon shows: an effect, not a weight. Phrases are told apart by their words, in lower case
-and without marks at their ends.
+The third step is what the lexicon shows: an effect, not a weight. Phrases are distinguished by their words, in
+lower case and without marks at their ends.
 """
 
 from collections import defaultdict

@@ -9,8 +9,8 @@ A pause is a punctuation mark or an end of the sentence. Between two words that 
 likely to end, comma or not; behind a mark it all but surely does, and before one it does not. Words that training saw
 seldom are taken for average ones.
 
-A label hardly tells where phrases end (docs/models.md); without this they end anywhere. With it they read as phrases,
-and EM moves their ends from there on.
+A label holds little information about phrase ends (docs/em_hrnn.md); without this they end anywhere. With
+it they read as phrases, and EM moves their ends from there on.
 """
 
 import re

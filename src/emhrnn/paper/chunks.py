@@ -56,7 +56,7 @@ def read_chunks(path: Path, part: str) -> Chunked:
 
 
 def _ends(tags: list[str]) -> Bool[np.ndarray, " words"]:
-    """A chunk ends where the next word does not go on with it; `^` marks the first word of a sentence."""
+    """A chunk ends where the next word does not continue it; `^` marks the first word of a sentence."""
     return np.array([not following.startswith("I-") for following in [*tags[1:], "^"]], dtype=bool)
 
 
@@ -181,8 +181,8 @@ def _agreement(name: str, found: Sequence[Z], gold: Z, free: Z) -> ChunkAgreemen
 
 EXPECTATION = """
 Phrase ends against chunk ends, word by word; ends of sentences are left out, since every method is given them. The
-model has learned its phrases from labels of documents, and with model.pauses from their punctuation, with no chunk in
-sight: the loss of the task need not find the phrases of linguists. What counts is whether it does better than
+model has learned its phrases from labels of documents, and with model.pauses from their punctuation, without
+chunks: the loss of the task need not find the phrases of linguists. What counts is whether it does better than
 segmentations of the same rate that have learned nothing.
 """
 

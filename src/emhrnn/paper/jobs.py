@@ -132,7 +132,7 @@ def _check_names(jobs: Sequence[JobSpec]) -> None:
     for name in (job.name for job in jobs):
         if not name or name[0] in ".-" or not NAME_CHARACTERS.issuperset(name):
             raise ConfigError(f"{name!r} cannot be the name of a job, because it is no plain file name; see job_name")
-        if name.lower() in seen:  # some file systems do not tell them apart
+        if name.lower() in seen:  # some file systems do not distinguish them
             raise ConfigError(f"two jobs have the name {name!r}; give each its own")
         seen.add(name.lower())
 

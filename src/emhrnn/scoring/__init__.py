@@ -114,7 +114,7 @@ def _check_beside_classes(files: list[Path], data: Data) -> None:
 
 
 def _settings(task: Task, data: Data) -> dict[str, Any]:
-    """What must be the same to go on with an unfinished output."""
+    """What must be the same to resume an unfinished output."""
     digest = hashlib.sha256()
     for name in (CONFIG, WEIGHTS, VOCABULARY, IDS):
         if (task.run / name).is_file():

@@ -5,7 +5,7 @@ lines; .parquet is written at the end, from parts that are Arrow streams.
 
 OUT.unfinished/ holds what is done, and the same command goes on from there:
 
-OUT.unfinished/settings.json     what is being done; another run, other data or other options do not go on with it
+OUT.unfinished/settings.json     what is being done; another run, other data or other options cannot resume it
 OUT.unfinished/rows              the output so far
 OUT.unfinished/errors            the errors file so far
 OUT.unfinished/journal.jsonl     one line per chunk: how many bytes of both are its own, and their checksums

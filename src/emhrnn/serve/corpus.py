@@ -174,7 +174,7 @@ def inside(folder: Path | None, name: str) -> Path:
     """The file called `name` in the folder.
 
     Raises:
-        RefusedError: there is none, or the name leads out of the folder. Both are told alike.
+        RefusedError: there is none, or the name leads out of the folder. Both have the same message.
     """
     refusal = RefusedError(404, "no such file in the data folder; pick one of the list")
     if folder is None or not name or "\0" in name:

@@ -53,7 +53,7 @@ def serve(
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Bound before anything is said, so that a port which is taken is told in one line."""
+    """Bind before anything is printed, so that the error of a port in use is one line."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)

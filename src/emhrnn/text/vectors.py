@@ -153,7 +153,7 @@ def _reader_for(head: bytes, path: Path) -> Callable[[BufferedReader, Path], Vec
 
 
 def _is_text_row(rest: bytes, size: int) -> bool:
-    """Whether a file goes on with a word and numbers in figures; the row may be cut off by the end of `rest`."""
+    """Whether a file continues with a word and decimal numbers; the row may be cut off by the end of `rest`."""
     row, line_end, _ = rest.partition(b"\n")
     fields = row.split(b" ")[1 : size + 1]
     if fields and not line_end and not fields[-1]:

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 from emhrnn.text.sentences import split_sentences
 
-# What goes on with a word although `\w` may leave it out: accents, vowel signs (with their whole block), joiners.
+# What continues a word although `\w` may leave it out: accents, vowel signs (with their whole block), joiners.
 _MARK = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0900-\u0963\u0966-\u0df3\u0e31"

@@ -97,7 +97,7 @@ class Checkpoints:
         except OSError as error:
             remedy = "make it possible to write there, then train anew"
             if checkpoint_files(self.out):
-                remedy = "the last good one is intact: make it possible to write there, then go on with --resume"
+                remedy = "the last good one is intact: make it possible to write there, then resume with --resume"
             raise CheckpointError(f"cannot save a checkpoint to {self.folder}: {error.strerror}; {remedy}") from None
         self._saved = time.monotonic()
         self._took = self._saved - began

@@ -222,7 +222,7 @@ def check_ids(config: Config, path: Path, columns: Collection[str]) -> None:
 
 def with_frequent_names(config: Config, training: Corpus, validation: Corpus) -> tuple[Corpus, Corpus]:
     """The same documents, for a model that reads ids: users and products of fewer than model.id_count documents become
-    unknown. A vector of their own would learn the labels of these few documents by heart, and nothing of the text; and
+    unknown. A vector of their own would memorise the labels of these few documents, and nothing of the text; and
     the model would seldom see the average author, whom it reads for everybody new.
 
     Raises:

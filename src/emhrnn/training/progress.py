@@ -82,7 +82,7 @@ def _alone() -> "Processes":
 
 @dataclass(frozen=True, eq=False)
 class TrainingContext:
-    """Who takes part in a training, and who is told about it."""
+    """The processes of a training, and where its progress is reported."""
 
     progress: bool = True  # a live view in a terminal, else a line per epoch, on stderr
     on_epoch: Callable[[Epoch], None] | None = None

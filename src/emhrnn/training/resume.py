@@ -1,4 +1,4 @@
-"""Go on with a run that was stopped, as if it had never been. All that it needs is in the run folder."""
+"""Resume a run that was stopped, as if it had never been. All that it needs is in the run folder."""
 
 import socket
 from collections.abc import Iterator
@@ -112,13 +112,13 @@ def is_finished(out: Path, config: Config | None = None) -> bool:
 
 
 def _check_known(out: Path, description: dict[str, Any], settings: Config) -> None:
-    """A setting that the run is too old to name has no default that would go on with what was learned without it."""
+    """A setting that the run is too old to name has no default that continues what was learned without it."""
     lacking = unknown_setting(description["config"], settings)
     if lacking is not None:
         version = description.get("versions", {}).get("emhrnn", "of then")
         raise CheckpointError(
-            f"{out} was begun before there was the setting {lacking}, so that nobody knows how to go on; go on with "
-            f"the emhrnn that began it ({version}), or train anew with --overwrite"
+            f"{out} cannot be resumed: the run predates the setting {lacking}; resume with the version that began it "
+            f"({version}), or train anew with --overwrite"
         )
 
 

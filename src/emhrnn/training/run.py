@@ -352,7 +352,7 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
     if there and not _is_remnant(out):
         if not overwrite and is_run(out) and not (out / METRICS).exists():
             raise DataError(
-                f"{out} holds an unfinished run; go on with --resume, or replace it with --overwrite (in Python: "
+                f"{out} holds an unfinished run; resume it with --resume, or replace it with --overwrite (in Python: "
                 "resume=True or overwrite=True)"
             )
         if not overwrite:

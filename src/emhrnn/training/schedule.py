@@ -48,7 +48,7 @@ def is_latent(config: Config) -> bool:
 
 
 def phase_name(config: Config, epoch: int) -> str:
-    """As it is told to people: models without latent boundaries have no phases."""
+    """The name that people see: models without latent boundaries have no phases."""
     return phase(config.em, epoch) if is_latent(config) else "train"
 
 

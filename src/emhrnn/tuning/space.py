@@ -163,7 +163,7 @@ def _read(name: str, text: str, model: str) -> BaseDistribution:
     if not is_range:
         return CategoricalDistribution(values)
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-        raise ConfigError(f"{name} is no number, {text!r} is a range; give its values as a list a,b,c")
+        raise ConfigError(f"{name} is not a number, but {text!r} is a range; give its values as a list a,b,c")
     low, high = values
     if not (low <= high and math.isfinite(high)):
         raise ConfigError(f"the range {text!r} of {name} is empty; give the smaller number first")

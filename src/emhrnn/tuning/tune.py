@@ -1,6 +1,6 @@
 """`tune`: search for settings that do well on the validation data. The same call resumes a study.
 
-study.json     what is searched: data, settings and space, so that no other call goes on with it
+study.json     what is searched: data, settings and space, so that no other call resumes it
 journal.log    Optuna's journal: every trial
 corpus/        the data as word ids, prepared once for all trials
 best.toml, trials.csv   the results, written again after every trial

@@ -38,7 +38,7 @@ def test_the_same_set_is_comparable_row_by_row() -> None:
     said = comparable(YELP, DOCUMENTS["Yelp'13", "tang"])
     assert said["HN-ATT"].startswith("yes")
     assert said["CMA"] == "no: the printed number is of Tang's smaller set with users, this is Tang's set"
-    assert said["LSTM"] == "no: the paper has no number"
+    assert said["LSTM"] == "no: the paper gives none"
     assert said["fastText"] == "no: not a row of the paper"
     assert said["mini, frozen"] == "no: stands in for Bert-base and is not comparable with its numbers"
     assert comparable(YELP, DOCUMENTS["Yelp'13", "tang-ids"])["CMA"].startswith("yes")

@@ -53,7 +53,7 @@ class ByteMeter:
 
 @contextmanager
 def open_bytes(path: Path, meter: ByteMeter | None = None) -> Iterator[Stream]:
-    """The file's content, decompressed; errors of the disk, of the compression and of its end are told as DataError."""
+    """The file's content, decompressed; errors of the disk, of the compression and of its end raise DataError."""
     with explain_damage(path), io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as raw:
         stream = _decompressed(raw)
         if meter is None:

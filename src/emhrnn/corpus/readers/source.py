@@ -1,6 +1,6 @@
 """A source: the files that a name stands for, the format of each, and all of them as one stream of records.
 
-The format is told by the name and the first bytes, unless the user says.
+The format is recognised by the name and the first bytes, unless the user gives it.
 """
 
 import csv

@@ -341,5 +341,5 @@ def check_offsets(offsets: Int64[Tensor, " m_plus_1"], rows: int) -> None:
 
 
 def sequences(packing: Packing) -> tuple[int, Tensor, Tensor, int]:
-    """How the kernels are told of sequences: their number, offsets, order and direction."""
+    """Sequences, as the kernels take them: their number, offsets, order and direction."""
     return len(packing.offsets) - 1, packing.offsets, packing.sequences, int(packing.reverse)

@@ -80,7 +80,7 @@ def compare(
     nothing else is done either, and another process may be at it. Rows that a `kept` table has and this one lacks stay.
 
     Raises:
-        EmhrnnError: the data, a setting or a row cannot be used. A run that fails is told in the table instead, and
+        EmhrnnError: the data, a setting or a row cannot be used. A run that fails is listed in the table instead, and
             named by its `failed`.
     """
     _check(rows, protocol, reference)

@@ -31,7 +31,7 @@ METHOD = (
     f"Accuracy is the mean over the seeds, sd their standard deviation. Intervals are 95 % of {SAMPLES:,} bootstrap "
     "resamples of the test documents and of the seeds. p compares with the reference by the same bootstrap, paired by "
     "document; McNemar's p is exact; for several seeds it combines the pairs of seeds by their median order statistic; "
-    "it, and every p of a row with one seed, is about these runs and leaves out the luck of training. "
+    "it, and every p of a row with one seed, is about these runs and leaves out the variance of training. "
     f"A difference counts when the bootstrap's p, after Holm's correction over the rows of the set, is below {LEVEL}. "
     "A row is marked best when it is so against every other row."
 )
@@ -132,7 +132,7 @@ class ComparisonTable:
     seeds: tuple[int, ...]
     settings: dict[str, Any]  # what was set for all rows
     made_by: dict[str, Any] = field(default_factory=dict)  # command, commit, versions, shape of the machine
-    failed: tuple[str, ...] = ()  # the runs that this call tried in vain, by name; why is told under `missing`
+    failed: tuple[str, ...] = ()  # the runs that this call tried in vain, by name; `missing` says why
     once: tuple[str, ...] = ()  # the rows to which seeds are nothing
 
     def of(self, data: str) -> list[TableRow]:

@@ -19,7 +19,7 @@ make five frames and hold most reviews.
 
 It starts without regard to place: the taps of a filter are equal, and so are the frames that the first dense layer
 reads. With random taps a word at another place reaches the output with another sign, its gradients do not add up, and
-the network learns its documents by heart and nothing else (Zhang had hundreds of thousands; we may have hundreds).
+the network memorises its documents and learns nothing else (Zhang had hundreds of thousands; we may have hundreds).
 """
 
 import numpy as np

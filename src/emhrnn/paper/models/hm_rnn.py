@@ -1,5 +1,5 @@
 r"""HM-RNN: a hierarchical multiscale LSTM reads the document and finds its units by itself (Chung, Ahn and Bengio, ICLR
-2017; docs/paper.md 3). It is not told where sentences end.
+2017; docs/paper.md 3). Sentence ends are not given to it.
 
     x   x   x   x   x   x   x     word vectors
     |   |   |   |   |   |   |

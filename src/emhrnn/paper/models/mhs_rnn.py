@@ -42,7 +42,7 @@ from emhrnn.paper.models.settings import MHSRNNAttConfig, MHSRNNConfig
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
 # usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs. With
-# attention words speak for themselves, and phrases that begin louder than they are no gain (docs/models.md).
+# attention words reach the sentence directly, and larger initial phrase states bring no gain.
 HEARD = 4.0
 
 

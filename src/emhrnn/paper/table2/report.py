@@ -70,7 +70,7 @@ def _cell(row: TableRow, found: Found, documents: int, quick: bool) -> Cell:
     if quick:
         why = "a quick look at a few documents"
     elif paper is None and published is None:
-        why = "the paper has no number"
+        why = "the paper gives none"
     elif family is None:
         why = f"{documents:,} documents are not the set that the numbers are of"
     elif family != wanted:
