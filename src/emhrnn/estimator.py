@@ -247,7 +247,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, classes: Iterable[Any] | None = None
     ) -> tuple[Targets, Run, "Corpus"]:
         """The kind of the labels, an untrained run, and the corpus in its words."""
-        from emhrnn.training.data import embedding_table, in_model_words
+        from emhrnn.training.data import embedding_table, in_model_words, suited
         from emhrnn.training.train import check_needed_vectors, check_settings
 
         config = self._config()
@@ -261,6 +261,8 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         elif len(targets.names) < 2:
             raise DataError(f"the only class is {targets.names[0]!r}; announce all labels that will come, two or more")
         corpus = in_model_words(corpus, config, vectors)
+        if classes is None:  # else more documents may come
+            config = suited(config, corpus, vectors)
         table = embedding_table(config, corpus.vocabulary, vectors)
         run = new_run(
             config, corpus.vocabulary, corpus.classes, table,

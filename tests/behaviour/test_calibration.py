@@ -266,5 +266,16 @@ def test_every_metric_can_pick_the_best_epoch() -> None:
 def test_the_best_epoch_is_the_highest_or_the_lowest(metric: str, values: list[float]) -> None:
     best = Best()
     for epoch, value in enumerate(values):
-        best.update(epoch, METRICS[metric] * value)
+        best.update(epoch, METRICS[metric] * value, 0.0)
     assert values[best.epoch] == (min(values) if metric in ("loss", "ece") else max(values))
+
+
+def test_the_loss_decides_between_equal_epochs() -> None:
+    best = Best()
+    assert [best.update(epoch, 0.5, loss) for epoch, loss in enumerate((0.9, 0.7, 0.7, 0.8))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert (best.epoch, best.waited) == (1, 2)

@@ -103,7 +103,8 @@ def test_more_epochs(cli: Cli, tmp_path: Path) -> None:
 
 def test_early_stopping(tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv", 40)
-    config = make_config(assignments=[*TINY, "training.epochs=9", "training.patience=2"])
+    fast = ("training.epochs=9", "training.patience=2", "training.learning_rate=1.0")  # nothing is left to learn soon
+    config = make_config(assignments=[*TINY, *fast])
     trained = train(tmp_path / "reviews.csv", tmp_path / "run", config=config, progress=False)
     best = trained.fitted.best.epoch
     assert len(trained.fitted.epochs) == best + 3 < 9

@@ -21,8 +21,11 @@ from emhrnn.corpus.reviews import generate_reviews, write_reviews
 from emhrnn.training.config import make_config
 
 PINNED = Path(__file__).with_name("pinned") / "weights.json"
-SETTINGS = {"em-hrnn": ("paper", ["data.vocabulary=data"]), "hn-att": ("default", ["model.name=hn-att"])}
-SHORT = ["training.epochs=2", "training.seed=1", "training.threads=1"]
+SETTINGS = {
+    "em-hrnn": ("paper", ["data.vocabulary=data", "training.epochs=1"]),
+    "hn-att": ("default", ["model.name=hn-att", "training.epochs=2"]),
+}
+SHORT = ["training.seed=1", "training.threads=1"]
 
 
 def weights_of(name: str, folder: Path) -> dict[str, Any]:

@@ -63,8 +63,9 @@ def evaluate(
         comparison, report = compare_run(run, given, progress=not quiet)
         facts, text = comparison.to_dict(), comparison_table(comparison)
     else:
-        scores, report = evaluate_run(run, given, segmentation=segmentation, progress=not quiet)
-        facts, text = scores.to_dict(), score_tables(scores, confusion=confusion)
+        scores, beside, report = evaluate_run(run, given, segmentation=segmentation, progress=not quiet)
+        facts = {**scores.to_dict(), "baselines": {name: other.accuracy for name, other in beside.items()}}
+        text = score_tables(scores, beside, confusion=confusion)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):
         complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
@@ -76,22 +77,31 @@ def evaluate(
 
 def evaluate_run(
     folder: Path, data: "Named", *, segmentation: str = "learned", progress: bool = True
-) -> "tuple[Scores, Report]":
-    """The scores of a run, with its own phrases or another `segmentation`; and the report on the data.
+) -> "tuple[Scores, dict[str, Scores], Report]":
+    """The scores of a run, with its own phrases or another `segmentation`; those of simple systems that learned from
+    the same data, where the run still has it; and the report on the data.
 
     Raises:
         ConfigError: the run cannot be evaluated in this way.
         DataError: the data cannot be read, has no labels, or has labels that the run does not know.
     """
+    from emhrnn.errors import EmhrnnError
+    from emhrnn.evaluation.baselines import baselines
     from emhrnn.training.calibration import validate
     from emhrnn.training.data import labelled_corpus
+    from emhrnn.training.resume import open_run
     from emhrnn.training.run import load_run
 
     run = load_run(folder)
     if segmentation != "learned":
         change_segmentation(run, segmentation)
     with labelled_corpus(run, data, why="to compare with; `emhrnn predict` needs none", progress=progress) as corpus:
-        return validate(run, corpus), corpus.report
+        scores = validate(run, corpus)
+        try:
+            beside = baselines(open_run(folder, vectors=False).train, corpus)
+        except EmhrnnError:  # the training data is gone, or the run was saved without it
+            beside = {}
+        return scores, beside, corpus.report
 
 
 def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[SegmentationComparison, Report]":
@@ -132,13 +142,15 @@ def change_segmentation(run: "Run", segmentation: str) -> "EMHRNN":
     return run.model
 
 
-def score_tables(scores: "Scores", *, confusion: bool) -> str:
-    """The scores as text: overall, by class and, for few classes, the confusion matrix."""
+def score_tables(scores: "Scores", beside: "dict[str, Scores]", *, confusion: bool) -> str:
+    """The scores as text: overall, beside those of simple systems, by class and, for few classes, the confusion
+    matrix."""
     from emhrnn.cli.output import aligned, percent
 
     parts = [
         f"documents  {scores.documents:,}",
         f"accuracy   {percent(scores.accuracy)}",
+        *(f"           {percent(other.accuracy)} {name}, on the same data" for name, other in beside.items()),
         f"macro-F1   {percent(scores.macro_f1)}",
         f"loss       {scores.loss:.4f} nats per document",
         f"ECE        {percent(scores.ece)} (expected calibration error: mean gap between confidence and accuracy)",

@@ -81,6 +81,7 @@ def train(
     from emhrnn.api import train as train_run
     from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
     from emhrnn.errors import ConfigError
+    from emhrnn.evaluation.baselines import baselines
     from emhrnn.models.table import DEFAULT, MODELS
     from emhrnn.training.config import SMALL, make_config, settings_of
     from emhrnn.training.distributed import joined
@@ -119,10 +120,11 @@ def train(
     scores, best = trained.fitted.scores, trained.fitted.best
     tell_of_rows(str(data or "the data"), trained.skipped, trained.repaired)
     tell_of_rows(str(valid or "the validation data"), trained.valid_skipped, trained.valid_repaired)
+    beside = {name: other.accuracy for name, other in baselines(trained.train, trained.valid).items()}
     if json:
         print_json(
             {
-                "run": str(out), "best_epoch": best.epoch + 1, "valid": scores.to_dict(),
+                "run": str(out), "best_epoch": best.epoch + 1, "valid": scores.to_dict(), "baselines": beside,
                 "skipped": trained.skipped, "repaired": trained.repaired,
                 "valid_skipped": trained.valid_skipped, "valid_repaired": trained.valid_repaired,
             }
@@ -136,6 +138,8 @@ def train(
         f"Best epoch {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
         f"{scores.documents:,} validation documents."
     )
+    if beside:
+        say("For comparison: " + ", ".join(f"{name} {percent(accuracy)}" for name, accuracy in beside.items()) + ".")
     if scores.phrases is not None:
         say(f"Phrases of {scores.phrases.mean:.1f} words on average, {scores.phrases.longest} at most.")
     folder = shlex.quote(str(out))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -17,12 +18,15 @@ from emhrnn.corpus.assembly import choose_vocabulary
 from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import encoded, sha256
+from emhrnn.models.settings import EvidenceConfig
 from emhrnn.text import TextLimits, Vectors, Vocabulary
-from emhrnn.training.config import Config, DataConfig
+from emhrnn.training.config import Config, DataConfig, with_settings
 from emhrnn.training.run import Run, is_run, new_run, read_description
 from emhrnn.training.schedule import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
+FEW = 3000  # documents: fewer have other defaults
+STEPS, MOST_EPOCHS, BATCH = 500, 24, 32  # few documents: steps that training takes, in at most so many epochs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,8 +259,27 @@ def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | N
     return torch.from_numpy(table)
 
 
+def suited(config: Config, corpus: Corpus, vectors: Vectors | None) -> Config:
+    """The settings, with defaults that suit few documents where they say nothing themselves: the evidence model then
+    takes more epochs, picks the best of them by the validation loss, which changes less by chance than the accuracy on
+    a few documents, and has no encoder of word vectors where those would be random (docs/evidence.md)."""
+    model = config.model
+    if not isinstance(model, EvidenceConfig) or len(corpus) >= FEW:
+        return config
+    batches = math.ceil(len(corpus) / (config.training.batch_documents or BATCH))
+    epochs = min(max(config.training.epochs, math.ceil(STEPS / batches)), MOST_EPOCHS)
+    wanted: dict[str, Any] = {"training.epochs": epochs, "training.metric": "loss"}
+    if vectors is None and (model.counts or model.tables):
+        wanted["model.encoder_size"] = 0
+    given = {
+        f"{section}.{name}" for section in ("model", "training") for name in getattr(config, section).model_fields_set
+    }
+    return with_settings(config, {name: value for name, value in wanted.items() if name not in given})
+
+
 def untrained(config: Config, corpus: Corpus, vectors: Vectors | None) -> Run:
     """A new run for the words and classes of a corpus."""
+    config = suited(config, corpus, vectors)
     run = new_run(
         config, corpus.vocabulary, corpus.classes,
         embedding_table(config, corpus.vocabulary, vectors),

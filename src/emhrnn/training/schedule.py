@@ -92,11 +92,12 @@ class Best:
     epoch: int = -1
     value: float = -np.inf
     waited: int = 0
+    loss: float = np.inf
 
-    def update(self, epoch: int, value: float) -> bool:
-        """True when this epoch is the new best."""
-        if value > self.value:
-            self.epoch, self.value, self.waited = epoch, value, 0
+    def update(self, epoch: int, value: float, loss: float) -> bool:
+        """True when this epoch is the new best: by the metric, and of equal ones by the validation loss."""
+        if (value, -loss) > (self.value, -self.loss):
+            self.epoch, self.value, self.waited, self.loss = epoch, value, 0, loss
             return True
         self.waited += 1
         return False

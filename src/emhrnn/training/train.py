@@ -122,6 +122,10 @@ def new_run_at(
             sys.stderr.write(material_line(data.path.name, training, validation) + "\n")
             for problem in summarise(training.whole()).problems:
                 context.say(f"{data.path.name}: {problem}")
+            usual = config.changed_settings()
+            chosen = [f"{name}={value}" for name, value in run.config.changed_settings().items() if name not in usual]
+            if chosen:
+                sys.stderr.write(f"Defaults for few documents: {', '.join(chosen)}\n")
         yield Opened(run, training, validation)
 
 
@@ -329,9 +333,9 @@ def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes) ->
     job.copy_first([*run.model.state_dict().values(), *now.average.values.values()])  # machines round differently
     with now.average.applied():
         scores = validate_epoch(run, valid, job)
-    value = torch.tensor([METRICS[metric] * scores.metrics()[metric]], dtype=torch.float64)
-    job.copy_first([value])  # or one process might stop where another goes on
-    is_best = now.best.update(step.epoch, float(value))
+    values = torch.tensor([METRICS[metric] * scores.metrics()[metric], scores.loss], dtype=torch.float64)
+    job.copy_first([values])  # or one process might stop where another goes on
+    is_best = now.best.update(step.epoch, *values.tolist())
     now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
 
 

@@ -281,10 +281,10 @@ class Search:
     def _run_trial(self, trial: Trial, material: Material) -> None:
         """Train, and tell the study how it ended."""
         config = with_settings(self.config, trial.params)
-        watch = _Watch(trial, config, self.deadline, prune=not self.grid)
+        train, valid = material.corpora(config)
+        run = untrained(config, train, material.vectors)
+        watch = _Watch(trial, self.config.training.metric, run.config.training.epochs, self.deadline, not self.grid)
         try:
-            train, valid = material.corpora(config)
-            run = untrained(config, train, material.vectors)
             fit(run, train, valid, TrainingContext(progress=False, on_epoch=watch.on_epoch, on_step=watch.on_step))
         except TimeIsUpError:
             trial.set_user_attr("note", "cut at the time limit")
@@ -337,21 +337,21 @@ class _Watch:
     """Reports the epochs of a trial to the study and stops it. `value` is that of the best epoch; larger is better."""
 
     trial: Trial
-    config: Config
+    metric: str
+    epochs: int
     deadline: float  # seconds since 1970
     prune: bool
     value: float | None = None
     began: float = field(default_factory=time.time)
 
     def on_epoch(self, epoch: Epoch) -> None:
-        metric = self.config.training.metric
-        value = METRICS[metric] * epoch.valid[metric]
+        value = METRICS[self.metric] * epoch.valid[self.metric]
         if epoch.best or self.value is None:
             self.value = value
         self.trial.report(value, epoch.epoch)
         self.trial.set_user_attr("epochs", epoch.epoch + 1)
         self.trial.set_user_attr("seconds", time.time() - self.began)
-        if epoch.epoch + 1 == self.config.training.epochs or epoch.phase == "fit":
+        if epoch.epoch + 1 == self.epochs or epoch.phase == "fit":
             return
         if time.time() > self.deadline:
             raise TimeIsUpError

@@ -1,0 +1,73 @@
+"""Few documents and many classes with the defaults, and what the scores are worth."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emhrnn.corpus.reviews import generate_reviews
+from tests.behaviour.commands import Cli, write_rows
+
+TFIDF, MAJORITY = "TF-IDF + linear SVM", "majority class"
+
+
+def reviews(count: int, seed: int) -> list[tuple[str, str]]:
+    return [(review.text, review.label) for review in generate_reviews(count, seed)]
+
+
+def many_classes(count: int, seed: int, classes: int = 60) -> list[tuple[str, str]]:
+    """Documents with three of the eight words of their class, two of any class, and frequent words."""
+    rng = np.random.default_rng(seed)
+    frequent = 1 / np.arange(1, 501)
+    drawn = []
+    for row in range(count):
+        own = [row % classes] * 3 + rng.integers(classes, size=2).tolist()
+        words = [f"k{c}x{rng.integers(8)}" for c in own]
+        words += [f"w{word}" for word in rng.choice(500, 9, p=frequent / frequent.sum())]
+        drawn.append((" ".join(rng.permutation(words)) + ".", f"c{row % classes:03}"))
+    return drawn
+
+
+@pytest.mark.parametrize(
+    ("train", "test"),
+    [
+        pytest.param(reviews(300, 2), reviews(600, 9), id="300 rows"),
+        pytest.param(many_classes(480, 1), many_classes(600, 2), id="60 classes"),
+    ],
+)
+def test_the_defaults_are_not_below_tfidf(
+    cli: Cli, tmp_path: Path, train: list[tuple[str, str]], test: list[tuple[str, str]]
+) -> None:
+    data, held_out = write_rows(tmp_path / "train.csv", train), write_rows(tmp_path / "test.csv", test)
+    cli.ok("train", data, "--out", tmp_path / "run", "--quiet", "--set", "training.threads=1")
+    scores = cli.ok("evaluate", tmp_path / "run", held_out, "--json").json
+    assert scores["accuracy"] >= scores["baselines"][TFIDF] - 0.02  # 600 documents say no more
+
+
+def test_few_documents_have_their_own_defaults_unless_settings_say_otherwise(cli: Cli, tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "a.csv", [(f"{w} soup {i}.", w) for i in range(20) for w in ("good", "bad")])
+    told = cli.ok("train", data, "--out", tmp_path / "run", "--set", "model.encoder_size=4").err
+    (line,) = [line for line in told.splitlines() if line.startswith("Defaults for few documents: ")]
+    assert "training.epochs=24" in line
+    assert "training.metric=loss" in line
+    assert "encoder_size" not in line
+
+
+def test_scores_are_shown_beside_simple_systems(cli: Cli, tmp_path: Path) -> None:
+    """A model that always says the same is seen for what it is."""
+    rows = [(f"Fine soup at {i}.", "good") for i in range(90)] + [(f"Cold soup at {i}.", "bad") for i in range(10)]
+    data = write_rows(tmp_path / "a.csv", rows)
+    told = cli.ok("train", data, "--out", tmp_path / "run", "--quiet", "--set", "training.epochs=1")
+    assert f"For comparison: {MAJORITY} 90.0 %, {TFIDF} 100.0 %." in told.out
+    told = cli.ok("evaluate", tmp_path / "run", data)
+    assert f"90.0 % {MAJORITY}" in told.out
+    assert f"100.0 % {TFIDF}" in told.out
+    assert ["class", "documents", "precision", "recall", "F1"] in [line.split() for line in told.out.splitlines()]
+    for name, support in (("good", "90"), ("bad", "10")):
+        assert any(line.split()[:2] == [name, support] for line in told.out.splitlines())
+
+
+def test_several_labels_have_no_baseline(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "Soup number {i}.", "label": ["a", "b"]}}\n' for i in range(20)))
+    assert "For comparison" not in cli.ok("train", path, "--out", tmp_path / "run", "--set", "training.epochs=1").out
