@@ -28,7 +28,7 @@ from emhrnn import DocumentClassifier, EMHRNNClassifier
 from emhrnn.errors import ConfigError, DataError, EmhrnnError, TrainingError
 from tests.behaviour.commands import SMALL, known, rows
 
-SETTINGS: dict[str, Any] = SMALL | {
+SETTINGS: dict[str, Any] = known("em-hrnn", SMALL) | {
     "em.estep": "blocks",
     "em.block_length": 1,
     "training.learning_rate": 0.02,
