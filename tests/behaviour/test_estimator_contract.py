@@ -293,7 +293,9 @@ def test_settings_that_several_labels_would_not_use() -> None:
 
 
 def test_columns_keep_the_names_that_partial_fit_was_given() -> None:
-    named = small().partial_fit(TEXTS, TABLE[:, ::-1], classes=["good", "cheap"])
+    named = small()
+    for _ in range(20):
+        named.partial_fit(TEXTS, TABLE[:, ::-1], classes=["good", "cheap"])
     assert named.classes_.tolist() == list(named.model_.classes) == ["good", "cheap"]
     lists = small().partial_fit(TEXTS, SETS, classes=["good", "cheap"])
     assert lists.classes_.tolist() == ["cheap", "good"]
