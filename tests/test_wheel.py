@@ -3,6 +3,7 @@ the sources. Only what it depends on is taken from the environment of the tests,
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -12,16 +13,17 @@ from pathlib import Path
 
 import pytest
 
+from emhrnn import compiler
 from tests.behaviour.commands import GOOD, TINY, write_reviews
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "emhrnn"
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+        list(map(str, command)), cwd=cwd, env={**environment, **variables}, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -31,9 +33,58 @@ def run(*command: str | Path, cwd: Path) -> str:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("hatchling", reason="needs the build backend, which the extra dev has")
     folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
-    (built,) = folder.glob("*.whl")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT, EMHRNN_BUILD="0")
+    (built,) = folder.glob("*-py3-none-any.whl")
     return built
+
+
+COMPILER = """#!/bin/sh
+# Writes down how it was called, and a file that is no library.
+echo "$@" >> "$0.log"
+while [ $# -gt 0 ]; do [ "$1" = -o ] && echo nothing > "$2"; shift; done
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="knows the variants of x86-64")
+def test_libraries_of_each_kind_of_cpu_are_compiled_into_it(tmp_path: Path) -> None:
+    """With a compiler that does nothing: compiling all of them takes a minute. What cannot be loaded is compiled anew
+    on first use."""
+    pytest.importorskip("hatchling", reason="needs the build backend, which the extra dev has")
+    compiler = tmp_path / "compiler"
+    compiler.write_text(COMPILER)
+    compiler.chmod(0o700)
+    build = (sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path)
+    run(*build, cwd=ROOT, EMHRNN_BUILD="1", CXX=str(compiler))
+    (built,) = tmp_path.glob("*.whl")
+    assert built.name.endswith("-py3-none-linux_x86_64.whl")
+    packed = {Path(name).name for name in zipfile.ZipFile(built).namelist() if name.startswith("emhrnn/compiled/")}
+    kinds = ("default", "avx2", "avx512")
+    assert packed == {"stretches-default.so", *(f"{name}-{kind}.so" for name in ("kernels", "plan") for kind in kinds)}
+    for call in (tmp_path / "compiler.log").read_text().splitlines():
+        assert "-static-libstdc++" in call
+        assert ("-mavx512f" in call) == ("-avx512.so" in call)
+        assert ("-mavx2" in call) == ("-default.so" not in call)
+        assert "-march=native" not in call
+
+
+def test_a_library_in_the_package_comes_first_if_it_can_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, folder = tmp_path / "answer.cpp", tmp_path / "compiled"
+    source.write_text('extern "C" int answer() { return 42; }')
+    folder.mkdir()
+    monkeypatch.setattr(compiler, "SHIPPED", folder)
+    monkeypatch.setenv("EMHRNN_CACHE", str(tmp_path / "cache"))
+    shipped = folder / compiler.shipped_name(source, "DEFAULT")
+    shipped.write_text("no library")
+    if (made := compiler.try_library(source, instead="nothing")) is None:
+        pytest.skip("no C++ compiler here")
+    assert made.answer() == 42
+    assert "cannot be loaded" in caplog.text
+    (cached,) = (tmp_path / "cache" / "compiled").glob("*.so")
+    shipped.write_bytes(cached.read_bytes())
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert compiler.try_library(source, instead="nothing").answer() == 42
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,5 @@
-"""Compiles a C++ file once per source, compiler and CPU, into a cache folder of the user, and loads it.
+"""Compiles a C++ file once per source, compiler and CPU, into a cache folder of the user, and loads it. A wheel has the
+usual libraries inside, ready to be loaded.
 
 The folder is `compiled` in $EMHRNN_CACHE, or else in emhrnn in $XDG_CACHE_HOME, or else in ~/.cache/emhrnn. Processes
 that build at the same time do not disturb each other: each writes a file of its own and renames it. Everything that is
@@ -28,6 +29,7 @@ from emhrnn.errors import DataError
 from emhrnn.files import sha256, write_json
 
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC")
+NUMERIC = ("-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")  # of sources with vector instructions
 Capability = Literal["AVX512", "AVX2", "DEFAULT"]
 # Never -march=native: the cache may be shared by unlike machines.
 CAPABILITY_FLAGS: dict[Capability, tuple[str, ...]] = {
@@ -36,6 +38,7 @@ CAPABILITY_FLAGS: dict[Capability, tuple[str, ...]] = {
     "DEFAULT": (),
 }
 TIMEOUT = 300  # seconds
+SHIPPED = Path(__file__).parent / "compiled"  # what a wheel has inside (hatch_build.py)
 
 log = logging.getLogger(__name__)
 
@@ -44,16 +47,33 @@ class BuildError(Exception):
     """Why there is no compiled library, in one line."""
 
 
-def try_library(source: Path, *, flags: tuple[str, ...] = (), instead: str) -> ctypes.CDLL | None:
-    """The compiled source, or None where it cannot or shall not be used; one log line says what serves `instead`."""
+def try_library(source: Path, *, numeric: bool = False, instead: str) -> ctypes.CDLL | None:
+    """The compiled source, or None where it cannot or shall not be used; one log line says what serves `instead`.
+    `numeric` sources are compiled for the vector instructions of this CPU. What the package has inside comes first."""
     if os.environ.get("EMHRNN_NATIVE", "1") == "0":
         log.info("EMHRNN_NATIVE=0: %s", instead)
         return None
+    kind = capability() if numeric else "DEFAULT"
+    if (shipped := SHIPPED / shipped_name(source, kind)).is_file():
+        try:
+            return ctypes.CDLL(str(shipped))
+        except OSError as error:
+            log.warning("%s cannot be loaded (%s): it is compiled anew", shipped, error)
     try:
-        return load_library(source, flags=flags)
+        return load_library(source, flags=flags_of(kind) if numeric else ())
     except BuildError as error:
         log.warning("%s, which is slower: %s", instead, error)
         return None
+
+
+def flags_of(kind: Capability) -> tuple[str, ...]:
+    """For numeric sources."""
+    return (*NUMERIC, *CAPABILITY_FLAGS[kind])
+
+
+def shipped_name(source: Path, kind: Capability) -> str:
+    """The file of a compiled source in the package."""
+    return f"{source.stem}-{kind.lower()}.so"
 
 
 def load_library(source: Path, *, flags: tuple[str, ...] = ()) -> ctypes.CDLL:
@@ -121,7 +141,7 @@ def capability() -> Capability:
 
 
 def _key(source: Path, compiler: list[str], flags: tuple[str, ...]) -> str:
-    version = _run([*compiler, "--version"])
+    version = run([*compiler, "--version"])
     sources = [source, *sorted(source.parent.glob("*.h"))]  # which it may include
     what = [*(file.read_text(encoding="utf-8") for file in sources), version, platform.machine(), *compiler, *flags]
     return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
@@ -170,7 +190,7 @@ def _compiled(source: Path, compiler: list[str], flags: tuple[str, ...], library
     os.close(handle)
     unfinished = Path(name)
     try:
-        _run([*compiler, *flags, str(source), "-o", name])
+        run([*compiler, *flags, str(source), "-o", name])
         unfinished.chmod(0o700)
         measured = _measured(unfinished)
         unfinished.replace(library)
@@ -181,7 +201,8 @@ def _compiled(source: Path, compiler: list[str], flags: tuple[str, ...], library
     return ctypes.CDLL(str(library))
 
 
-def _run(command: list[str]) -> str:
+def run(command: list[str]) -> str:
+    """What a command prints. Raises a BuildError where it cannot be run or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -24,9 +24,8 @@ def test_it_is_small_whole_and_has_a_card() -> None:
 def test_it_reads_reviews() -> None:
     model = load("demo")
     assert model.classes == ("1", "2", "3", "4", "5")
-    worst, best = model.predict(
-        ["Awful! The staff was rude and the room was dirty.", "Wonderful! The food was superb."]
-    )
+    texts = ["The dessert was horrible. The servers were awful.", "The soup was excellent, and the view was superb."]
+    worst, best = model.predict(texts)
     assert worst in ("1", "2")
     assert best in ("4", "5")
 

@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Int64
 
+from emhrnn.compiler import try_library
 from emhrnn.corpus.batch import Batch
 from emhrnn.em.blocks import Blocks
 from emhrnn.em.numpy_plan import DocumentPlan, EStepPlan, Forest, SentencePlan, find_parts, numpy_plan
-from emhrnn.layers.native import kernels, try_numeric_library
+from emhrnn.layers.native import kernels
 
 WORDS_PER_PHRASE = 4  # a guess for the byte budget
 SOURCE = Path(__file__).with_name("plan.cpp")
@@ -132,7 +133,7 @@ class _Memory:
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    library = try_numeric_library(SOURCE, instead="the E-step is planned in NumPy")
+    library = try_library(SOURCE, numeric=True, instead="the E-step is planned in NumPy")
     if library is None:
         return None
     library.plan_make.restype = ctypes.c_void_p

@@ -4,18 +4,16 @@
 `EMHRNN_NATIVE=0`. Then NumPy and torch serve, which give the same numbers to 1e-5; one log line says so.
 """
 
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from emhrnn.compiler import CAPABILITY_FLAGS, capability, try_library
+from emhrnn.compiler import try_library
 from emhrnn.layers.native.library import Kernels
 
-__all__ = ["Kernels", "kernels", "native_kernels", "try_numeric_library"]
+__all__ = ["Kernels", "kernels", "native_kernels"]
 
-FLAGS = ("-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
 SOURCE = Path(__file__).with_name("kernels.cpp")
 _enabled = True
 
@@ -38,10 +36,5 @@ def native_kernels(enabled: bool) -> Iterator[None]:
 
 @cache
 def _load() -> Kernels | None:
-    library = try_numeric_library(SOURCE, instead="NumPy and torch do the work")
+    library = try_library(SOURCE, numeric=True, instead="NumPy and torch do the work")
     return None if library is None else Kernels(library)
-
-
-def try_numeric_library(source: Path, *, instead: str) -> ctypes.CDLL | None:
-    """The source, compiled for the vector instructions of this CPU, or None and one log line: what serves `instead`."""
-    return try_library(source, flags=(*FLAGS, *CAPABILITY_FLAGS[capability()]), instead=instead)
