@@ -10,7 +10,6 @@ or a run and texts of your own. Ratios, each within one run:
                        is built when it is asked for
     single             explain([text]) / predict_proba([text]): effects are estimated
     exact              explain(text) / predict_proba([text]): each phrase and each sentence is left out
-    thorough           explain(texts, thorough=True) / predict_proba(texts)
     model_batch        the model alone, from word ids: with effects / without
 """
 
@@ -73,7 +72,6 @@ def measure(model: Model, texts: list[str], rounds: int) -> Times:
             "predict, 32 texts": lambda: model.predict_proba(texts),
             "explain, 32 texts": lambda: model.explain(texts),
             "explain and read, 32 texts": lambda: [explanation.sentences for explanation in model.explain(texts)],
-            "explain thoroughly, 32 texts": lambda: model.explain(texts, thorough=True),
             "predict, 1 text": lambda: model.predict_proba(one),
             "explain, 1 text": lambda: model.explain(one),
             "explain exactly, 1 text": lambda: model.explain(one[0]),
@@ -100,7 +98,6 @@ def main() -> None:
         "batch_read": times.ratio("explain and read, 32 texts", "predict, 32 texts"),
         "single": times.ratio("explain, 1 text", "predict, 1 text"),
         "exact": times.ratio("explain exactly, 1 text", "predict, 1 text"),
-        "thorough": times.ratio("explain thoroughly, 32 texts", "predict, 32 texts"),
         "model_batch": times.ratio("model with effects, 32 documents", "model, 32 documents"),
     }
     report(figures, as_json=arguments.json)

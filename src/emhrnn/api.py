@@ -89,7 +89,6 @@ class Model:
         *,
         users: Names = None,
         products: Names = None,
-        thorough: bool = False,
         exact: bool | None = None,
     ) -> Explanation: ...
     @overload
@@ -99,7 +98,6 @@ class Model:
         *,
         users: Names = None,
         products: Names = None,
-        thorough: bool = False,
         exact: bool | None = None,
     ) -> list[Explanation]: ...
     def explain(
@@ -108,19 +106,18 @@ class Model:
         *,
         users: Names = None,
         products: Names = None,
-        thorough: bool = False,
         exact: bool | None = None,
     ) -> Explanation | list[Explanation]:
         """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several. `users` and
         `products` as in `predict_proba`, but where they are left out, the average ones are meant. `exact` effects
         really leave out each phrase and each sentence; by default they are exact for one text and estimated for
-        several, which is faster. `thorough` refines the effects of words with a second pass. The effects of the
+        several, which is faster.  The effects of the
         evidence model are always exact (docs/explanations.md)."""
         many = [texts] if isinstance(texts, str) else checked_texts(texts)
         self._check_ids(users, products)
         one = isinstance(texts, str)
         explanations = explain_texts(
-            self.run, many, users=users, products=products, thorough=thorough, exact=one if exact is None else exact
+            self.run, many, users=users, products=products, exact=one if exact is None else exact
         )
         return explanations[0] if isinstance(texts, str) else explanations
 
@@ -131,15 +128,12 @@ class Model:
         user: str | None = None,
         product: str | None = None,
         limit: int = LIMIT,
-        thorough: bool = False,
     ) -> Counterfactual:
         """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough; its
         `explanation` is that of `explain`. `user` and `product` say who wrote the text and about what; the average ones
         where they are left out."""
         self._check_ids([user], [product])
-        return counterfactual(
-            self.run, checked_texts([text])[0], user=user, product=product, limit=limit, thorough=thorough
-        )
+        return counterfactual(self.run, checked_texts([text])[0], user=user, product=product, limit=limit)
 
     def _check_ids(self, users: Names, products: Names) -> None:
         named = any(name is not None for names in (users, products) for name in names or ())

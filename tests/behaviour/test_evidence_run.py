@@ -52,7 +52,6 @@ def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert "counterfactual" in told
     cli.ok("explain", run, TEXT, "--html", tmp_path / "why.html")
     assert "add up to phrases" in (tmp_path / "why.html").read_text()
-    assert "exact" in cli.error("explain", run, TEXT, "--thorough")
 
 
 def test_unknown_words_are_named(cli: Cli, run: Path) -> None:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.explain.effects import encode_with_effects, log_odds, log_odds_slopes, with_context
-from emhrnn.explain.networks import thorough_effects
 from emhrnn.explain.removal import without
 from emhrnn.models.em_hrnn import EMHRNN
 from tests.models.examples import CLASSES, enlarged, generator_of, make_batch, make_table, paper_network, seeds, shapes
@@ -116,17 +115,3 @@ def test_slopes_of_log_odds_are_those_of_autograd(multi_label: bool, classes: in
     odds = log_odds(logits, chosen, multi_label=multi_label, temperature=2.0)
     slopes = log_odds_slopes(logits.detach(), chosen, multi_label=multi_label, temperature=2.0)
     torch.testing.assert_close(slopes, torch.autograd.grad(odds.sum(), logits)[0])
-
-
-def test_the_second_look_is_at_the_document_without_its_strongest_words() -> None:
-    model, batch = make_model(4), make_batch([[5, 4], [1]], 4)
-    z = batch.sentence_final
-    first, both = with_context(model, batch, z), thorough_effects(model, batch, z)
-    strongest = int(first.words[:9].argmax())
-    keep = np.arange(batch.n_words) != strongest
-    again = with_context(model, *without(batch, z, keep), chosen=torch.from_numpy(first.classes))
-    scale = min(1.0, float(first.words[strongest] / again.words[:8].max()))
-    scaled = np.where(again.words > 0, again.words * scale, again.words)
-    np.testing.assert_allclose(both.words[keep][:8], scaled[:8], rtol=1e-5)
-    assert both.words[strongest] == first.words[strongest]
-    np.testing.assert_array_equal(both.phrases, first.phrases)

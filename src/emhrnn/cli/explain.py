@@ -18,9 +18,6 @@ def explain(
     product: Annotated[
         str | None, option("Product that the text is about, likewise.", "NAME", shown="the average product")
     ] = None,
-    thorough: Annotated[
-        bool, flag("--thorough", "Refine the effects of words with a second pass (5x slower).")
-    ] = False,
     counterfactual: Annotated[
         bool, flag("--counterfactual", "Also find the fewest phrases whose removal changes the label.")
     ] = False,
@@ -36,7 +33,7 @@ def explain(
       emhrnn explain run 'The soup was not bad at all.'
       emhrnn explain run --file review.txt --html why.html
       cat review.txt | emhrnn explain run - --json
-      emhrnn explain run --file review.txt --thorough --counterfactual
+      emhrnn explain run --file review.txt --counterfactual
 
     Phrases are set apart by //. A + (blue) supports the label, a - (orange) opposes it, in log-odds. A run of the
     evidence model shows its exact evidence: words add up to phrases, phrases to sentences, all to the shown sum. With
@@ -62,10 +59,10 @@ def explain(
             "--user and --product, or give a run that was trained with ids"
         )
     if counterfactual:
-        other = model.counterfactual(content, user=user, product=product, thorough=thorough)
+        other = model.counterfactual(content, user=user, product=product)
         explanation = other.explanation
     else:
-        other, explanation = None, model.explain(content, users=[user], products=[product], thorough=thorough)
+        other, explanation = None, model.explain(content, users=[user], products=[product])
     if html is not None:
         from emhrnn.explain.html import html_page
 

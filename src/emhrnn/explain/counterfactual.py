@@ -85,10 +85,9 @@ def counterfactual(
     user: str | None = None,
     product: str | None = None,
     limit: int = LIMIT,
-    thorough: bool = False,
 ) -> Counterfactual:
-    """Of a text, with at most `limit` phrases left out. The answer has the explanation, too; `user`, `product` and
-    `thorough` are those of `explain_texts`.
+    """Of a text, with at most `limit` phrases left out. The answer has the explanation, too; `user` and
+    `product` are those of `explain_texts`.
 
     Raises:
         DataError: the run gives several labels, so that there is no one prediction to change; or the limit is none.
@@ -98,7 +97,7 @@ def counterfactual(
     if limit < 1:
         raise DataError(f"the limit is {limit} phrases; give 1 or more")
     documents, users, products = read(run, [text]), [user], [product]
-    (explanation,) = explain_read(run, documents, users=users, products=products, thorough=thorough, exact=True)
+    (explanation,) = explain_read(run, documents, users=users, products=products, exact=True)
     batch = batch_of(run, documents, users=users, products=products)
     return _Search(run, batch, explanation, limit).run_it()
 

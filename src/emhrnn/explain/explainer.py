@@ -27,7 +27,6 @@ def explain_texts(
     threshold: float | None = None,
     users: Names = None,
     products: Names = None,
-    thorough: bool = False,
     exact: bool = False,
 ) -> list[Explanation]:
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
@@ -35,18 +34,13 @@ def explain_texts(
     `products` are for models that read them; a name that is not given is read as the average one.
 
     Effects are estimated; `exact` really leaves out each phrase and each sentence (each word too, for a model without
-    phrases), for the cost of about eight predictions. `thorough` refines the effects of words with a second pass, for
-    the cost of about five. The effects of the evidence model are exact anyway.
+    phrases), for the cost of about eight predictions. The effects of the evidence model are exact anyway.
 
     Raises:
         DataError: a text has no words.
-        ConfigError: the run's model has no weights to show, or takes no threshold, or has no effects to refine.
+        ConfigError: the run's model has no weights to show, or takes no threshold.
     """
-    return list(
-        explanations_of(
-            run, texts, labels, threshold=threshold, users=users, products=products, thorough=thorough, exact=exact
-        )
-    )
+    return list(explanations_of(run, texts, labels, threshold=threshold, users=users, products=products, exact=exact))
 
 
 def explanations_of(
@@ -57,7 +51,6 @@ def explanations_of(
     threshold: float | None = None,
     users: Names = None,
     products: Names = None,
-    thorough: bool = False,
     exact: bool = False,
 ) -> Iterator[Explanation]:
     """`explain_texts`, of which only one batch is in memory at a time."""
@@ -69,9 +62,7 @@ def explanations_of(
     for start, stop in apart if exact else groups([len(document) for document in documents]):
         told = None if labels is None else labels[start:stop]
         written, about = (None if names is None else names[start:stop] for names in (users, products))
-        yield from explain_read(
-            run, documents[start:stop], told, threshold, users=written, products=about, thorough=thorough, exact=exact
-        )
+        yield from explain_read(run, documents[start:stop], told, threshold, users=written, products=about, exact=exact)
 
 
 def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -94,12 +85,11 @@ def explain_read(
     *,
     users: Names = None,
     products: Names = None,
-    thorough: bool = False,
     exact: bool = False,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
     batch = batch_of(run, documents, users=users, products=products)
-    found = findings(run, batch, threshold=threshold, thorough=thorough, exact=exact)
+    found = findings(run, batch, threshold=threshold, exact=exact)
     if found.z is None:
         raise ConfigError(
             f"the model {run.config.model.name!r} has no weights of words and sentences to explain with; use evidence "
@@ -134,28 +124,26 @@ class Findings:
     evidence: BatchEvidence | None = None
 
 
-def findings(
-    run: Run, batch: Batch, *, threshold: float | None = None, thorough: bool = False, exact: bool = False
-) -> Findings:
+def findings(run: Run, batch: Batch, *, threshold: float | None = None, exact: bool = False) -> Findings:
     """The prediction of a batch and what explains it.
 
     Raises:
-        ConfigError: the model has no threshold for the ends of phrases, or no second pass that refines its effects.
+        ConfigError: the model has no threshold for the ends of phrases.
     """
     model = run.model
     odds: dict[str, Any] = {"multi_label": run.multi_label, "temperature": run.temperature}
     if isinstance(model, AddsEvidence):
-        if threshold is not None or thorough:
+        if threshold is not None:
             raise ConfigError(
-                f"{run.config.model.name} gives exact evidence, which adds up to the prediction: there is nothing to "
-                "refine and no threshold on the ends of phrases; leave thorough and threshold out"
+                f"{run.config.model.name} sums over all segmentations and has no threshold on the ends of phrases; "
+                "leave threshold out"
             )
         reading = model.read(batch)
         exactly, evidence = exact_effects(reading, batch, **odds)
         return Findings(reading.logits, reading.z, effects=exactly, evidence=evidence)
     from emhrnn.explain.networks import network_findings  # which takes torch
 
-    return network_findings(run, batch, threshold=threshold, thorough=thorough, exact=exact)
+    return network_findings(run, batch, threshold=threshold, exact=exact)
 
 
 def read(run: Run, texts: Sequence[Text]) -> list[Located]:

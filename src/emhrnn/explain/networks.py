@@ -1,8 +1,7 @@
 """Explanations of the recurrent networks, which take torch: effects by a backward pass (effects.py), or by removal."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,11 +11,10 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch, offsets_of
-from emhrnn.errors import ConfigError
 from emhrnn.explain.arrays import Attention
 from emhrnn.explain.attention import levels_of
 from emhrnn.explain.build import BatchEffects
-from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds, with_context
+from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds
 from emhrnn.explain.explainer import Findings
 from emhrnn.explain.removal import LEVELS, logits_of, logits_without, units_of, without
 from emhrnn.models.em_hrnn import EMHRNN
@@ -26,18 +24,11 @@ from emhrnn.training.run import Run
 
 MOST_WORDS = 100_000  # that are read again for the effects of one document by removal
 MOST_SENTENCES = 100_000  # sentence vectors that are read again for them
-FIRST = 0.03  # of the words of a document: out of the second look
 
 
 @torch.no_grad()
-def network_findings(
-    run: Run, batch: Batch, *, threshold: float | None = None, thorough: bool = False, exact: bool = False
-) -> Findings:
-    """The prediction of a batch and what explains it; `explain_texts` says what the options are.
-
-    Raises:
-        ConfigError: the model has no second pass that refines its effects.
-    """
+def network_findings(run: Run, batch: Batch, *, threshold: float | None = None, exact: bool = False) -> Findings:
+    """The prediction of a batch and what explains it; `explain_texts` says what the options are."""
     model = run.model
     odds: dict[str, Any] = {"multi_label": run.multi_label, "temperature": run.temperature}
     if isinstance(model, EMHRNN):
@@ -47,17 +38,11 @@ def network_findings(
         else:
             z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
         output, effects = encode_with_effects(model, batch, states, z, **odds)
-        if thorough:
-            effects = thorough_effects(model, batch, z, **odds)
         if exact:
-            effects = _exact_phrases(run, batch, output, effects, shared=not thorough)
+            effects = _exact_phrases(run, batch, output, effects)
         levels = levels_of(output, batch)
         assert levels is not None
         return _findings(output, z, levels.attention, effects)
-    if thorough:
-        raise ConfigError(
-            f"{run.config.model.name} has no second pass that refines its effects; thorough needs em-hrnn"
-        )
     return _by_gradient(run, batch, exact)
 
 
@@ -68,11 +53,9 @@ def _findings(
     return Findings(output.logits.numpy(), z, attention, pi, effects)
 
 
-def _exact_phrases(
-    run: Run, batch: Batch, output: Output, effects: BatchEffects, *, shared: bool = True
-) -> BatchEffects:
-    """Effects of phrases and sentences by removal, unless that takes too long. With `shared`, words share what that
-    adds to their phrase by their attention, so that they still sum to it."""
+def _exact_phrases(run: Run, batch: Batch, output: Output, effects: BatchEffects) -> BatchEffects:
+    """Effects of phrases and sentences by removal, unless that takes too long. Words share what that adds to their
+    phrase by their attention, so that they still sum to it."""
     assert output.z is not None
     assert output.alpha is not None
     found = removal_effects(run, batch, output.z, ("phrase", "sentence"), effects.classes)
@@ -80,7 +63,7 @@ def _exact_phrases(
         return effects
     phrases, sentences = found
     phrase = np.cumsum(output.z) - output.z  # of each word
-    words = effects.words + output.alpha.numpy() * (phrases - effects.phrases)[phrase] if shared else effects.words
+    words = effects.words + output.alpha.numpy() * (phrases - effects.phrases)[phrase]
     return BatchEffects(effects.classes, words, phrases, sentences, "removal")
 
 
@@ -193,37 +176,3 @@ def _sentence_vectors(
     if isinstance(model, HAN):
         return model.sentence_vectors(batch)[0]
     return model.sentence_vectors(batch, model.words(batch), z)[0]
-
-
-def thorough_effects(
-    model: EMHRNN,
-    batch: Batch,
-    z: Bool[np.ndarray, " words"],
-    *,
-    multi_label: bool = False,
-    temperature: float = 1.0,
-) -> BatchEffects:
-    """As `encode_with_effects` gives them, from two looks."""
-    look = partial(with_context, model, multi_label=multi_label, temperature=temperature)
-    first = look(batch, z)
-    top = units_of(batch, z, "word").top(first.words, FIRST)
-    top &= np.repeat(batch.document_lengths > 1, batch.document_lengths)  # something must be left
-    smaller, left = without(batch, z, ~top)
-    second = look(smaller, left, chosen=torch.from_numpy(first.classes))
-    words = _joined(torch.from_numpy(first.words), torch.from_numpy(second.words), torch.from_numpy(top), batch)
-    return replace(first, words=words.numpy())
-
-
-def _joined(
-    first: Float[Tensor, " words"], second: Float[Tensor, " left"], top: Bool[Tensor, " words"], batch: Batch
-) -> Float[Tensor, " words"]:
-    """The second look, brought to the scale of the first: without its strongest words a document is less certain, so
-    all effects are larger. The strongest of a second look counts at most as much as the weakest of the first."""
-    document = torch.repeat_interleave(torch.from_numpy(batch.document_lengths))  # of each word
-    least = first.new_full((batch.n_documents,), torch.inf)
-    least.scatter_reduce_(0, document[top], first[top], "amin")
-    most = first.new_zeros(batch.n_documents).scatter_reduce_(0, document[~top], second, "amax")
-    scale = (least.clamp_min(0) / most.clamp_min(1e-12)).clamp_max(1)
-    joined = first.clone()
-    joined[~top] = torch.where(second > 0, second * scale[document[~top]], second)
-    return joined

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus import TextSettings
-from emhrnn.explain.effects import log_odds
-from emhrnn.explain.removal import LEVELS, RemovalUnits, logits_without, units_of
+from emhrnn.explain.effects import log_odds, with_context
+from emhrnn.explain.removal import LEVELS, RemovalUnits, logits_without, units_of, without
 from emhrnn.paper.explanations.faithfulness import SHARES, probability_falls
-from emhrnn.paper.explanations.methods import ReadTexts, integrated_gradients, odds_on_path, score
+from emhrnn.paper.explanations.methods import ReadTexts, integrated_gradients, odds_on_path, score, thorough_effects
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run
@@ -68,7 +68,7 @@ def test_removal_is_what_really_happens() -> None:
             first, last = texts.batch.word_offsets[d : d + 2]
             keep = units.of_word[first:last] != units.offsets[d]
             logits = logits_without(texts.run, texts.batch.part(d, d + 1), texts.z[first:last], keep[None])
-            odds = log_odds(logits, texts.chosen[d : d + 1], multi_label=False, temperature=1.0)
+            odds = log_odds(torch.from_numpy(logits), texts.chosen[d : d + 1], multi_label=False, temperature=1.0)
             assert found.levels[level][units.offsets[d]] == pytest.approx(texts.odds[d] - float(odds[0]), abs=1e-5)
 
 
@@ -104,3 +104,17 @@ def test_integrated_gradients_add_up_to_the_difference_from_no_words(seed: int) 
     assert words is not None
     sums = np.add.reduceat(words, texts.batch.word_offsets[:-1])
     np.testing.assert_allclose(sums, whole - nothing, atol=1e-3)
+
+
+def test_the_second_look_is_at_the_document_without_its_strongest_words() -> None:
+    model, batch = make_model(4), make_batch([[5, 4], [1]], 4)
+    z = batch.sentence_final
+    first, both = with_context(model, batch, z), thorough_effects(model, batch, z)
+    strongest = int(first.words[:9].argmax())
+    keep = np.arange(batch.n_words) != strongest
+    again = with_context(model, *without(batch, z, keep), chosen=torch.from_numpy(first.classes))
+    scale = min(1.0, float(first.words[strongest] / again.words[:8].max()))
+    scaled = np.where(again.words > 0, again.words * scale, again.words)
+    np.testing.assert_allclose(both.words[keep][:8], scaled[:8], rtol=1e-5)
+    assert both.words[strongest] == first.words[strongest]
+    np.testing.assert_array_equal(both.phrases, first.phrases)

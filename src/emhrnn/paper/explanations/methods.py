@@ -17,7 +17,8 @@ A method that a model does not allow is left out. Phrases are the model's; where
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -28,11 +29,12 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.attention import levels_of
-from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds
+from emhrnn.explain.build import BatchEffects
+from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds, with_context
 from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, findings, groups, read
-from emhrnn.explain.networks import removal_effects, thorough_effects
-from emhrnn.explain.removal import LEVELS, logits_without, segmented, units_of
+from emhrnn.explain.networks import removal_effects
+from emhrnn.explain.removal import LEVELS, logits_without, segmented, units_of, without
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.embedding import UNKNOWN, WordInputs
 from emhrnn.models.han import HAN
@@ -41,6 +43,7 @@ from emhrnn.models.tfidf import TfIdf
 from emhrnn.text import Located
 from emhrnn.training.run import Run
 
+FIRST = 0.03  # of the words of a document: out of the second pass of `thorough`
 STEPS = 50  # on the path of integrated gradients
 LIME_SAMPLES, LIME_WIDTH = 500, 0.25  # copies; width of the kernel of cosine distances
 LIME_PENALTY = 1.0
@@ -165,6 +168,40 @@ def _thorough(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | 
         run.model, texts.batch, texts.z, multi_label=run.multi_label, temperature=run.temperature
     )
     return UnitScores(dict(zip(LEVELS, effects.levels, strict=True)), 2.0, 2.0)
+
+
+def thorough_effects(
+    model: EMHRNN,
+    batch: Batch,
+    z: Bool[np.ndarray, " words"],
+    *,
+    multi_label: bool = False,
+    temperature: float = 1.0,
+) -> BatchEffects:
+    """As `encode_with_effects` gives them, from two looks."""
+    look = partial(with_context, model, multi_label=multi_label, temperature=temperature)
+    first = look(batch, z)
+    top = units_of(batch, z, "word").top(first.words, FIRST)
+    top &= np.repeat(batch.document_lengths > 1, batch.document_lengths)  # something must be left
+    smaller, left = without(batch, z, ~top)
+    second = look(smaller, left, chosen=torch.from_numpy(first.classes))
+    words = _joined(torch.from_numpy(first.words), torch.from_numpy(second.words), torch.from_numpy(top), batch)
+    return replace(first, words=words.numpy())
+
+
+def _joined(
+    first: Float[Tensor, " words"], second: Float[Tensor, " left"], top: Bool[Tensor, " words"], batch: Batch
+) -> Float[Tensor, " words"]:
+    """The second look, brought to the scale of the first: without its strongest words a document is less certain, so
+    all effects are larger. The strongest of a second look counts at most as much as the weakest of the first."""
+    document = torch.repeat_interleave(torch.from_numpy(batch.document_lengths))  # of each word
+    least = first.new_full((batch.n_documents,), torch.inf)
+    least.scatter_reduce_(0, document[top], first[top], "amin")
+    most = first.new_zeros(batch.n_documents).scatter_reduce_(0, document[~top], second, "amax")
+    scale = (least.clamp_min(0) / most.clamp_min(1e-12)).clamp_max(1)
+    joined = first.clone()
+    joined[~top] = torch.where(second > 0, second * scale[document[~top]], second)
+    return joined
 
 
 def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
