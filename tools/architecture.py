@@ -61,7 +61,7 @@ src/emhrnn/
     calibration.py, card.py         calibrated probabilities; the model card
   explain/       Explanation tree -> terminal, JSON, self-contained HTML
   api.py         load and train; estimator.py: the same for scikit-learn
-  scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, ONNX, settings search, the demo, commands
+  scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, web page and ONNX, search, demo, commands
   paper/         everything that exists because of the paper; nothing above imports it
     models/      its other baselines
     comparison/  systems on sets of data under one protocol, with significance
@@ -70,7 +70,8 @@ src/emhrnn/
   compiler.py    compiles the C++ files of text, layers and em once per machine, without torch
 tests/           mirrors the package; oracles/ holds the slow, obvious twins
 benchmarks/      speed as ratios within one run: text, lstm, train_step, estep, evidence, multiscale,
-                 scoring, explain, distributed, serve; estep_quality: what each E-step finds
+                 scoring, explain, distributed, serve; estep_quality: what each E-step finds;
+                 web: how far the exported page is from Python
 results/         tables and figures, each naming the command that made it
 """
 

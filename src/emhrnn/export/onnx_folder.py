@@ -18,7 +18,8 @@ from tokenizers.models import WordLevel
 from emhrnn.api import THRESHOLD
 from emhrnn.corpus import BatchPlan, Corpus, TextSettings
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.errors import TrainingError
+from emhrnn.export import unsupported
 from emhrnn.export.network import network
 from emhrnn.files import atomic_folder, write_bytes, write_text
 from emhrnn.models.em_hrnn import EMHRNN
@@ -141,7 +142,7 @@ def exportable(run: Run) -> EMHRNN:
     if isinstance(model, EMHRNN) and model.rule is None:
         return model
     what = f"segmentation {run.config.segmentation}" if isinstance(model, EMHRNN) else run.config.model.name
-    raise ConfigError(f"this run is {what}; only em-hrnn with learned boundaries can be exported, train one")
+    raise unsupported(what)
 
 
 def checked_difference(run: Run, predict: Predict) -> float:

@@ -199,14 +199,14 @@ class EvidenceReader(Predictor):
         return rows, presence_weights(batch, rows, self.config.presence)
 
     def _evidence(self, batch: Batch, rows: Candidates, weights: Float32[np.ndarray, "words K"]) -> Scores:
-        scores = table_scores(self._said, rows, weights)
+        scores = table_scores(self.phrase_table, rows, weights)
         if self.encoder is None:
             return scores
         return self.encoder.add_scores(scores, *self._projected(batch.words), batch.sentence_offsets)
 
     @cached_property
-    def _said(self) -> Float32[np.ndarray, "rows classes"]:
-        """What each seen phrase says: the counts' part (layers/evidence.py) and the table's in one."""
+    def phrase_table(self) -> Float32[np.ndarray, "rows classes"]:
+        """What each seen phrase says, row by row: the counts' part (layers/evidence.py) and the table's in one."""
         keys, table = self.arrays["ngrams.keys"], self.arrays["ngrams.table"]
         if not self.config.counts or not len(table):
             return table if self.config.tables else np.zeros_like(table)
