@@ -14,7 +14,10 @@ from emhrnn.files import write_json, write_text
 
 MODEL = Path(__file__).parents[1] / "src" / "emhrnn" / "demo" / "model"
 DOCUMENTS, SEED = 6000, 0
-SETTINGS = {"model.megabytes": 4.0, "model.embedding_size": 50, "training.threads": 1, "training.seed": SEED}
+SETTINGS = {
+    "model.megabytes": 4.0, "model.embedding_size": 50, "model.encoder_size": 32, "training.epochs": 6,
+    "training.metric": "accuracy", "training.threads": 1, "training.seed": SEED,
+}  # fmt: skip
 COMMAND = "python -m tools.demo_model"
 KEPT = ("config.json", "model.safetensors", "vocabulary.txt", "history.jsonl", "metrics.json", "card.md")
 

@@ -22,7 +22,7 @@ def need(library: str, what: str, extra: str = "train") -> None:
         raise ExtraError(f"{what} needs {library}, which is not installed; pip install 'emhrnn[{extra}]'")
 
 
-class Deferred:
+class LateModule:
     """A module that is imported at its first use."""
 
     def __init__(self, name: str, what: str) -> None:
@@ -34,5 +34,5 @@ class Deferred:
         return getattr(import_module(self._name), name)
 
 
-pyarrow: Any = Deferred("pyarrow", "Parquet, Arrow and zstd")
-parquet: Any = Deferred("pyarrow.parquet", "Parquet")
+pyarrow: Any = LateModule("pyarrow", "Parquet, Arrow and zstd")
+parquet: Any = LateModule("pyarrow.parquet", "Parquet")

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
-from emhrnn.extras import Deferred, parquet
+from emhrnn.extras import LateModule, parquet
 from emhrnn.extras import pyarrow as pa
 
 BATCH_ROWS = 1024
-pc: Any = Deferred("pyarrow.compute", "Parquet")
+pc: Any = LateModule("pyarrow.compute", "Parquet")
 OFFSET_BYTES = 4  # of a value, to tell where it begins
 
 
