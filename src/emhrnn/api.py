@@ -31,9 +31,11 @@ THRESHOLD = 0.5  # of a label among several
 class Model:
     """Predicts and explains texts with a run.
 
-    model = emhrnn.load("run")
-    model.predict(["The soup was cold."])         # ["1"]
-    model.explain("The soup was cold.")           # an Explanation
+        model = emhrnn.load("run")
+        model.predict(["The soup was cold."])         # ["1"]
+        model.explain("The soup was cold.")           # an Explanation
+
+    Texts are a list, an array or a column of strings.
     """
 
     def __init__(self, run: Run) -> None:

@@ -45,9 +45,9 @@ NOT_FITTED = (
 class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Classifies texts with any model of `emhrnn models`.
 
-    classifier = DocumentClassifier(model="hn-att", epochs=6).fit(texts, labels)
-    classifier.predict(["The soup was cold."])
-    classifier.save("run")                              # for emhrnn.load and the command line
+        classifier = DocumentClassifier(model="hn-att", epochs=6).fit(texts, labels)
+        classifier.predict(["The soup was cold."])
+        classifier.save("run")                              # for emhrnn.load and the command line
 
     Parameters:
         model: "evidence", or another name that `emhrnn models` lists.
@@ -61,7 +61,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         random_state: a whole number makes the result repeatable; a RandomState is drawn from; None is new each time.
         verbose: show progress on stderr.
 
-    Attributes, after `fit`:
+    Attributes:
         classes_: the labels, sorted, in their own type; the columns of `predict_proba`. Where `partial_fit` was given a
             table of 0 and 1, its `classes` name the columns and are in their order.
         n_iter_: passes over the texts.
