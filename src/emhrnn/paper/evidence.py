@@ -15,9 +15,10 @@ import numpy as np
 
 from emhrnn.errors import DataError
 from emhrnn.files import write_json, write_text
-from emhrnn.paper.comparison.compare import COMMAND
+from emhrnn.paper.comparison.compare import COMMAND, right_of
+from emhrnn.paper.comparison.data import pooled
 from emhrnn.paper.comparison.report import describe_set, rows_table
-from emhrnn.paper.comparison.rows import unpack
+from emhrnn.paper.comparison.rows import pooled_result
 from emhrnn.paper.comparison.table import METHOD, Runs, TableRow, table_rows
 from emhrnn.paper.markdown import markdown_table, percent, plain
 from emhrnn.paper.table2.rows import OTHER_ROWS, PAPER_ROWS
@@ -38,7 +39,7 @@ and 20 newsgroups) that printed test figures beside validation figures: the test
 model share these settings.
 """
 BESIDE_NOTE = f"""From the records of table 2, against *{EVIDENCE}* with its default settings, which weigh sentences
-(`model.sentence_weights`, chosen by validation loss). Where the settings of a set above say 0, it was run before that.
+(`model.sentence_weights`, chosen by validation loss).
 In a row with n-grams, the shares of network and n-grams are fitted on validation data. Words per second were measured
 at different times and loads.
 """
@@ -130,35 +131,46 @@ def _sets(folder: Path, reference: str) -> list[EvidenceSet]:
     sets = []
     command = folder / COMMAND
     told = command.read_text(encoding="utf-8").strip() if command.is_file() else "not recorded"
+    folds: dict[str, list[Path]] = {}  # of each set; one where it is not cross-validated
     for file in sorted(folder.glob("data/*.json")):
-        found = _read(file)["result"]
-        runs = _runs(folder / "runs", file.stem, found)
+        folds.setdefault(file.stem.partition(".fold-")[0], []).append(file)
+    for name, files in folds.items():
+        parts = {file.stem: _read(file)["result"] for file in files}
+        runs = _runs(folder / "runs", name, parts)
         if reference in [one.model for one in runs]:
             threads = sorted({result["times"]["threads"] for one in runs for result in one.results})
-            sets.append(EvidenceSet(file.stem, found, reference, table_rows(runs, reference), told, threads))
+            found = pooled(list(parts.values())) if len(parts) > 1 else parts[name]
+            sets.append(EvidenceSet(name, found, reference, table_rows(runs, reference), told, threads))
     return sets
 
 
-def _runs(folder: Path, data: str, found: Mapping[str, Any]) -> list[Runs]:
-    """The finished runs on the documents of `found`, row by row; the rows of the model first, then by accuracy."""
-    documents = {name: part["sha256"] for name, part in found["parts"].items()}
-    by_row: dict[str, list[dict[str, Any]]] = {}
-    for file in sorted(folder.glob(f"{data}--*.json")):
-        record = _read(file)
-        arguments = record["arguments"]
-        if record["state"] == "done" and arguments["data_sha256"] == documents and _wanted(folder, arguments):
-            by_row.setdefault(arguments["row"], []).append(record)
-    runs = [
-        Runs(
-            data=data,
-            model=row,
-            seeds=tuple(record["arguments"]["settings"]["training"]["seed"] for record in records),
-            results=tuple(record["result"] for record in records),
-            right=np.stack([unpack(one["result"]["right"], one["result"]["documents"]) for one in records]),
-            settings=_settings(records[0]["arguments"]["settings"]),
-        )
-        for row, records in by_row.items()
-    ]
+def _runs(folder: Path, data: str, parts: Mapping[str, Mapping[str, Any]]) -> list[Runs]:
+    """The finished runs on the documents of `parts`, which are the set or its folds, row by row, seeds that are done on
+    all folds; the rows of the model first, then by accuracy."""
+    by_row: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    for part, found in parts.items():
+        documents = {name: one["sha256"] for name, one in found["parts"].items()}
+        for file in sorted(folder.glob(f"{part}--*.json")):
+            record = _read(file)
+            arguments = record["arguments"]
+            if record["state"] == "done" and arguments["data_sha256"] == documents and _wanted(folder, arguments):
+                seed = arguments["settings"]["training"]["seed"]
+                by_row.setdefault(arguments["row"], {}).setdefault(seed, []).append(record)
+    runs = []
+    for row, by_seed in by_row.items():
+        whole = {seed: records for seed, records in by_seed.items() if len(records) == len(parts)}
+        results = [[record["result"] for record in records] for records in whole.values()]
+        if whole:
+            runs.append(
+                Runs(
+                    data=data,
+                    model=row,
+                    seeds=tuple(whole),
+                    results=tuple(map(pooled_result, results)),
+                    right=np.stack([right_of(folds) for folds in results]),
+                    settings=_settings(next(iter(whole.values()))[0]["arguments"]["settings"]),
+                )
+            )
     return sorted(runs, key=lambda one: (one.model != LEARNED, not one.settings, -one.right.mean()))
 
 

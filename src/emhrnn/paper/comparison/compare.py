@@ -275,14 +275,14 @@ def _finished(data: DataSet, rows: Sequence[SystemRow], done: dict[Key, Outcome]
                     model=row.name,
                     seeds=tuple(first_seed + seed for seed in whole),
                     results=tuple(pooled_result(results) for results in whole.values()),
-                    right=np.stack([_right(results) for results in whole.values()]),
+                    right=np.stack([right_of(results) for results in whole.values()]),
                     settings=_told(row.settings),
                 )
             )
     return runs
 
 
-def _right(results: Sequence[dict[str, Any]]) -> Bool[np.ndarray, " documents"]:
+def right_of(results: Sequence[dict[str, Any]]) -> Bool[np.ndarray, " documents"]:
     return np.concatenate([unpack(result["right"], result["documents"]) for result in results])
 
 

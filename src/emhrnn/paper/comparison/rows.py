@@ -144,6 +144,7 @@ def pooled_result(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "training_seconds": sum(one["training_seconds"] for one in times),
             "words_per_second": float(np.mean([one["words_per_second"] for one in times])),
             "documents_per_second": float(np.mean([one["documents_per_second"] for one in times])),
+            "threads": max(one.get("threads", 1) for one in times),
             "commit": ", ".join(sorted({one.get("commit", "unknown") for one in times})),
         },
     }
