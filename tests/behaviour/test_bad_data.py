@@ -300,7 +300,7 @@ def test_info_looks_at_the_columns_that_are_named(cli: Cli, run: Path, tmp_path:
 
 def test_a_column_of_quantities(cli: Cli, tmp_path: Path) -> None:
     def labelled(names: Iterable[str]) -> Path:
-        return write_rows(tmp_path / "a.csv", [(f"soup {name}", name) for name in names] * 3)
+        return write_rows(tmp_path / "a.csv", [(f"soup {name} {k}", name) for k in range(3) for name in names])
 
     quantities = [f"{1 + k / 60:.3f}" for k in range(60)]
     told = cli.train_error(labelled(quantities))

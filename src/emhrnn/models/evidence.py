@@ -89,7 +89,8 @@ class Evidence(DocumentModel):
         longest, encoder_size, sentence_weights = config.longest, config.encoder_size, config.sentence_weights
         self.classes, self.longest, self.presence, self.dropout = classes, longest, config.presence, config.dropout
         self.counted, self.tables, self.several = config.counts, config.tables, several
-        self.overlapping, self.table_documents = config.segmentation == OVERLAPPING, config.table_documents
+        self.overlapping = config.segmentation == OVERLAPPING
+        self.table_documents, self.table_decay = config.table_documents, config.table_decay
         self.config, self.rule = config, segmentation_rule(config, vocabulary)
         needs_vectors = bool(encoder_size or sentence_weights)
         self.scale = nn.Parameter(torch.full((longest, BUCKETS), START_SCALE))
@@ -125,7 +126,7 @@ class Evidence(DocumentModel):
 
     @property
     def row_decay(self) -> float:
-        return self.config.table_decay
+        return self.table_decay
 
     def count(self, batches: Iterable[Batch], class_weights: Float[Tensor, " classes"] | None = None) -> None:
         """Learn which phrases there are, from training documents: before the first step, and again for new ones. The

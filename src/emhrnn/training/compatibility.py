@@ -22,6 +22,7 @@ RETIRED: dict[str, dict[Any, Any]] = {
 GONE: dict[str, Any] = {
     "model.restart": False,
     "model.levels": 1,
+    "model.customize": "linear",
     "em.frozen_epochs": 0,
     "em.newton": False,
     "em.indicator_weight": 1.0,

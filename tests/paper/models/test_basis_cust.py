@@ -1,9 +1,7 @@
 """Basis customisation against its oracle."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
-from pydantic import ValidationError
 
 from emhrnn.paper.models.basis_cust import BasisCust, BasisCustConfig
 from tests.models.examples import (
@@ -55,8 +53,3 @@ def test_learns_from_ids_alone_and_survives_saving() -> None:
     model = small(bases=3, id_size=4)
     check_learns(model, batch, steps=100, learning_rate=0.05)
     check_survives_saving(model, small(1, bases=3, id_size=4), batch)
-
-
-def test_unknown_place() -> None:
-    with pytest.raises(ValidationError, match="'linear'"):
-        small(customize="bias")

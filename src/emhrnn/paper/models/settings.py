@@ -1,7 +1,5 @@
 """The settings of the paper's other baselines, without their code: reading them takes no torch."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from emhrnn.models.settings import IdsConfig, ModelConfig, NetworkConfig
@@ -21,9 +19,6 @@ class BasisCustConfig(IdsConfig):
     word_size: int = Field(50, ge=1, description="units of the word layer, in each direction")
     attention_size: int = Field(50, ge=1, description="units of the attention layer")
     bases: int = Field(4, ge=1, description="basis vectors that users and products mix")
-    customize: Literal["linear"] = Field(
-        "linear", description="what users and products change: the classifier's matrix"
-    )
 
 
 class CMAConfig(IdsConfig):
