@@ -341,8 +341,8 @@ def test_what_fails_leaves_the_model_and_its_labels(monkeypatch: pytest.MonkeyPa
     def fail(*arguments: object, **options: object) -> None:
         raise error
 
-    monkeypatch.setattr("emhrnn.estimator.fit", fail)
-    monkeypatch.setattr("emhrnn.estimator.steps", fail)
+    monkeypatch.setattr("emhrnn.training.train.fit", fail)
+    monkeypatch.setattr("emhrnn.training.increments.steps", fail)
     for one in (classifier, fresh):
         with pytest.raises(type(error)):
             one.fit(TEXTS, [len(name) for name in NAMES])

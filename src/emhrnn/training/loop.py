@@ -166,17 +166,17 @@ def _not_finite(value: float, position: Position, batch: Batch, folder: Path | N
 
 
 @dataclass
-class Deferred:
+class HeldSignal:
     """The signal that came meanwhile, if any."""
 
     signal: int | None = None
 
 
 @contextmanager
-def deferred_signals(wanted: bool = True) -> Iterator[Deferred]:
+def deferred_signals(wanted: bool = True) -> Iterator[HeldSignal]:
     """Defer Ctrl-C and SIGTERM until the block ends, which should be soon after the first of them; then it does what it
     would have done. A second one does so at once."""
-    came = Deferred()
+    came = HeldSignal()
     held = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     held = {number: handler for number, handler in held.items() if handler not in (None, signal.SIG_IGN)}
     if not wanted or threading.current_thread() is not threading.main_thread():  # only there may handlers be set
