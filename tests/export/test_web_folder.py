@@ -124,7 +124,9 @@ def check_equal(name: str, given: dict[str, Any], expected: Explanation) -> None
     assert given["warnings"] == list(expected.warnings), name
     assert given["prior"] == pytest.approx(expected.effects.prior, abs=CLOSE)
     if expected.known.any():  # else all segmentations are as good
-        assert [phrase["text"] for phrase in phrases] == [phrase.text for phrase in expected.phrases], name
+        ends = np.cumsum([len(phrase["words"]) for phrase in phrases])
+        differing = np.setxor1d(ends, expected.phrase_offsets[1:])
+        assert len(differing) <= 0.01 * len(ends), name  # none in short texts; 16-bit floats may turn a tie
     path = expected.decisive_path()
     assert (given["phrase"] or {}).get("text") == (None if path is None else path.phrase.text), name
 
