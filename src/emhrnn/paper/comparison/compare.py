@@ -283,6 +283,7 @@ def _finished(data: DataSet, rows: Sequence[SystemRow], done: dict[Key, Outcome]
 
 
 def right_of(results: Sequence[dict[str, Any]]) -> Bool[np.ndarray, " documents"]:
+    """Which test documents a run has right, over all folds."""
     return np.concatenate([unpack(result["right"], result["documents"]) for result in results])
 
 
