@@ -66,7 +66,7 @@ def test_a_model_reads_all_its_settings(name: str) -> None:
             return super().__getattribute__(attribute)
 
     build_model(Watched(**small(name).model_dump()), FACTS, make_table(), WORDS, seed=0)
-    of_data = {"embedding_size", "id_count", "rate", "table_decay"}  # table_decay: by the optimiser
+    of_data = {"embedding_size", "id_count", "rate"}
     assert MODELS[name].config.model_fields.keys() - of_data <= read
 
 
