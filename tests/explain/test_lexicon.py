@@ -41,7 +41,7 @@ def probability_without(run: Run, text: str, number: int, label: int) -> float:
     assert isinstance(model, EMHRNN)
     with torch.inference_mode():
         logits = model.encode(batch, model.words(batch), np.array(ends)).logits
-    return float(run.probabilities(logits)[0, label])
+    return float(run.probabilities(logits.numpy())[0, label])
 
 
 def test_effects_are_those_of_taking_the_phrase_out(run: Run) -> None:

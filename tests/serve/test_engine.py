@@ -100,10 +100,10 @@ def test_other_work_runs_in_the_same_thread() -> None:
 
 
 def test_a_request_reaches_the_model_in_six_calls(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the handler of `/v1/predict` to the model's forward, all in this package: frames of the thread that runs the
+    """From the handler of `/v1/predict` to the model's `infer`, all in this package: frames of the thread that runs the
     model, and of the handler that waits for it. The guard stands before the handler."""
     app: Any = application([run])
-    forward, calls = EMHRNN.forward, list[str]()
+    infer, calls = EMHRNN.infer, list[str]()
 
     def watched(*given: Any, **named: Any) -> Any:
         waiting = request.get_coro()
@@ -111,9 +111,9 @@ def test_a_request_reaches_the_model_in_six_calls(run: Path, monkeypatch: pytest
             _note(calls, waiting.cr_code)
             waiting = waiting.cr_await
         frames = [frame.f_code for frame, _ in traceback.walk_stack(None)]
-        for code in reversed(frames[1:]):
+        for code in reversed(frames):
             _note(calls, code)
-        return forward(*given, **named)
+        return infer(*given, **named)
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b'{"text": "The soup was good."}'}
@@ -130,10 +130,10 @@ def test_a_request_reaches_the_model_in_six_calls(run: Path, monkeypatch: pytest
             await request
 
     request: Any = None
-    monkeypatch.setattr(EMHRNN, "forward", watched)
+    monkeypatch.setattr(EMHRNN, "infer", watched)
     asyncio.run(ask())
     assert calls[0] == "__call__"  # the guard
-    assert [*calls[1:], "forward"] == ["predict", "_answer", "_work", "predict_proba", "predict", "forward"]
+    assert [*calls[1:], "infer"] == ["predict", "_answer", "_work", "predict_proba", "predict", "infer"]
 
 
 def _note(calls: list[str], code: Any) -> None:

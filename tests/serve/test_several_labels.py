@@ -33,7 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"text": text, "label": ["plot", "cast"] if i % 2 else ["music"]} for i, text in enumerate(TEXTS)]
     (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     emhrnn.train(folder / "data.jsonl", folder / "run", settings=SMALL_EM, progress=False)
-    trained = load_run(folder / "run", weigh=False)
+    trained = load_run(folder / "run")
     assert isinstance(trained.model, EMHRNN)
     with torch.no_grad():
         trained.model.output.bias.copy_(torch.tensor([2.0, -2.0, 2.0]))

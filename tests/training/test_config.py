@@ -35,8 +35,9 @@ def test_every_setting_of_the_paper_preset() -> None:
         },
         "training": {
             "epochs": 12, "batch_words": 4000, "batch_documents": 64, "optimizer": "sgd", "learning_rate": 0.1,
-            "momentum": 0.9, "weight_decay": 0.0, "warmup": 0.0, "decay": "none", "clip": 5.0, "label_smoothing": 0.0,
-            "class_weight": "none", "metric": "accuracy", "patience": 4, "calibrate": True, "seed": 0, "threads": 0,
+            "momentum": 0.9, "weight_decay": 0.0, "warmup": 0.0, "decay": "none", "average_epochs": 0.0, "clip": 5.0,
+            "label_smoothing": 0.0, "class_weight": "none", "metric": "accuracy",
+            "patience": 4, "calibrate": True, "seed": 0, "threads": 0,
             "checkpoint_seconds": 60.0,
         },
     }  # fmt: skip
