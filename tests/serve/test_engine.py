@@ -1,6 +1,7 @@
 """Micro-batching: requests share a pass, each gets its own answer, one's fault is not another's."""
 
 import asyncio
+import sys
 import threading
 import traceback
 from pathlib import Path
@@ -110,7 +111,7 @@ def test_a_request_reaches_the_model_in_six_calls(run: Path, monkeypatch: pytest
         while hasattr(waiting, "cr_await"):
             _note(calls, waiting.cr_code)
             waiting = waiting.cr_await
-        frames = [frame.f_code for frame, _ in traceback.walk_stack(None)]
+        frames = [frame.f_code for frame, _ in traceback.walk_stack(sys._getframe(1))]
         for code in reversed(frames):
             _note(calls, code)
         return infer(*given, **named)
