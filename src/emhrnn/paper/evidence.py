@@ -35,8 +35,8 @@ all candidate phrases at once (`overlapping`: the usual bag of n-grams, here of 
 at 40 % of the words. The model is described in [docs/evidence.md](../docs/evidence.md).
 
 K, `presence`, `table_documents` and the size of batches were chosen in exploratory runs (seed 0, IMDB, Yelp, ohsumed
-and 20 newsgroups) that printed test figures beside validation figures: the test sets are not untouched. All rows of the
-model share these settings.
+and 20 newsgroups) that printed test figures beside validation figures: the test sets are not untouched. Averaging of
+weights and `table_decay` were chosen by validation loss. All rows of a set share settings; its command names them.
 """
 BESIDE_NOTE = f"""From the records of table 2, against *{EVIDENCE}* with its default settings, which weigh sentences
 (`model.sentence_weights`, chosen by validation loss).

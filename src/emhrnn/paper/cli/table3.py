@@ -62,7 +62,7 @@ def table3(
 def figures(
     em: Em,
     mhs: Mhs,
-    text: Annotated[Path | None, option("A file with the document.", "FILE", shown="a review of our own")] = None,
+    text: Annotated[Path | None, option("A file with the document.", "FILE", shown="a generated review")] = None,
     out: Annotated[Path, option("Folder for the figures.", "FOLDER", shown=True)] = Path("results/figures"),
     json: Json = False,
 ) -> None:
