@@ -49,7 +49,6 @@ def test_few_documents_have_their_own_defaults_unless_settings_say_otherwise(cli
     told = cli.ok("train", data, "--out", tmp_path / "run", "--set", "model.encoder_size=4").err
     (line,) = [line for line in told.splitlines() if line.startswith("Defaults for few documents: ")]
     assert "training.epochs=24" in line
-    assert "training.metric=loss" in line
     assert "encoder_size" not in line
 
 

@@ -261,14 +261,13 @@ def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | N
 
 def suited(config: Config, corpus: Corpus, vectors: Vectors | None) -> Config:
     """The settings, with defaults that suit few documents where they say nothing themselves: the evidence model then
-    takes more epochs, picks the best of them by the validation loss, which changes less by chance than the accuracy on
-    a few documents, and has no encoder of word vectors where those would be random (docs/evidence.md)."""
+    takes more epochs, and has no encoder of word vectors where those would be random (docs/evidence.md)."""
     model = config.model
     if not isinstance(model, EvidenceConfig) or len(corpus) >= FEW:
         return config
     batches = math.ceil(len(corpus) / (config.training.batch_documents or BATCH))
     epochs = min(max(config.training.epochs, math.ceil(STEPS / batches)), MOST_EPOCHS)
-    wanted: dict[str, Any] = {"training.epochs": epochs, "training.metric": "loss"}
+    wanted: dict[str, Any] = {"training.epochs": epochs}
     if vectors is None and (model.counts or model.tables):
         wanted["model.encoder_size"] = 0
     given = {
