@@ -132,3 +132,18 @@ def test_very_short_sentences_are_told_with_what_helps(tmp_path: Path) -> None:
         say=said.append,
     )
     assert any("whole sentences" in line and line.endswith("leaves no others; raise it") for line in said), said
+
+
+@given(st.integers(2, 40), st.integers(0, 1000))
+def test_ranking_equals_scikit_learn(documents: int, seed: int) -> None:
+    """Also where many documents have the same probability."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=documents)
+    shares = rng.dirichlet(np.ones(3), size=documents).round(1)
+    for number, found in enumerate(score(shares, labels, ["a", "b", "c"]).classes):
+        has = labels == number
+        if 0 < has.sum() < documents:
+            assert found.auc == pytest.approx(metrics.roc_auc_score(has, shares[:, number]))
+            assert found.average_precision == pytest.approx(metrics.average_precision_score(has, shares[:, number]))
+        else:
+            assert found.auc is found.average_precision is None

@@ -1,5 +1,6 @@
 """`emhrnn evaluate`: scores of a run on labelled data."""
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from emhrnn.training.data import Named
     from emhrnn.training.run import Run
 
-MOST_CLASSES = 20  # of a confusion matrix in the terminal
+SHOWN_ERRORS = 10  # pairs of classes, where the confusion matrix is too wide
+WIDTH = 100  # columns, where the output is no terminal
 
 
 def evaluate(
@@ -44,13 +46,18 @@ def evaluate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a run on labelled data: accuracy, macro-F1, calibration, each class, confusion matrix, phrase lengths.
+    """Score a run on labelled data: accuracy, macro-F1, AUC, calibration, each class, confusion matrix, phrase lengths.
 
     \b
     Examples:
       emhrnn evaluate run test.csv
       emhrnn evaluate run all.parquet --split test --json
       emhrnn evaluate run test.csv --segmentation all       # does the run need its learned phrases?
+
+    Below the accuracy are those of the most frequent class and of TF-IDF with a linear SVM on the same data, if the run
+    still has its training data. AUC and AP (average precision: the area under the curve of precision and recall) are
+    of each class against all others. A confusion matrix wider than the terminal becomes a list of the most frequent
+    errors; --json always has all of it.
 
     Writes nothing: the scores go to stdout. A label that the run does not know is an error. Rows without text or label
     are skipped and counted on stderr.
@@ -143,8 +150,7 @@ def change_segmentation(run: "Run", segmentation: str) -> "EMHRNN":
 
 
 def score_tables(scores: "Scores", beside: "dict[str, Scores]", *, confusion: bool) -> str:
-    """The scores as text: overall, beside those of simple systems, by class and, for few classes, the confusion
-    matrix."""
+    """The scores as text: overall, beside those of simple systems, by class, and the confusion matrix."""
     from emhrnn.cli.output import aligned, percent
 
     parts = [
@@ -152,22 +158,52 @@ def score_tables(scores: "Scores", beside: "dict[str, Scores]", *, confusion: bo
         f"accuracy   {percent(scores.accuracy)}",
         *(f"           {percent(other.accuracy)} {name}, on the same data" for name, other in beside.items()),
         f"macro-F1   {percent(scores.macro_f1)}",
+        f"AUC        {_area(scores.auc)}; AP {_area(scores.average_precision)} (means over the classes)",
         f"loss       {scores.loss:.4f} nats per document",
         f"ECE        {percent(scores.ece)} (expected calibration error: mean gap between confidence and accuracy)",
     ]
     if scores.phrases is not None:
         phrases = scores.phrases
         parts.append(f"phrases    {phrases.mean:.2f} words on average, {phrases.shortest} to {phrases.longest}")
-    rows = [["class", "documents", "precision", "recall", "F1"]]
+    rows = [["class", "documents", "precision", "recall", "F1", "AUC", "AP"]]
     rows += [
-        [c.name, f"{c.documents:,}", percent(c.precision), percent(c.recall), percent(c.f1)] for c in scores.classes
-    ]
+        [
+            c.name, f"{c.documents:,}", percent(c.precision), percent(c.recall), percent(c.f1),
+            _area(c.auc), _area(c.average_precision),
+        ]
+        for c in scores.classes
+    ]  # fmt: skip
     parts += ["", aligned(rows)]
-    if confusion and scores.confusion is not None and len(scores.classes) <= MOST_CLASSES:
-        names = [c.name for c in scores.classes]
-        counts = [[name, *map(str, row)] for name, row in zip(names, scores.confusion, strict=True)]
-        parts += ["", "rows: true class, columns: predicted class", aligned([["", *names], *counts])]
+    if confusion and scores.confusion is not None:
+        width = shutil.get_terminal_size((WIDTH, 24)).columns
+        parts += ["", confusion_table([c.name for c in scores.classes], scores.confusion, width)]
     return "\n".join(parts)
+
+
+def confusion_table(names: list[str], counts: list[list[int]], width: int) -> str:
+    """The confusion matrix in at most `width` columns: with class names above the columns, or with numbers there, or as
+    a list of the most frequent errors."""
+    from emhrnn.cli.output import aligned, counted
+
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    cells = [[str(count) for count in row] for row in counts]
+    for heads, labels in ((names, names), (numbers, [f"{i} {name}" for i, name in zip(numbers, names, strict=True)])):
+        table = aligned([["", *heads], *([label, *row] for label, row in zip(labels, cells, strict=True))])
+        if max(map(len, table.splitlines())) <= width:
+            return f"rows: true class, columns: predicted class\n{table}"
+    pairs = [(counts[i][j], i, j) for i in range(len(names)) for j in range(len(names)) if i != j and counts[i][j]]
+    most = sorted(pairs, key=lambda pair: -pair[0])[:SHOWN_ERRORS]
+    if not most:
+        return "no errors"
+    rows = [["documents", "true class", "predicted class"], *([str(n), names[i], names[j]] for n, i, j in most)]
+    total = counted(sum(n for n, _, _ in pairs), "error")
+    return f"most frequent of {total} (--json has all)\n{aligned(rows, {0})}"
+
+
+def _area(share: float | None) -> str:
+    from emhrnn.cli.output import percent
+
+    return "-" if share is None else percent(share)
 
 
 def comparison_table(comparison: "SegmentationComparison") -> str:

@@ -1,5 +1,5 @@
-"""Accuracy, macro-F1, loss, calibration error and confusion of a set of predictions; phrase lengths (Table 3), and how
-well phrase ends agree with the true ones where those are known."""
+"""Accuracy, macro-F1, AUC, loss, calibration error and confusion of a set of predictions; phrase lengths (Table 3),
+and how well phrase ends agree with the true ones where those are known."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -85,18 +85,22 @@ def boundary_agreement(
 
 # What may pick the best epoch, and whether more (1) or less (-1) of it is better.
 METRICS = {"accuracy": 1, "macro_f1": 1, "loss": -1, "ece": -1}
+Ranked = tuple[float | None, float | None]  # AUC and average precision
 _SMALLEST = 1e-12  # a probability of exactly 0 would make the loss infinite
 
 
 @dataclass(frozen=True)
 class ClassScore:
-    """Of one class; `documents` are those that have it."""
+    """Of one class; `documents` are those that have it. `auc` and `average_precision` (the area under the curve of
+    precision and recall) rank all documents by the probability of the class; None where all or none have it."""
 
     name: str
     documents: int
     precision: float
     recall: float
     f1: float
+    auc: float | None = None
+    average_precision: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,16 @@ class Scores:
     reliability: list[Bin]
     phrases: PhraseLengths | None = None
 
+    @property
+    def auc(self) -> float | None:
+        """Mean of the classes, each against all others; None where it is not defined for any."""
+        return _mean([score.auc for score in self.classes])
+
+    @property
+    def average_precision(self) -> float | None:
+        """Mean of the classes, as `auc`."""
+        return _mean([score.average_precision for score in self.classes])
+
     def metrics(self) -> dict[str, float]:
         """The numbers that the history holds."""
         return {name: float(getattr(self, name)) for name in METRICS}
@@ -124,13 +138,10 @@ class Scores:
             "macro_f1": self.macro_f1,
             "loss": self.loss,
             "ece": self.ece,
+            "auc": self.auc,
+            "average_precision": self.average_precision,
             "classes": {
-                score.name: {
-                    "documents": score.documents,
-                    "precision": score.precision,
-                    "recall": score.recall,
-                    "f1": score.f1,
-                }
+                score.name: {name: value for name, value in asdict(score).items() if name != "name"}
                 for score in self.classes
             },
             "confusion": self.confusion,
@@ -151,7 +162,8 @@ def score(
     predicted = probabilities.argmax(axis=1)
     confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(confusion, (labels, predicted), 1)
-    per_class = _class_scores(confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1), classes)
+    ranked = _ranked(probabilities, labels[:, None] == np.arange(len(classes)))
+    per_class = _class_scores(confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1), ranked, classes)
     bins = reliability(probabilities, labels)
     true_probability = probabilities[np.arange(len(labels)), labels]
     return Scores(
@@ -174,7 +186,8 @@ def _score_multi_label(
     phrases: PhraseLengths | None,
 ) -> Scores:
     predicted = probabilities > 0.5
-    per_class = _class_scores((predicted & labels).sum(axis=0), predicted.sum(axis=0), labels.sum(axis=0), classes)
+    hits, ranked = (predicted & labels).sum(axis=0), _ranked(probabilities, labels)
+    per_class = _class_scores(hits, predicted.sum(axis=0), labels.sum(axis=0), ranked, classes)
     bins = reliability(probabilities, labels.astype(np.float64))
     right = np.where(labels, probabilities, 1 - probabilities)
     return Scores(
@@ -191,15 +204,41 @@ def _score_multi_label(
 
 
 def _class_scores(
-    hits: np.ndarray, predicted: np.ndarray, true: np.ndarray, classes: Sequence[str]
+    hits: np.ndarray, predicted: np.ndarray, true: np.ndarray, ranked: list[Ranked], classes: Sequence[str]
 ) -> list[ClassScore]:
     precision = hits / np.maximum(predicted, 1)
     recall = hits / np.maximum(true, 1)
     f1 = 2 * hits / np.maximum(predicted + true, 1)
     return [
-        ClassScore(name, int(n), float(p), float(r), float(f))
-        for name, n, p, r, f in zip(classes, true, precision, recall, f1, strict=True)
+        ClassScore(name, int(n), float(p), float(r), float(f), *areas)
+        for name, n, p, r, f, areas in zip(classes, true, precision, recall, f1, ranked, strict=True)
     ]
+
+
+def _ranked(
+    probabilities: Float[np.ndarray, "documents classes"], labels: Bool[np.ndarray, "documents classes"]
+) -> list[Ranked]:
+    """AUC and average precision of each class. Documents with the same probability have the same rank."""
+    documents = len(labels)
+    found: list[Ranked] = []
+    for shares, has in zip(probabilities.T, labels.T, strict=True):
+        positives = int(has.sum())
+        if not 0 < positives < documents:
+            found.append((None, None))
+            continue
+        order = np.argsort(-shares, kind="stable")
+        last = np.flatnonzero(np.diff(shares[order], append=np.nan) != 0)  # of each run of equal probabilities
+        hits, taken = np.cumsum(has[order])[last], last + 1
+        new, others = np.diff(hits, prepend=0), np.diff(taken - hits, prepend=0)
+        above = others.sum() - np.cumsum(others) + others / 2  # others below each run, and half of those in it
+        auc = (new * above).sum() / (positives * (documents - positives))
+        found.append((float(auc), float((new * hits / taken).sum() / positives)))
+    return found
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _macro_f1(per_class: list[ClassScore]) -> float:
