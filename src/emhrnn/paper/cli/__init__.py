@@ -2,6 +2,7 @@
 
 import typer
 
+from emhrnn.paper.cli.check import check
 from emhrnn.paper.cli.chunks import chunks
 from emhrnn.paper.cli.compare import compare, table2
 from emhrnn.paper.cli.evidence import evidence
@@ -24,5 +25,6 @@ COMMANDS = (
     (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
     (rationales, "Compare explanations with evidence that people marked."),
+    (check, "Check the figures of README and docs against the records."),
     (prepare, "Tokenise data once, for many uses."),
 )

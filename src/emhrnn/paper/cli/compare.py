@@ -119,7 +119,8 @@ def table2(
         Path, option("Folder that holds the data sets, under their published names.", "FOLDER", shown=True)
     ] = Path("data"),
     out: Annotated[
-        Path | None, option("Folder for table2.md and table2.json.", "FOLDER", shown="results; quick: the work")
+        Path | None,
+        option("Folder for table2.md, table2.json and frontier.svg.", "FOLDER", shown="results; quick: the work"),
     ] = None,
     work: Annotated[Path | None, option("Folder for all runs.", "FOLDER", shown="runs/table2[-quick]")] = None,
     sets: Annotated[list[str] | None, option("Only this set, by name; may be repeated.", "NAME", shown="all")] = None,

@@ -3,6 +3,7 @@ paper's, those of the papers it cites, and ours."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from emhrnn.paper.comparison.compare import Protocol, compare
 from emhrnn.paper.comparison.report import describe_making, describe_set, row_cells, rows_table
 from emhrnn.paper.comparison.table import ComparisonTable, TableRow
 from emhrnn.paper.markdown import markdown_table, plain
+from emhrnn.paper.table2.frontier import draw_frontier
 from emhrnn.paper.table2.rows import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, table2_rows
 from emhrnn.paper.table2.sets import Found, find_sets
 
@@ -194,6 +196,10 @@ def reproduce_table2(
     result = Table2(table, found, quick)
     write_json(out / "table2.json", result.to_dict())
     write_text(out / "table2.md", render_markdown(result))
+    if find_spec("matplotlib") is not None:
+        draw_frontier({one.data.name: [cell.row for cell in result.cells(one)] for one in found}, out / "frontier.svg")
+    else:
+        say("frontier.svg (accuracy against training time) is left out: it needs matplotlib; install emhrnn[plots]")
     return result
 
 
