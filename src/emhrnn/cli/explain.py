@@ -24,6 +24,9 @@ def explain(
     attention: Annotated[
         bool, flag("--attention", "Also show attention: where the model looked, not what decided.")
     ] = False,
+    values: Annotated[
+        str, option("effects: without each part; owen: fair shares that add up to the prediction.", "NAME", shown=True)
+    ] = "effects",
     json: Json = False,
 ) -> None:
     """Show why a text gets its label: in the terminal, as JSON, or as an HTML page.
@@ -34,10 +37,13 @@ def explain(
       emhrnn explain run --file review.txt --html why.html
       cat review.txt | emhrnn explain run - --json
       emhrnn explain run --file review.txt --counterfactual
+      emhrnn explain run --file review.txt --values owen
 
     Phrases are set apart by //. A + (blue) supports the label, a - (orange) opposes it, in log-odds. A run of the
     evidence model shows its exact evidence: words add up to phrases, phrases to sentences, all to the shown sum. With
-    other models, each phrase and sentence is left out in turn to see what changes.
+    other models, each phrase and sentence is left out in turn to see what changes. --values owen shares the log-odds of
+    the label fairly among sentences, phrases and words instead: slower, sampled, with the error stated; the evidence
+    model adds up, so that its evidence is that already.
     """
     from emhrnn.cli.output import print_json
     from emhrnn.errors import ConfigError, DataError
@@ -58,11 +64,13 @@ def explain(
             f"the model {model.run.config.model.name!r} does not read who wrote a text or about what; leave out "
             "--user and --product, or give a run that was trained with ids"
         )
+    if counterfactual and values != "effects":
+        raise ConfigError("--counterfactual finds phrases by their effects; leave out --values")
     if counterfactual:
         other = model.counterfactual(content, user=user, product=product)
         explanation = other.explanation
     else:
-        other, explanation = None, model.explain(content, users=[user], products=[product])
+        other, explanation = None, model.explain(content, users=[user], products=[product], values=values)
     if html is not None:
         from emhrnn.explain.html import html_page
 

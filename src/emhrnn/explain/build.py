@@ -28,6 +28,8 @@ class BatchEffects:
     phrases: Float64[np.ndarray, " phrases"]
     sentences: Float64[np.ndarray, " sentences"]
     by: EffectsBy = "estimate"
+    priors: Float64[np.ndarray, " documents"] | None = None  # of the classes without any text, where effects add up
+    errors: Float64[np.ndarray, " documents"] | None = None  # standard errors, where effects are sampled
 
     @property
     def levels(self) -> tuple[Float64[np.ndarray, "..."], ...]:
@@ -41,7 +43,6 @@ class BatchEvidence:
 
     phrases: Float64[np.ndarray, "phrases classes"]
     bias: Float64[np.ndarray, "documents classes"]  # with what the user and the product say, where the model reads them
-    priors: Float64[np.ndarray, " documents"]  # effects of the bias on the predicted class
 
 
 def explain_documents(
@@ -119,8 +120,9 @@ def explain_documents(
                 effects.words[w].copy(),
                 effects.phrases[p].copy(),
                 effects.sentences[s].copy(),
-                None if evidence is None else float(evidence.priors[d]),
+                None if effects.priors is None else float(effects.priors[d]),
                 effects.by,
+                None if effects.errors is None else float(effects.errors[d]),
             ),
             evidence=None
             if evidence is None

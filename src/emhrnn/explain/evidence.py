@@ -35,8 +35,9 @@ def exact_effects(
         phrases=np.add.reduceat(words, phrase_starts),
         sentences=np.add.reduceat(words, batch.sentence_offsets[:-1]),
         by="evidence",
+        priors=_support(priors, chosen, against),
     )
-    return effects, BatchEvidence(np.add.reduceat(said, phrase_starts), priors, _support(priors, chosen, against))
+    return effects, BatchEvidence(np.add.reduceat(said, phrase_starts), priors)
 
 
 def _support(

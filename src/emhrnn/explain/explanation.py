@@ -5,6 +5,7 @@ without it. `Effects.by` says where effects come from:
 
     evidence   the model's own evidence for each phrase, exact: words, phrases and sentences add up to the prediction
     removal    phrases and sentences (or words, for a model without phrases) were really left out (explain/removal.py)
+    owen       fair shares of the prediction, which add up to it, too; on request (explain/owen.py)
     estimate   to first order, from one backward pass (explain/effects.py)
 
 Attention says where a model looked, not what decided. It is kept as data. A node's `weight` is its attention among its
@@ -44,7 +45,7 @@ from emhrnn.explain.arrays import (
 
 PRINTED_WIDTH = 100
 
-EffectsBy = Literal["evidence", "removal", "estimate"]
+EffectsBy = Literal["evidence", "removal", "owen", "estimate"]
 Labels = str | tuple[str, ...]  # one label, or the labels of a multi-label document
 
 
@@ -58,6 +59,7 @@ class Effects:
     sentences: Float64[np.ndarray, " sentences"]
     prior: float | None = None  # of the class without any text; known where effects add up
     by: EffectsBy = "estimate"
+    error: float | None = None  # the largest standard error of a phrase's effect, where effects are sampled
 
     @property
     def total(self) -> float:

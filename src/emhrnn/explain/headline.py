@@ -18,6 +18,8 @@ NOTES = {
     "and sentences with the prior to the log-odds of the probabilities.",
     "removal": "+ supports the label, \u2212 opposes it: by how much its log-odds fall or rise when the model reads "
     "the text without this part.",
+    "owen": "+ supports the label, \u2212 opposes it: the part's fair share of the log-odds (Owen value). Words add up "
+    "to phrases, phrases to sentences, and sentences with the prior, a text without words, to the log-odds.",
     "estimate": "+ supports the label, \u2212 opposes it: about how much its log-odds would fall or rise without this "
     "part (estimated).",
 }
@@ -106,7 +108,7 @@ def balance(explanation: Explanation) -> list[Fragment]:
     effects, predicted = explanation.effects, explanation.predicted
     if effects is None or effects.prior is None:
         return []
-    several = isinstance(predicted, str) and len(explanation.classes) > 2
+    several = effects.by == "evidence" and isinstance(predicted, str) and len(explanation.classes) > 2
     against = " against the mean of the other labels" if several else ""
     return [
         Fragment("The prior "), Fragment(signed(effects.prior), "number"),
@@ -119,8 +121,11 @@ def balance(explanation: Explanation) -> list[Fragment]:
 def note(explanation: Explanation) -> str:
     """What the numbers mean."""
     text = "" if explanation.decided_by is None else NOTES[explanation.decided_by]
-    words = explanation.decided_by == "removal" and explanation.has_phrases
-    return f"{text} Effects of single words are estimated." if words else text
+    if explanation.decided_by == "removal" and explanation.has_phrases:
+        return f"{text} Effects of single words are estimated."
+    if explanation.effects is not None and explanation.effects.error:
+        return f"{text} Sampled; the standard error of a phrase is {explanation.effects.error:.2f} or less."
+    return text
 
 
 def attention_line(explanation: Explanation) -> list[Fragment]:

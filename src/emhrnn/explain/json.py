@@ -55,11 +55,14 @@ def _path_to_dict(path: DecisivePath) -> dict[str, Any]:
 
 
 def _evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
-    evidence = _kept_evidence(explanation)
-    if evidence is None or explanation.effects is None:
+    evidence, effects = _kept_evidence(explanation), explanation.effects
+    if effects is None or effects.prior is None:
         return {}
+    sums = {"prior": effects.prior, **({} if effects.error is None else {"error": effects.error})}
+    if evidence is None:
+        return sums
     return {
-        "prior": explanation.effects.prior,
+        **sums,
         "evidence": {
             name: dict(zip(evidence.classes, values.tolist(), strict=True))
             for name, values in (("bias", evidence.bias), ("logits", evidence.logits()))
@@ -165,7 +168,7 @@ def _read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effect
         return None
     words, phrases, sentences = (np.array([node["effect"] for node in level], dtype=np.float64) for level in levels)
     by: EffectsBy = data["decided_by"] if data.get("decided_by") in get_args(EffectsBy) else "estimate"
-    return Effects(label, words, phrases, sentences, data.get("prior"), by)
+    return Effects(label, words, phrases, sentences, data.get("prior"), by, data.get("error"))
 
 
 def _read_evidence(

@@ -11,7 +11,7 @@ A sentence of which nothing is left is gone. A document of which nothing is left
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.evidence import AddsEvidence
@@ -74,6 +74,20 @@ def logits_of(run: Run, batch: Batch, z: Bool[np.ndarray, " words"]) -> Float[np
     segmentations neither."""
     logits: np.ndarray = run.model.infer_phrases(batch, z).logits
     return logits
+
+
+def odds_of(
+    run: Run, logits: Float[np.ndarray, "copies classes"], chosen: Int64[np.ndarray, " copies"]
+) -> Float64[np.ndarray, " copies"]:
+    """log p / (1 - p) of the chosen classes, for the probabilities that are shown."""
+    scaled, own = logits.astype(np.float64) / run.temperature, (np.arange(len(logits)), chosen)
+    odds: np.ndarray = scaled[own]
+    if run.multi_label or scaled.shape[1] == 1:
+        return odds
+    others = scaled.copy()
+    others[own] = -np.inf
+    odds -= np.logaddexp.reduce(others, axis=1)
+    return odds
 
 
 LEVELS = ("word", "phrase", "sentence")

@@ -37,7 +37,7 @@ def faithfulness(
       attention             weights of the model
       integrated gradients  of the word vectors
       weights               of n-grams (tfidf-lr, nb-lr)
-      lime                  only by --method
+      owen, lime, shap      only by --method: hundreds of predictions; shap needs emhrnn[shap]
       random                as a floor
     \b
     Example:

@@ -7,8 +7,10 @@ first-order           effects from one backward pass
 thorough              first-order, refined with a second pass through the word layer (em-hrnn)
 attention             weights of the model; they have no sign
 integrated gradients  of the word vectors, and of the n-grams of em-hrnn, from zero
-lime                  a linear model of 500 copies that keep some of the words (Ribeiro et al. 2016)
 weights               of n-grams in a linear model, times the feature; the words of an n-gram share it evenly
+owen                  fair shares over document > sentence > phrase > word, sampled (explain/owen.py)
+lime                  a linear model of 500 copies that keep some of the words (Ribeiro et al. 2016)
+shap                  PartitionExplainer of the library shap, 500 copies, over the same hierarchy
 alone                 parts of a text read alone, as a text of their own (sets of rated parts only)
 random                uniform numbers
 
@@ -24,7 +26,6 @@ from itertools import pairwise
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
-from sklearn.linear_model import Ridge
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
@@ -34,19 +35,20 @@ from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_od
 from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, findings, groups, read
 from emhrnn.explain.networks import removal_effects
-from emhrnn.explain.removal import LEVELS, logits_without, segmented, units_of, without
+from emhrnn.explain.owen import ORDERS as OWEN_ORDERS
+from emhrnn.explain.owen import owen_effects
+from emhrnn.explain.removal import LEVELS, logits_without, odds_of, segmented, units_of, without
 from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.embedding import UNKNOWN, WordInputs
 from emhrnn.models.han import HAN
 from emhrnn.models.nb_lr import NBLR
 from emhrnn.models.tfidf import TfIdf
+from emhrnn.paper.explanations.sampled import LIME_SAMPLES, lime_values, partition_values
 from emhrnn.text import Located
 from emhrnn.training.run import Run
 
 FIRST = 0.03  # of the words of a document: out of the second pass of `thorough`
 STEPS = 50  # on the path of integrated gradients
-LIME_SAMPLES, LIME_WIDTH = 500, 0.25  # copies; width of the kernel of cosine distances
-LIME_PENALTY = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +67,8 @@ class ReadTexts:
         """Of documents that `read` has read."""
         batch = batch_of(run, documents)
         logits, z = segmented(run, batch)
-        chosen = torch.from_numpy(logits.argmax(axis=1))
-        odds = log_odds(torch.from_numpy(logits), chosen, multi_label=run.multi_label, temperature=run.temperature)
-        return cls(
-            run, documents, batch, batch.sentence_final if z is None else z, chosen, odds.numpy().astype(np.float64)
-        )
+        chosen, ends = logits.argmax(axis=1), batch.sentence_final if z is None else z
+        return cls(run, documents, batch, ends, torch.from_numpy(chosen), odds_of(run, logits, chosen))
 
     def odds_without(
         self, d: int, removed: Int64[np.ndarray, "removed 2"], *, alone: bool = False
@@ -79,19 +78,12 @@ class ReadTexts:
         first, last = self.batch.word_offsets[d : d + 2]
         one, place = self.batch.part(d, d + 1), np.arange(last - first)
         inside = (removed[:, :1] <= place) & (place < removed[:, 1:])  # (removed, words)
-        return self._odds(d, logits_without(self.run, one, self.z[first:last], inside if alone else ~inside))
+        logits = logits_without(self.run, one, self.z[first:last], inside if alone else ~inside)
+        return odds_of(self.run, logits, np.full(len(logits), int(self.chosen[d])))
 
     def odds_of_nothing(self, d: int) -> float:
         """The log-odds of the predicted class without any words."""
         return float(self.odds_without(d, np.array([[0, len(self.documents[d])]]))[0])
-
-    def _odds(self, d: int, logits: np.ndarray) -> Float64[np.ndarray, " copies"]:
-        classes = self.chosen[d].expand(len(logits))
-        odds = log_odds(
-            torch.from_numpy(logits), classes, multi_label=self.run.multi_label, temperature=self.run.temperature
-        )
-        values: np.ndarray = odds.numpy().astype(np.float64)
-        return values
 
 
 def read_groups(run: Run, texts: Sequence[str]) -> list[ReadTexts]:
@@ -267,15 +259,25 @@ def odds_on_path(
 
 
 def _lime(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
-    batch, words = texts.batch, list[np.ndarray]()
-    for d, (first, last) in enumerate(pairwise(batch.word_offsets)):
-        share = generator.random((LIME_SAMPLES, 1))  # LIME removes any number of words
-        keep = generator.random((LIME_SAMPLES, last - first)) < share
-        logits = logits_without(texts.run, batch.part(d, d + 1), texts.z[first:last], keep)
-        closeness = np.exp(-((1 - np.sqrt(keep.mean(axis=1))) ** 2) / LIME_WIDTH**2)
-        fitted = Ridge(alpha=LIME_PENALTY).fit(keep, texts._odds(d, logits), sample_weight=closeness)
-        words.append(fitted.coef_)
-    return _summed(texts, np.concatenate(words), float(LIME_SAMPLES))
+    words = lime_values(texts.run, texts.batch, texts.z, texts.chosen.numpy(), generator)
+    return _summed(texts, words, float(LIME_SAMPLES))
+
+
+def _shap(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    words, passes = list[np.ndarray](), 0
+    for d, (first, last) in enumerate(pairwise(texts.batch.word_offsets)):
+        one = texts.batch.part(d, d + 1)
+        found, taken = partition_values(texts.run, one, texts.z[first:last], int(texts.chosen[d]))
+        words.append(found)
+        passes += taken
+    return _summed(texts, np.concatenate(words), passes / len(words))
+
+
+def _owen(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
+    if isinstance(texts.run.model, AddsEvidence):
+        return None  # they are its evidence
+    found = owen_effects(texts.run, texts.batch, texts.z, texts.chosen.numpy())
+    return _summed(texts, found.words, float(OWEN_ORDERS * (texts.batch.n_words / texts.batch.n_documents - 1) + 2))
 
 
 def _weights(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
@@ -329,8 +331,10 @@ METHODS: Mapping[str, Method] = {
     "thorough": _thorough,
     "attention": _attention,
     "integrated gradients": _gradients,
-    "lime": _lime,
     "weights": _weights,
+    "owen": _owen,
+    "lime": _lime,
+    "shap": _shap,
     "random": _random,
 }
 ALONE = "alone"  # of rated parts of a text

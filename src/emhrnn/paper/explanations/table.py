@@ -24,7 +24,8 @@ from emhrnn.paper.markdown import markdown_table, percent
 from emhrnn.paper.provenance import commit, machine
 from emhrnn.training.run import WEIGHTS, Run
 
-USUAL = tuple(name for name in METHODS if name != "lime")  # what is compared unless methods are named
+SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by name
+USUAL = tuple(name for name in METHODS if name not in SLOW)  # what is compared unless methods are named
 PART = "part"  # the level of rated parts
 BETTER = "default is better by"  # a column
 HOW_TO_READ = """In brackets: 95 % of bootstrap resamples of documents. *default is better by*: the difference of the
