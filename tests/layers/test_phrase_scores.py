@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from emhrnn import cores
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.order import Order
 from emhrnn.layers.packing import pack
-from emhrnn.layers.phrase_scores import GRUWeights, PhraseEncoder, add_cohesion, linear, table_scores
+from emhrnn.layers.phrase_scores import GRUWeights, PhraseEncoder, add_cohesion, linear, segment_means, table_scores
 from emhrnn.layers.phrases import NONE
 from emhrnn.layers.recurrent import GRU
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
@@ -65,6 +66,15 @@ def test_the_encoder_equals_the_formula(back_end, lengths, K, H, C, seed):
     np.testing.assert_allclose(scores - before, expected, atol=1e-4, rtol=1e-4)
 
 
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=90), st.sampled_from([1, 7, 16, 40, 100]), seeds)
+@settings(max_examples=20)
+def test_means_of_segments(back_end, lengths, D, seed):
+    rng, offsets = np.random.default_rng(seed), offsets_of(lengths)
+    table, rows = normal(rng, 11, D), rng.integers(0, 11, int(offsets[-1]))
+    expected = [table[rows[begin:end]].mean(axis=0) for begin, end in pairwise(offsets)]
+    np.testing.assert_allclose(segment_means(table, rows, offsets), expected, **TOLERANCE)
+
+
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.sampled_from([1, 4, 32]), seeds, st.booleans())
 @settings(max_examples=20)
 def test_states_of_the_gru_equal_the_torch_layer(back_end, lengths, H, seed, reverse):
@@ -114,5 +124,8 @@ def test_wrong_rows_places_offsets_and_shapes_are_errors_and_not_crashes(back_en
     ):
         with pytest.raises(IndexError):
             add(encoder, *arguments)
+    for wrong, ends in ((np.array([0, 5]), [0, 2]), (np.array([0, 4]), [0, 1]), (np.array([-1, 4]), [0, 2])):
+        with pytest.raises(IndexError):
+            segment_means(table, wrong, np.array(ends))
     with pytest.raises(IndexError, match="x of shape"):
         inspect.unwrap(linear)(normal(rng, 3, 4), normal(rng, 3, 5))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from safetensors.torch import load, save
 
+from emhrnn import cores
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.layers.evidence import seen_evidence
@@ -222,6 +223,35 @@ def test_a_documents_logits_do_not_depend_on_its_batch(back_end, lengths, seed, 
         shuffled = model(Batch.from_lists([documents[d] for d in order])).logits
     torch.testing.assert_close(alone, together, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(shuffled, together[order], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several"])
+@native_kernels(True)
+def test_many_documents_in_one_native_pass_equal_the_plain_steps(several: bool) -> None:
+    """More words than a portion of native/reading.h has, with one thread and with two."""
+    if kernels() is None:
+        pytest.skip("no C++ compiler here, so there is no native back end")
+    rng, before = np.random.default_rng(0), cores.threads()
+    lengths = [rng.integers(1, 30, rng.integers(1, 12)).tolist() for _ in range(60)]
+    batch = make_batch([*lengths, [900, 700, 2, 800]], 1, several=several)
+    model, _ = trained(batch, 1, several=several, **PARTS["all"])
+    with native_kernels(False):
+        plain, potentials = model.reader.logits(batch), model.reader.potentials(batch)
+    try:
+        for threads in (1, 2):
+            cores.set_threads(threads)
+            np.testing.assert_allclose(model.reader.logits(batch), plain, atol=1e-5, rtol=1e-5)
+            np.testing.assert_allclose(model.reader.potentials(batch), potentials, atol=1e-5, rtol=1e-5)
+    finally:
+        cores.set_threads(before)
+
+
+@pytest.mark.parametrize("parts", ["words", "all"])
+def test_words_beyond_the_vocabulary_are_an_error_and_not_a_crash(back_end, parts: str) -> None:
+    batch = make_batch([[6, 4]] * 8, 1)
+    model, _ = trained(batch, 1, **PARTS[parts])
+    with pytest.raises(IndexError):
+        model.reader.logits(Batch.from_lists([[[1, VOCABULARY]]]))
 
 
 @given(lengths=ragged, seed=seeds, most=st.integers(1, 40), several=st.booleans())

@@ -120,6 +120,24 @@ class GRUWeights:
         return h
 
 
+def segment_means(
+    table: Float32[np.ndarray, "n D"], rows: Int64[np.ndarray, " words"], offsets: Offsets
+) -> Float32[np.ndarray, "segments D"]:
+    """The mean of the rows that each segment names, which must name one at least. Raises an IndexError for row numbers
+    and offsets that do not match."""
+    check_offsets(offsets, len(rows))
+    check_index(rows, len(table))
+    if native := kernels():
+        means = np.empty((len(offsets) - 1, table.shape[1]), dtype=np.float32)
+        native.call(
+            "segment_means", len(means), np.ascontiguousarray(offsets), np.ascontiguousarray(rows), table.shape[1],
+            table, means, threads(),
+        )  # fmt: skip
+        return means
+    sums: np.ndarray = np.add.reduceat(table[rows], offsets[:-1])
+    return sums / np.diff(offsets).astype(np.float32)[:, None]
+
+
 def linear(
     x: Float32[np.ndarray, "n D"],
     weight: Float32[np.ndarray, "columns D"],

@@ -73,15 +73,17 @@ class PhraseIndex:
         counts = np.bincount(self._checked_keys >> (63 - self._bits), minlength=1 << self._bits)
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
+    @property
+    def places(self) -> tuple[int, Int64[np.ndarray, " rows"], Int32[np.ndarray, " places_plus_1"], int]:
+        """How native/phrases.h finds a key: their number, keys, starts and bits."""
+        return len(self.keys), self._checked_keys, self._starts, self._bits
+
     def rows(self, batch: Batch, longest: int) -> Candidates:
         """The row of every candidate, NONE where it is not there. Raises a ValueError as `phrase_keys` does."""
         _check_longest(longest)
         if native := kernels():
             rows = np.empty((batch.n_words, longest), dtype=np.int64)
-            native.call(
-                "phrase_rows", *_sentences(batch), longest, len(self.keys), self._checked_keys, self._starts,
-                self._bits, rows, threads(),
-            )  # fmt: skip
+            native.call("phrase_rows", *_sentences(batch), longest, *self.places, rows, threads())
             return rows
         keys, seen = phrase_keys(batch, longest), self._checked_keys
         if not len(seen):

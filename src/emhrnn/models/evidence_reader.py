@@ -20,9 +20,12 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Float64, Int64
 
+from emhrnn.cores import threads
 from emhrnn.corpus.batch import Batch
+from emhrnn.layers.native import Kernels, kernels
+from emhrnn.layers.native.library import check_index
 from emhrnn.layers.order import Order
-from emhrnn.layers.phrase_scores import GRUWeights, PhraseEncoder, Scores, add_cohesion, table_scores
+from emhrnn.layers.phrase_scores import GRUWeights, PhraseEncoder, Scores, add_cohesion, segment_means, table_scores
 from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, Candidates, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.semi_markov import best_cut, forward_pass, increments
 from emhrnn.models.predictor import UNKNOWN_ID, Inference, Predictor, check_ids
@@ -134,12 +137,7 @@ class EvidenceReader(Predictor):
 
     def logits(self, batch: Batch) -> Float32[np.ndarray, "documents classes"]:
         """Of each document, over all segmentations."""
-        rows, weights = self._candidates(batch)
-        parts, first = [], 0
-        for part in portions(batch, self.longest * len(self.bias), by_sentence=True):
-            words = slice(first, first := first + part.n_words)
-            parts.append(self._alpha(part, rows[words], weights[words]))
-        return self._added(batch, np.concatenate(parts), self.lambdas(batch))
+        return self._added(batch, self._alphas(batch), self.lambdas(batch))
 
     def read(self, batch: Batch) -> Reading:
         """Logits, what each word adds to them, and the segmentation to show."""
@@ -170,6 +168,10 @@ class EvidenceReader(Predictor):
 
     def potentials(self, batch: Batch) -> Scores:
         """e + g of every candidate phrase."""
+        if native := kernels():
+            scores = np.empty((batch.n_words, self.longest, len(self.bias)), dtype=np.float32)
+            self._pass(native, batch, scores=scores)
+            return scores
         return add_cohesion(self.evidence(batch), self.cohesion(batch))
 
     def lambdas(self, batch: Batch) -> Float32[np.ndarray, " sentences"]:
@@ -240,8 +242,7 @@ class EvidenceReader(Predictor):
 
     def _sentence_weights(self, batch: Batch) -> Float32[np.ndarray, " sentences"]:
         """gamma_i > 0, with a mean of 1 in each document: a bidirectional GRU over mean word vectors."""
-        means = np.add.reduceat(self.arrays["vectors"][batch.words], batch.sentence_offsets[:-1])
-        means /= batch.sentence_lengths.astype(np.float32)[:, None]  # (sentences, size)
+        means = segment_means(self.arrays["vectors"], batch.words, batch.sentence_offsets)  # (sentences, size)
         states = [
             layer.states(means, Order(batch.document_offsets, reverse=reverse))
             for layer, reverse in zip(self._gru, (False, True), strict=True)
@@ -264,10 +265,52 @@ class EvidenceReader(Predictor):
 
     # ------------------------------------------------------------------ sums over segmentations
 
+    def _alphas(self, batch: Batch) -> Float32[np.ndarray, "sentences classes"]:
+        """What each sentence says, compared over the classes."""
+        native = kernels()
+        if native and not self.overlapping:
+            alpha = np.empty((batch.n_sentences, len(self.bias)), dtype=np.float32)
+            free = np.empty((batch.n_sentences, 1), dtype=np.float32) if self.several else None
+            self._pass(native, batch, alpha=alpha, free=free)
+            return _compared(alpha, free)
+        rows, weights = self._candidates(batch)
+        parts, first = [], 0
+        for part in portions(batch, self.longest * len(self.bias), by_sentence=True):
+            words = slice(first, first := first + part.n_words)
+            parts.append(self._alpha(part, rows[words], weights[words]))
+        return np.concatenate(parts)
+
+    def _pass(
+        self,
+        native: Kernels,
+        batch: Batch,
+        *,
+        scores: Scores | None = None,
+        alpha: Float32[np.ndarray, "sentences classes"] | None = None,
+        free: Float32[np.ndarray, "sentences 1"] | None = None,
+    ) -> None:
+        """Writes potentials, their sums over all segmentations, and the sums of the cohesion alone, each where there is
+        room for it: what the other methods do step by step."""
+        words, odds = np.ascontiguousarray(batch.words), None
+        encoder: tuple[np.ndarray | None, ...] = (None, None, None, None)
+        if self.config.pauses:
+            odds = self.arrays["pauses.odds"]
+            check_index(words, odds.shape[1])
+        if self.encoder is not None:
+            projected, places = self._projected(words)
+            check_index(places, len(projected))
+            encoder = places, projected, self.encoder.bias, self.encoder.output
+        native.call(
+            "evidence_pass", batch.n_documents, np.ascontiguousarray(batch.document_offsets),
+            np.ascontiguousarray(batch.sentence_offsets), words, self.longest, len(self.bias), *self.index.places,
+            np.array([self.config.presence], dtype=np.float32), self.phrase_table, self.config.encoder_size, *encoder,
+            None if self.rule is None else self.cohesion(batch), self.arrays["length_prior"],
+            self.arrays["pause_strength"], odds, 0 if odds is None else odds.shape[1], scores, alpha, free, threads(),
+        )  # fmt: skip
+
     def _alpha(
         self, batch: Batch, rows: Candidates, weights: Float32[np.ndarray, "words K"]
     ) -> Float32[np.ndarray, "sentences classes"]:
-        """What each sentence says, compared over the classes."""
         cohesion = self.cohesion(batch)
         scores = add_cohesion(self._evidence(batch, rows, weights), cohesion)
         free = self._sums(batch, cohesion[:, :, None]) if self.several else None

@@ -7,7 +7,7 @@
 // Rows are flat: sequence s is rows offsets[s] .. offsets[s + 1] - 1, and nothing is ever padded in memory.
 //
 //   attention.h   forest.h          what Python calls, in extern "C"; so do linear.h, multiscale.h,
-//       |         recurrent.h       semi_markov.h, phrases.h, evidence.h and adagrad.h
+//       |         recurrent.h       semi_markov.h, phrases.h, evidence.h, reading.h, adagrad.h
 //       |         cells.h           one step of one row: LSTM, GRU
 //   activations.h, gradients.h      exp, log, sigmoid, tanh; gradients of weights
 //   products.h, threads.h           matrix products in register tiles
@@ -20,5 +20,6 @@
 #include "linear.h"
 #include "multiscale.h"
 #include "phrases.h"
+#include "reading.h"
 #include "recurrent.h"
 #include "semi_markov.h"
