@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,29 @@ def test_a_file_in_the_way_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     with pytest.raises(DataError, match="is a file"), atomic_folder(tmp_path / "a"):
         pass
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    (tmp_path / ".a.txt.0123abcd.partial").write_text("half")
+    (tmp_path / ".run.0123abcd.partial").mkdir()
+    others = [tmp_path / name for name in (".b.txt.0123abcd.partial", ".a.txt.partial", ".a.txt.0123abcd.partial.txt")]
+    for other in others:
+        other.write_text("of others")
+    write_text(tmp_path / "a.txt", "whole")
+    with atomic_folder(tmp_path / "run"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "run", *(other.name for other in others)}
+
+
+def test_what_another_process_is_writing_stays(tmp_path: Path) -> None:
+    file, folder = tmp_path / "a.txt", tmp_path / "run"
+    with atomic_file(file) as first, atomic_folder(folder) as partial:
+        (partial / "one").write_text("1")
+        write_text(file, "second")
+        with atomic_folder(folder) as other:
+            (other / "two").write_text("2")
+        first.write(b"first")
+        shutil.rmtree(folder)
+    assert file.read_text() == "first"
+    assert [path.name for path in folder.iterdir()] == ["one"]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "run"}

@@ -16,6 +16,11 @@ from typing import Any, BinaryIO
 
 from emhrnn.errors import DataError
 
+try:
+    import fcntl
+except ImportError:  # Windows: what a kill leaves there stays
+    fcntl = None  # type: ignore[assignment]
+
 UNFINISHED = re.compile(r"\.([^/]+)\.[0-9a-f]{8}\.partial")  # what is being written, by its name
 _POLL = 0.02  # seconds between two looks at a lock that is waited for
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP)  # a file system without locks: nobody is kept out
@@ -38,16 +43,18 @@ def refuse_pipe(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A binary file that takes its name only when the block ends well; else the old file, or none, stays."""
-    partial = _partial_name(path)
+    """A binary file that takes its name only when the block ends well; else the old file, or none, stays. What killed
+    processes left of earlier attempts is removed."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(path)
+    partial, file = _held_file(path)
     try:
-        with _named(partial), partial.open("xb") as file:
+        with _named(partial), file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-        _sync_folder(path.parent)
+        _sync_folder(path)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -82,21 +89,75 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     check_free(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(path)
     partial = _partial_name(path)
     try:
         partial.mkdir()  # in here: a signal may come as soon as it is there
-        with _named(partial):
+        with _named(partial), _held_folder(partial):
             yield partial
-        for file in sorted(partial.iterdir()):
-            _sync_file(file)
-        _sync_folder(partial)
+            for file in sorted(partial.iterdir()):
+                _sync_file(file)
+            _sync_folder(partial / "any")
         old = _move_away(path)
         partial.rename(path)
-        _sync_folder(path.parent)
+        _sync_folder(path)
         if old is not None:
             shutil.rmtree(old)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove what processes that were killed left of `path`. What a living process writes is locked, and stays."""
+    if fcntl is None:
+        return
+    with suppress(OSError):
+        names = [match[0] for name in os.listdir(path.parent) if (match := UNFINISHED.fullmatch(name))]
+        for partial in (path.with_name(name) for name in names if UNFINISHED.sub(r"\1", name) == path.name):
+            with suppress(OSError):
+                if _is_abandoned(partial):
+                    shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+
+
+def _is_abandoned(partial: Path) -> bool:
+    descriptor = os.open(partial, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error where somebody has it, or where none can
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _hold(descriptor: int) -> None:
+    """Lock a file, or folder, that is being written, until it is closed."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _held_file(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside `path`, locked. One that another process removed before it was locked is made again."""
+    while True:
+        partial = _partial_name(path)
+        with _named(partial):
+            file = partial.open("xb")
+        _hold(file.fileno())
+        if os.fstat(file.fileno()).st_nlink or fcntl is None:
+            return partial, file
+        file.close()
+
+
+@contextmanager
+def _held_folder(path: Path) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        _hold(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -174,11 +235,15 @@ def _sync_file(path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    # A rename survives a power cut only when the folder that holds the name is synced too; Windows has no such call.
+    """Sync the folder that holds the name `path`: else a rename may not survive a power loss. Not on Windows."""
     if os.name == "nt":
         return
-    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        error.filename = str(path)  # which the user knows, rather than its folder
+        raise
