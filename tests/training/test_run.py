@@ -61,3 +61,18 @@ def test_the_lock_of_a_killed_process_is_gone(cli: Cli, tmp_path: Path) -> None:
     assert before.items() <= {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}.items()
     cli.ok("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=2")
     assert not (run / LOCK).exists()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_kill_while_a_run_is_replaced_hides_no_run(begun: bool, tmp_path: Path) -> None:
+    """The old run comes back, unless the new one has begun; nothing hidden stays."""
+    out, old = tmp_path / "run", tmp_path / ".run.0123abcd.old"
+    for folder, what in ((out, "new"), (old, "old")):
+        folder.mkdir()
+        (folder / "config.json").write_text(what)
+    (old / "model.safetensors").touch()
+    (out / ("model.safetensors" if begun else "unfinished")).touch()
+    with pytest.raises(DataError, match="unfinished run"), run_folder(out):
+        pass
+    assert (out / "config.json").read_text() == ("new" if begun else "old")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]

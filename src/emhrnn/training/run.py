@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from glob import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -346,6 +347,7 @@ def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
     if (out / LOCK).exists():
         with locked_run(out):  # not while another process trains there
             pass
+    _restore_replaced(out)
     there = out.is_dir() and any(out.iterdir())
     if out.exists() and not out.is_dir():
         raise DataError(f"{out} is a file, the run is to be a folder; give another name")
@@ -457,6 +459,18 @@ def _is_remnant(out: Path) -> bool:
     """Begun by us, and killed before it had anything of use."""
     names = {path.name for path in out.iterdir() if not path.name.endswith(".partial")}
     return (is_run(out) or MARK in names) and names <= NAMES and not is_begun(out)
+
+
+def _restore_replaced(out: Path) -> None:
+    """After a kill: the run that was being replaced takes its place again, unless the new one has begun."""
+    with suppress(OSError):
+        for old in sorted(out.parent.glob(f".{escape(out.name)}.????????.old")):
+            if out.is_dir() and _is_remnant(out):
+                shutil.rmtree(out)
+            if out.exists():
+                shutil.rmtree(old)
+            else:
+                old.rename(out)
 
 
 def _put_back(out: Path, old: Path | None, *, empty: bool) -> None:
