@@ -103,11 +103,17 @@ def test_search_train_and_go_on(cli: Cli, data: Path, tmp_path: Path) -> None:
 
 def test_a_system_that_is_fitted_at_once(cli: Cli, data: Path, tmp_path: Path) -> None:
     valid = write_reviews(tmp_path / "valid.csv", 10)
-    told = cli.ok("tune", data, "--out", tmp_path / "t", "--model", "tfidf-lr", "--trials", "7", "--valid", valid)
+    call = ("tune", data, "--out", tmp_path / "t", "--model", "tfidf-lr", "--trials", "7", "--valid", valid)
+    told = cli.ok(*call)
     assert "model.C" in told.out
     assert told.err.count("trial ") == 7  # a line for each
     assert make_config(file=tmp_path / "t" / "best.toml").model.name == "tfidf-lr"
     assert {row["epochs"] for row in trials_of(tmp_path / "t")} == {"1"}
+    written = {name: (tmp_path / "t" / name).read_bytes() for name in ("best.toml", "trials.csv")}
+    for name in written:
+        (tmp_path / "t" / name).unlink()  # as a kill after the last trial leaves it
+    cli.ok(*call)
+    assert {name: (tmp_path / "t" / name).read_bytes() for name in written} == written
 
 
 def test_every_value_of_a_single_list(cli: Cli, data: Path, tmp_path: Path) -> None:

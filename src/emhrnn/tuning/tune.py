@@ -83,6 +83,8 @@ def tune(
         check_settings(config, table)
         material = _prepared_once(out, data, valid, config, table, progress=progress)
         search = Search(out, config, space, trials, deadline)
+        if search.study.get_trials(deepcopy=False):  # a call that was killed may not have come to it
+            save(search.study, out, config, command)
         for trial in search.run(material):
             save(search.study, out, config, command)
             if progress:
