@@ -6,7 +6,9 @@ EXTRAS := train,xlsx,zstd,frames,serve,plots,tensorboard,tune,onnx,transformers,
 SOURCES := src tests benchmarks tools
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
 
-.PHONY: install demo test lint docs bench architecture clean
+FAULTS ?= 1000
+
+.PHONY: install demo test lint docs bench faults architecture clean
 
 install: .venv/.extras
 
@@ -31,6 +33,10 @@ docs: install
 
 bench: install
 	for name in text lstm train_step estep evidence multiscale scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done
+
+# Kill, power loss, full disk and other faults in every command that writes; results/reliability.md tells of them.
+faults: install
+	$(BIN)/python -m tests.faults.campaign --faults $(FAULTS) --record
 
 # Writes docs/architecture.md from the source tree.
 architecture:

@@ -1,0 +1,76 @@
+"""results/reliability.md and .json: one section for each campaign, written by the command that ran it."""
+
+import json
+import platform
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from emhrnn.files import write_json, write_text
+
+RESULTS = Path(__file__).parents[2] / "results"
+TITLES = {"faults": "Faults", "fuzz": "Fuzzing", "damage": "Damaged files", "sanitizers": "Sanitizers", "soak": "Soak"}
+
+
+def record(name: str, section: dict[str, Any], folder: Path = RESULTS) -> None:
+    """Put a section in place of the one of that name, and write both files."""
+    path = folder / "reliability.json"
+    sections = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    sections[name] = {**section, "date": datetime.now(UTC).date().isoformat(), "python": platform.python_version()}
+    write_json(path, {key: sections[key] for key in TITLES if key in sections})
+    write_text(folder / "reliability.md", to_markdown(sections))
+
+
+def to_markdown(sections: dict[str, Any]) -> str:
+    """The report for people."""
+    lines = [
+        "# Reliability",
+        "",
+        "Each section names the command that made it. A command that fails here fails with a non-zero exit code, too.",
+    ]
+    for name, title in TITLES.items():
+        if name in sections:
+            section = sections[name]
+            lines += ["", f"## {title}", "", f"`{section['command']}`, {section['date']}", ""]
+            lines += faults_table(section) if name == "faults" else counts_table(section)
+    return "\n".join(lines) + "\n"
+
+
+def faults_table(section: dict[str, Any]) -> list[str]:
+    """A row for each command, a column for each class: faults tried, and how many went wrong."""
+    rows = section["rows"]
+    classes = list(dict.fromkeys(row["fault"] for row in rows))
+    tried = {(row["command"], row["fault"]): row for row in rows}
+    wrong = sum((Counter(row["wrong"]) for row in rows), Counter())
+    total = sum(row["tried"] for row in rows)
+    named = ", ".join(f"{count} {what}" for what, count in wrong.items()) or "none went wrong"
+    lines = [
+        f"{total:,} faults, each followed by the same command again: {named}. Wrong would be: other bytes than an "
+        "undisturbed call, another file touched, a file left over, a second call that fails, a traceback, a hang, or "
+        "an error that names no file.",
+        "",
+        f"| command | {' | '.join(classes)} |",
+        f"|---|{'--:|' * len(classes)}",
+    ]
+    for command in dict.fromkeys(row["command"] for row in rows):
+        cells = [_cell(tried.get((command, fault))) for fault in classes]
+        lines.append(f"| {command} | {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "-"
+    wrong = sum(row["wrong"].values())
+    return f"{row['tried']}" + (f" ({wrong} wrong)" if wrong else "")
+
+
+def counts_table(section: dict[str, Any]) -> list[str]:
+    """The rows of a section as they are, under the names of their fields."""
+    rows = section["rows"]
+    names = list(rows[0])
+    lines = [*section.get("remarks", []), ""] if section.get("remarks") else []
+    lines += [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    shown = [[f"{row[name]:,}" if isinstance(row[name], int) else str(row[name]) for name in names] for row in rows]
+    return [*lines, *(f"| {' | '.join(cells)} |" for cells in shown)]
