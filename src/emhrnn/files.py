@@ -16,10 +16,8 @@ from typing import Any, BinaryIO
 
 from emhrnn.errors import DataError
 
-try:
+if os.name != "nt":  # Windows has no such locks: what a kill leaves there stays
     import fcntl
-except ImportError:  # Windows: what a kill leaves there stays
-    fcntl = None  # type: ignore[assignment]
 
 UNFINISHED = re.compile(r"\.([^/]+)\.[0-9a-f]{8}\.partial")  # what is being written, by its name
 _POLL = 0.02  # seconds between two looks at a lock that is waited for
@@ -109,7 +107,7 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
 
 def remove_abandoned(path: Path) -> None:
     """Remove what processes that were killed left of `path`. What a living process writes is locked, and stays."""
-    if fcntl is None:
+    if os.name == "nt":
         return
     with suppress(OSError):
         names = [match[0] for name in os.listdir(path.parent) if (match := UNFINISHED.fullmatch(name))]
@@ -130,7 +128,7 @@ def _is_abandoned(partial: Path) -> bool:
 
 def _hold(descriptor: int) -> None:
     """Lock a file, or folder, that is being written, until it is closed."""
-    if fcntl is not None:
+    if os.name != "nt":
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -142,14 +140,14 @@ def _held_file(path: Path) -> tuple[Path, BinaryIO]:
         with _named(partial):
             file = partial.open("xb")
         _hold(file.fileno())
-        if os.fstat(file.fileno()).st_nlink or fcntl is None:
+        if os.fstat(file.fileno()).st_nlink or os.name == "nt":
             return partial, file
         file.close()
 
 
 @contextmanager
 def _held_folder(path: Path) -> Iterator[None]:
-    if fcntl is None:
+    if os.name == "nt":
         yield
         return
     descriptor = os.open(path, os.O_RDONLY)
