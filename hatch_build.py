@@ -15,7 +15,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SOURCES = {"text/stretches.cpp": False, "layers/native/kernels.cpp": True, "em/plan.cpp": True}  # numeric?
+SOURCES = {"text/stretches.cpp": False, "layers/native/kernels.cpp": True, "paper/em/plan.cpp": True}  # numeric?
 STATIC = ("-static-libstdc++", "-static-libgcc")  # so that the wheel asks only for glibc
 
 

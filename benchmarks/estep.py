@@ -22,13 +22,13 @@ from benchmarks.documents import CLASSES, VOCABULARY, make_batch, random_z, revi
 from benchmarks.peers import PackedEMHRNN, PublicHAN, cube
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import exact_blocks, local_blocks
-from emhrnn.em.plan import make_plan
-from emhrnn.em.steps import e_step
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
-from emhrnn.models.settings import PAPER_NETWORK
+from emhrnn.paper.em.blocks import exact_blocks, local_blocks
+from emhrnn.paper.em.plan import make_plan
+from emhrnn.paper.em.steps import e_step
+from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.settings import PAPER_NETWORK
 
 BLOCKS, LENGTH = 10, 5
 PASSES = BLOCKS << LENGTH

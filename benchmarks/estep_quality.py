@@ -24,10 +24,11 @@ from benchmarks.documents import random_z
 from benchmarks.estep import training_step
 from benchmarks.timing import fix_threads, interleave
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.steps import STRATEGIES
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
-from emhrnn.models.settings import PAPER_NETWORK, EMConfig
+from emhrnn.models.settings import EMConfig
+from emhrnn.paper.em.steps import STRATEGIES
+from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.settings import PAPER_NETWORK
 from emhrnn.text import read_document
 from emhrnn.text.vectors import read_vectors
 from emhrnn.text.vocabulary import Vocabulary

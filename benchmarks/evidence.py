@@ -39,17 +39,17 @@ from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.api import Model
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
-from emhrnn.em.blocks import local_blocks
-from emhrnn.em.semi_markov import SegmentPosterior
-from emhrnn.em.steps import e_step
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import batch_of, read
 from emhrnn.layers.evidence import with_cohesion
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.evidence import Evidence
 from emhrnn.models.fasttext import FastText
 from emhrnn.models.settings import FastTextConfig
 from emhrnn.models.tfidf import TfIdf
+from emhrnn.paper.em.blocks import local_blocks
+from emhrnn.paper.em.semi_markov import SegmentPosterior
+from emhrnn.paper.em.steps import e_step
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.loop import make_objective, order_of, steps

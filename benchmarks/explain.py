@@ -23,9 +23,9 @@ from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.api import Model, load
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.explain.effects import encode_with_effects
 from emhrnn.explain.explainer import batch_of, read
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.explanations.effects import encode_with_effects
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.text import Vocabulary, count_words
 from emhrnn.training.config import make_config
 from emhrnn.training.run import new_run

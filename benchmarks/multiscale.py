@@ -21,7 +21,7 @@ from benchmarks.documents import CLASSES, VOCABULARY, make_batch, review_lengths
 from benchmarks.public_hm_lstm import PublicHMLSTM, padded
 from benchmarks.timing import fix_threads, interleave, options, report
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.han import HAN
+from emhrnn.paper.models.han import HAN
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 

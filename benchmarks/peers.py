@@ -7,7 +7,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.recurrent import LSTM
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 
 
 class PackedEMHRNN(nn.Module):

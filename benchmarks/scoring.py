@@ -153,7 +153,7 @@ def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
     import torch
 
     from emhrnn.evaluation.predict import predict
-    from emhrnn.models.em_hrnn import EMHRNN
+    from emhrnn.paper.models.em_hrnn import EMHRNN
     from emhrnn.training.run import load_run
 
     torch.set_num_threads(1)

@@ -127,8 +127,8 @@ def inference(words: int) -> Callable[[Batch], object]:
     """The paper's model with its sizes, ready to predict, warmed up."""
     import torch
 
-    from emhrnn.models.em_hrnn import EMHRNN
-    from emhrnn.models.settings import PAPER_NETWORK
+    from emhrnn.paper.models.em_hrnn import EMHRNN
+    from emhrnn.paper.models.settings import PAPER_NETWORK
 
     generator = torch.Generator().manual_seed(0)
     boundaries = np.random.default_rng(0)

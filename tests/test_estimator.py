@@ -12,7 +12,7 @@ from emhrnn import EMHRNNClassifier, Explanation
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.run import CARD, HISTORY, METRICS, WEIGHTS
 from tests.behaviour.commands import BAD, GOOD, SMALL, SMALL_EM, known, rows, write_reviews

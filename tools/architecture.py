@@ -20,14 +20,14 @@ WAY = (
     ("Document", "text", "sentences, words and character offsets of one text"),
     ("TextEncoder", "corpus", "the one way from texts to word ids: caps, empty texts, unknown words"),
     ("Batch", "corpus", "word ids of many documents: flat arrays with offsets"),
-    ("EMHRNN", "models", "a model: one file each; this one is em-hrnn"),
+    ("Evidence", "models", "a model: one file each; this one is the default"),
     ("Output", "models", "logits, phrase ends, weights of words, phrases and sentences"),
     ("Explanation", "explain", "a tree of sentences, phrases and words with their effects"),
     ("html_page", "explain", "a self-contained page; print_explanation writes to a terminal"),
 )
 # Where people enter, and the functions and classes that they pass on the way.
 DOORS = (
-    ("a file to train on", "cli:train", "api.py:train", "corpus:prepare", "training:fit", "em:e_step"),
+    ("a file to train on", "cli:train", "api.py:train", "corpus:prepare", "training:fit", "training:steps"),
     ("a text in Python", "api.py:load", "api.py:Model", "explain:explain_texts"),
     ("a table of texts in scikit-learn", "estimator.py:DocumentClassifier", "training:fit"),
     ("files to classify", "cli:predict", "scoring:score", "scoring:Scorer"),
@@ -41,19 +41,14 @@ src/emhrnn/
   corpus/        csv | jsonl | parquet | folders -> memory-mapped Arrow -> ragged Batch; encode.py: new texts -> Batch
     readers/     one file per format
     reviews/     the embedded corpus: a seeded grammar that knows its phrase boundaries
-  layers/        ragged LSTM and GRU, AttentionPool, forest of the E-step: pure torch, and
+  layers/        ragged LSTM and GRU, phrase candidates, semi-Markov recursion: pure torch, and
     native/      the same in C++, compiled on first use; kernels.cpp lists its parts
-  models/        one file per system; em_hrnn.py is the paper's
-  em/            blocks -> configurations -> log p(y | Z) of all at once -> Posterior -> M-steps
-    plan.py          which phrases, sentences and documents are distinct: integers only
-    likelihood.py    a few large matrix products over that plan
-    steps.py         E-steps by name (exact, blocks, local) and M-steps
-    semi_markov.py   the exact posterior over all segmentations, for `evidence`
-  evaluation/    predictions, scores, phrase lengths and boundary agreement
+  models/        what people deploy, one file per system; table.py lists all, those of the paper too
+  evaluation/    predictions, scores, calibration, significance
   training/      how a model learns
     train.py         from data to a run folder: prepare, describe, fit
     loop.py          for each batch: loss, gradient, step
-    objective.py, em_objective.py   the loss of labels; one step of EM
+    objective.py     the loss of labels
     run.py           the run folder: save, load, lock
     checkpoint.py, resume.py        resume after a crash, bit for bit
     progress.py      history, live view, TensorBoard
@@ -63,11 +58,18 @@ src/emhrnn/
   api.py         load and train; estimator.py: the same for scikit-learn
   scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, web page and ONNX, search, demo, commands
   paper/         everything that exists because of the paper; nothing above imports it
-    models/      its other baselines
+    models/      em-hrnn, hn-att and the other baselines; layers/: attention, forest of the E-step, slopes
+    em/          blocks -> configurations -> log p(y | Z) of all at once -> Posterior -> M-steps
+      plan.py          which phrases, sentences and documents are distinct: integers only
+      likelihood.py    a few large matrix products over that plan
+      steps.py         E-steps by name (exact, blocks, local) and M-steps
+      objective.py     one step of EM on a batch
+      semi_markov.py   the exact posterior over all segmentations
+    export/      em-hrnn as ONNX
     comparison/  systems on sets of data under one protocol, with significance
     simulation/  table 1; table2/ and analysis/: tables 2 and 3, figures 4-5; explanations/, chunks.py
     evidence.py  learned against fixed segmentations, from the records in results/
-  compiler.py    compiles the C++ files of text, layers and em once per machine, without torch
+  compiler.py    compiles the C++ files of text, layers and paper/em once per machine, without torch
 tests/           mirrors the package; oracles/ holds the slow, obvious twins
 benchmarks/      speed as ratios within one run: text, lstm, train_step, estep, evidence, multiscale,
                  scoring, explain, distributed, serve; estep_quality: what each E-step finds;

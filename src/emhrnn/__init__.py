@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from emhrnn.corpus import Corpus, prepare
     from emhrnn.estimator import DocumentClassifier, EMHRNNClassifier
     from emhrnn.explain.explanation import Explanation
-    from emhrnn.models.em_hrnn import EMHRNN
+    from emhrnn.paper.models.em_hrnn import EMHRNN
     from emhrnn.text import Document, read_document
 
 __all__ = [
@@ -45,7 +45,7 @@ _HOME = {
     "Corpus": "emhrnn.corpus",
     "Document": "emhrnn.text",
     "DocumentClassifier": "emhrnn.estimator",
-    "EMHRNN": "emhrnn.models.em_hrnn",
+    "EMHRNN": "emhrnn.paper.models.em_hrnn",
     "EMHRNNClassifier": "emhrnn.estimator",
     "Explanation": "emhrnn.explain.explanation",
     "load": "emhrnn.api",

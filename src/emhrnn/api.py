@@ -252,11 +252,10 @@ def train(
     """
     need("torch", "training")
     from emhrnn.corpus import Columns, is_corpus
-    from emhrnn.models.table import DEFAULT
+    from emhrnn.models.table import DEFAULT, MODELS
     from emhrnn.training.config import make_config
     from emhrnn.training.data import Named, learned_from
     from emhrnn.training.distributed import joined
-    from emhrnn.training.em_objective import phrase_remarks
     from emhrnn.training.progress import TensorBoard, TrainingContext
     from emhrnn.training.resume import followed_run, resumed_run
     from emhrnn.training.run import TENSORBOARD, begun_by_this_job, is_run, model_of
@@ -309,7 +308,8 @@ def train(
             if board is not None:
                 context = board.watching(context)
             fitted = opened.finished or fit(opened.run, opened.train, opened.valid, context, folder=out)
-    for remark in phrase_remarks(opened.run.config, fitted, opened.valid):
+    remarks = MODELS[opened.run.config.model.name].remarks
+    for remark in [] if remarks is None else remarks(opened.run.config, fitted, opened.valid):
         context.say(remark)
     if job.first and valid_data is not None and learned_from(out, valid_data):
         say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")

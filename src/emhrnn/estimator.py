@@ -155,8 +155,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
 
     def _resumed(self) -> "Increments":
         """Goes on from what `fit` or `partial_fit` has learned, in this process or before a pickle."""
-        from emhrnn.training.em_objective import WITNESSES
-        from emhrnn.training.increments import Increments
+        from emhrnn.training.increments import MOST_KNOWN, Increments
         from emhrnn.training.schedule import Position
 
         before = self._increments
@@ -169,7 +168,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         if before is not None:
             return Increments.restored(run, before)
         epoch = max(len(self.history_), run.config.em.warmup_epochs)
-        return Increments(run, Position(epoch=epoch), WITNESSES)
+        return Increments(run, Position(epoch=epoch), MOST_KNOWN)
 
     def _learned(self, targets: Targets, run: Run) -> None:
         """The labels and the model that answers by them, together and only when it has learned: what fails, or is

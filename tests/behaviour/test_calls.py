@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import emhrnn
-from emhrnn.em.steps import STRATEGIES
+from emhrnn.paper.em.steps import STRATEGIES
 from tests.behaviour.commands import TINY, Cli, write_reviews
 
 PACKAGE = str(Path(emhrnn.__file__).parent)

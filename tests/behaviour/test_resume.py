@@ -330,7 +330,7 @@ def test_a_full_disk_before_there_is_a_checkpoint(
 def test_a_loss_that_is_not_a_number_leaves_batch_and_checkpoint(
     cli: Cli, stopped: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from emhrnn.training.em_objective import EMObjective
+    from emhrnn.paper.em.objective import EMObjective
 
     before, loss = snapshot(stopped / "checkpoint"), EMObjective.loss
 

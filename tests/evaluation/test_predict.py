@@ -5,8 +5,8 @@ import torch
 
 from emhrnn.corpus import Corpus
 from emhrnn.evaluation.predict import predict
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.predictor import probabilities
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from tests.models.examples import paper_network
 
 TEXTS = [

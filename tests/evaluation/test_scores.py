@@ -13,8 +13,8 @@ from emhrnn.api import train
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.evaluation.scores import PhraseLengths, boundary_agreement, collapse, count_phrase_lengths, score
+from emhrnn.paper.em.objective import advice
 from emhrnn.training.config import make_config, with_settings
-from emhrnn.training.em_objective import advice
 
 
 @given(st.integers(1, 60), st.integers(2, 6), st.integers(0, 10**6))

@@ -7,7 +7,7 @@ import torch
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.lexicon import Gathered, measured, normal_form
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.training.run import Run, load_run
 from tests.behaviour.commands import BAD, GOOD, TINY, write_reviews
 

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emhrnn.explain import networks
-from emhrnn.explain.effects import log_odds
 from emhrnn.explain.explainer import batch_of, explain_texts, read
-from emhrnn.explain.networks import removal_effects
 from emhrnn.explain.removal import LEVELS, UNKNOWN_WORD, logits_of, units_of, without
+from emhrnn.paper.explanations import networks
+from emhrnn.paper.explanations.effects import log_odds
+from emhrnn.paper.explanations.networks import removal_effects
 from tests.explain.runs import small_run
 from tests.models.examples import make_batch, seeds, sentences_of, shapes
 

@@ -13,8 +13,8 @@ import torch
 from emhrnn.api import load
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.export.onnx_folder import INT8, MODEL, arrays, export_onnx, session, tokenizer
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.export.onnx_folder import INT8, MODEL, arrays, export_onnx, session, tokenizer
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.text import UNK, Vocabulary, split_sentences, tokenise
 from tests.behaviour.commands import BAD, GOOD, Cli
 from tests.models.examples import make_batch

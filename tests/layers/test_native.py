@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from emhrnn.layers import native as native_package
-from emhrnn.layers.attention import AttentionPool, attend, attend_paths, pair_attention
-from emhrnn.layers.forest import forest_h
 from emhrnn.layers.linear import linear
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.native.torch_kernels import check_columns, check_gates, kernels_for
 from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import GRU, LSTM, LearnedRows
+from emhrnn.paper.layers.attention import AttentionPool, attend, attend_paths, pair_attention
+from emhrnn.paper.layers.forest import forest_h
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
-from tests.layers.test_forest import forests
+from tests.paper.layers.test_forest import forests
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no C++ compiler, so only the torch layers exist"

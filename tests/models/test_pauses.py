@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.pauses import SURE, Pauses
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from tests.models.examples import paper_network
 from tests.oracles import pauses as oracle
 

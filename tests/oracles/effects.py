@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from tests.oracles.em_hrnn import phrase_features, phrase_states, phrases, pool
 from tests.oracles.recurrent import step, zero_state
 

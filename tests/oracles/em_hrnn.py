@@ -7,7 +7,7 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.recurrent import Bidirectional
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from tests.oracles.recurrent import step, zero_state
 
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from tests.oracles.em_hrnn import document_logits
 
 UNKNOWN_WORD = 0

@@ -32,8 +32,8 @@ import torch
 
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.segmentation import PAPER_RATE
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.scoring.chunks import CHARACTERS
 from emhrnn.text import UNK, Vocabulary
 from emhrnn.training.config import make_config

@@ -12,7 +12,7 @@ import pytest
 
 import emhrnn
 from emhrnn.api import Model
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.serve.app import application
 from emhrnn.serve.engine import RequestText, ServedRun
 from emhrnn.serve.limits import RefusedError, ServerLimits

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 import emhrnn
 from emhrnn.api import labels_of
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.serve.app import application
 from emhrnn.serve.document import view
 from emhrnn.serve.engine import RequestText

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
+from emhrnn.paper.models.embedding import WordEmbedding
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.optimizer import TINY, Optimizer, RowAdagrad
 

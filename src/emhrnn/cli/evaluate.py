@@ -21,10 +21,7 @@ from emhrnn.cli.options import (
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
     from emhrnn.evaluation.scores import Scores
-    from emhrnn.evaluation.segmentations import SegmentationComparison
-    from emhrnn.models.em_hrnn import EMHRNN
     from emhrnn.training.data import Named
-    from emhrnn.training.run import Run
 
 SHOWN_ERRORS = 10  # pairs of classes, where the confusion matrix is too wide
 WIDTH = 100  # columns, where the output is no terminal
@@ -38,10 +35,6 @@ def evaluate(
     format: Format = None,
     encoding: Encoding = None,
     split: Split = None,
-    segmentation: Annotated[
-        str,
-        option("Phrases: learned, none, words, punctuation, random or every-K; all compares them.", "RULE", shown=True),
-    ] = "learned",
     confusion: Annotated[bool, option("Show the confusion matrix.", shown=True)] = True,
     json: Json = False,
     quiet: Quiet = False,
@@ -52,7 +45,6 @@ def evaluate(
     Examples:
       emhrnn evaluate run test.csv
       emhrnn evaluate run all.parquet --split test --json
-      emhrnn evaluate run test.csv --segmentation all       # does the run need its learned phrases?
 
     Below the accuracy are those of the most frequent class and of TF-IDF with a linear SVM on the same data, if the run
     still has its training data. AUC and AP (average precision: the area under the curve of precision and recall) are
@@ -66,30 +58,23 @@ def evaluate(
     from emhrnn.training.data import learned_from
 
     given = named(data, text_column, label_column, format, split, encoding=encoding)
-    if segmentation == "all":
-        comparison, report = compare_run(run, given, progress=not quiet)
-        facts, text = comparison.to_dict(), comparison_table(comparison)
-    else:
-        scores, beside, report = evaluate_run(run, given, segmentation=segmentation, progress=not quiet)
-        facts = {**scores.to_dict(), "baselines": {name: other.accuracy for name, other in beside.items()}}
-        text = score_tables(scores, beside, confusion=confusion)
+    scores, beside, report = evaluate_run(run, given, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):
         complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
     if json:
-        print_json({**facts, "skipped": report.skipped, "repaired": report.repaired})
+        others = {name: other.accuracy for name, other in beside.items()}
+        facts = {"baselines": others, "skipped": report.skipped, "repaired": report.repaired}
+        print_json(scores.to_dict() | facts)
     else:
-        say(text)
+        say(score_tables(scores, beside, confusion=confusion))
 
 
-def evaluate_run(
-    folder: Path, data: "Named", *, segmentation: str = "learned", progress: bool = True
-) -> "tuple[Scores, dict[str, Scores], Report]":
-    """The scores of a run, with its own phrases or another `segmentation`; those of simple systems that learned from
-    the same data, where the run still has it; and the report on the data.
+def evaluate_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[Scores, dict[str, Scores], Report]":
+    """The scores of a run; those of simple systems that learned from the same data, where the run still has it; and
+    the report on the data.
 
     Raises:
-        ConfigError: the run cannot be evaluated in this way.
         DataError: the data cannot be read, has no labels, or has labels that the run does not know.
     """
     from emhrnn.errors import EmhrnnError
@@ -100,8 +85,6 @@ def evaluate_run(
     from emhrnn.training.run import load_run
 
     run = load_run(folder)
-    if segmentation != "learned":
-        change_segmentation(run, segmentation)
     with labelled_corpus(run, data, why="to compare with; `emhrnn predict` needs none", progress=progress) as corpus:
         scores = validate(run, corpus)
         try:
@@ -109,44 +92,6 @@ def evaluate_run(
         except EmhrnnError:  # the training data is gone, or the run was saved without it
             beside = {}
         return scores, beside, corpus.report
-
-
-def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[SegmentationComparison, Report]":
-    """The run with its learned phrases and with other segmentations; and the report on the data.
-
-    Raises:
-        ConfigError: the run has no phrases, did not learn them, or its documents have several labels.
-    """
-    from emhrnn.errors import ConfigError
-    from emhrnn.evaluation.segmentations import compare_segmentations
-    from emhrnn.training.data import labelled_corpus
-    from emhrnn.training.run import load_run
-
-    run = load_run(folder)
-    if run.multi_label:
-        raise ConfigError("documents of this run have several labels; --segmentation all needs one for each")
-    if run.config.segmentation != "learned":
-        raise ConfigError(f"this run's phrases are {run.config.segmentation}, and were not learned; give another")
-    model = change_segmentation(run, "learned")
-    with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
-        words, rate = run.vocabulary.words, run.config.em.rate
-        return compare_segmentations(model, corpus, words, rate=rate, temperature=run.temperature), corpus.report
-
-
-def change_segmentation(run: "Run", segmentation: str) -> "EMHRNN":
-    """Let the run's network use other phrases. The network is returned.
-
-    Raises:
-        ConfigError: it has no phrases that could be replaced, or the rule is unknown.
-    """
-    from emhrnn.errors import ConfigError
-    from emhrnn.evaluation.segmentations import use_segmentation
-    from emhrnn.models.em_hrnn import EMHRNN
-
-    if not isinstance(run.model, EMHRNN):
-        raise ConfigError(f"the phrases of {run.config.model.name} cannot be replaced; --segmentation needs em-hrnn")
-    use_segmentation(run.model, segmentation, run.vocabulary.words, run.config.em.rate)
-    return run.model
 
 
 def score_tables(scores: "Scores", beside: "dict[str, Scores]", *, confusion: bool) -> str:
@@ -204,29 +149,3 @@ def _area(share: float | None) -> str:
     from emhrnn.cli.output import percent
 
     return "-" if share is None else percent(share)
-
-
-def comparison_table(comparison: "SegmentationComparison") -> str:
-    """The segmentations as text, one row each."""
-    from emhrnn.cli.output import aligned, percent
-    from emhrnn.evaluation.significance import p_value
-
-    rows = [["phrases", "accuracy", "vs learned", "p", "other labels", "words per phrase"]]
-    rows += [
-        [
-            cut.name,
-            percent(cut.accuracy),
-            "-" if cut.against is None else f"{100 * cut.against.difference:+.1f}",
-            "-" if cut.against is None else p_value(cut.against.p),
-            percent(cut.differs),
-            f"{cut.words_per_phrase:.1f}",
-        ]
-        for cut in comparison.cuts
-    ]
-    return (
-        f"{comparison.documents:,} documents, the same network with other phrases:\n\n{aligned(rows)}\n\n"
-        f"Right with every segmentation: {percent(comparison.always)}; with at least one: "
-        f"{percent(comparison.in_reach)}\n"
-        f"Phrase ends of a document hold {comparison.boundary_bits:.0f} bits on average; its label gives "
-        f"{comparison.label_bits:.2g} of them"
-    )

@@ -3,12 +3,11 @@
 import shlex
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from emhrnn.cli.options import Format, Json, LabelColumn, RunFolder, Split, TextColumn, flag, named, option
 
 if TYPE_CHECKING:
-    from emhrnn.export.onnx_folder import Exported
     from emhrnn.export.web_folder import WebExport
     from emhrnn.training.data import Named
 
@@ -102,18 +101,22 @@ def export_page(folder: Path, out: Path, *, overwrite: bool = False) -> "WebExpo
 
 def export_run(
     folder: Path, out: Path, *, int8: bool = False, check: "Named | None" = None, overwrite: bool = False
-) -> "Exported":
+) -> Any:
     """Write the ONNX folder of a run, and measure it on the labelled data `check`.
 
     Raises:
         ConfigError: the model cannot be exported.
         DataError: `out` is taken, or `check` cannot be used.
     """
-    from emhrnn.export.onnx_folder import export_onnx
+    from emhrnn.export import unsupported
+    from emhrnn.models.table import MODELS
     from emhrnn.training.data import labelled_corpus
     from emhrnn.training.run import load_run
 
     run = load_run(folder)
+    export_onnx = MODELS[run.config.model.name].export_onnx
+    if export_onnx is None:
+        raise unsupported(run.config.model.name)
     if check is None:
         return export_onnx(run, out, int8=int8, overwrite=overwrite)
     with labelled_corpus(run, check, why="to compare with; leave --check out, or give labelled data") as corpus:

@@ -16,6 +16,7 @@ from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
 from emhrnn.explain.evidence import AddsEvidence, exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.owen import owen_effects
+from emhrnn.models.table import MODELS
 from emhrnn.text import Document, Located, Text
 from emhrnn.training.run import Run
 
@@ -158,9 +159,11 @@ def findings(run: Run, batch: Batch, *, threshold: float | None = None, exact: b
         reading = model.read(batch)
         exactly, evidence = exact_effects(reading, batch, **odds)
         return Findings(reading.logits, reading.z, effects=exactly, evidence=evidence)
-    from emhrnn.explain.networks import network_findings  # which takes torch
-
-    return network_findings(run, batch, threshold=threshold, exact=exact)
+    of_network = MODELS[run.config.model.name].findings
+    if of_network is None:
+        return Findings(model.infer(batch).logits, None)
+    found: Findings = of_network(run, batch, threshold=threshold, exact=exact)
+    return found
 
 
 def read(run: Run, texts: Sequence[Text]) -> list[Located]:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.models.embedding import UNKNOWN
+from emhrnn.layers.phrases import UNKNOWN_WORD
 
 MERGE = 20_000_000  # counted n-grams to hold before equal ones are merged
 LARGEST_KEY = np.iinfo(np.int64).max
@@ -34,7 +34,7 @@ def check_keys_fit(vocabulary: int, longest: int) -> None:
 
 def ngrams_of(batch: Batch, vocabulary: int, longest: int) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
     """The document and the key of every occurrence of an n-gram of up to `longest` words, shorter n-grams first."""
-    words, final, known = batch.words, batch.sentence_final, batch.words != UNKNOWN
+    words, final, known = batch.words, batch.sentence_final, batch.words != UNKNOWN_WORD
     document = batch.document_of_sentence[batch.sentence_of_word]
     start = np.flatnonzero(known)  # of each n-gram, in the batch
     key = words[start]

@@ -13,7 +13,7 @@ import numpy as np
 from emhrnn.extras import need
 from emhrnn.models.predictor import Predictor
 from emhrnn.models.segmentation import PAPER_RATE
-from emhrnn.models.settings import ModelConfig, NetworkConfig
+from emhrnn.models.settings import ModelConfig
 
 VECTORS = "word vectors"  # in `Row.needs`
 
@@ -50,6 +50,9 @@ class Row:
     needs: tuple[str, ...] = ()  # beyond text and labels: word vectors, ids, pretrained weights, the fastText library
     shows: tuple[str, ...] = ()  # weights it gives: words, phrases, sentences; boundaries
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its own in the sections training and data
+    findings: Callable[..., Any] | None = None  # run, batch, threshold, exact -> Findings (explain/explainer.py)
+    remarks: Callable[..., list[str]] | None = None  # config, what training came to, validation data -> what went wrong
+    export_onnx: Callable[..., Any] | None = None  # run, folder, int8, check, overwrite -> what was written
 
     @property
     def explains(self) -> bool:
@@ -65,15 +68,6 @@ def later(module: str, name: str, **options: Any) -> Callable[..., Any]:
         return getattr(import_module(module), name)(*arguments, **options, **given)
 
     return call
-
-
-def network(model: Callable[..., Any], config: type[NetworkConfig], **facts: Any) -> Row:
-    """A model that learns by gradient descent and is built from its settings, word vectors and classes alone."""
-
-    def build(config: NetworkConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
-        return model(config, table=table, classes=facts.classes, generator=drawn_from(seed))
-
-    return Row(config=config, build=build, learns="gradient", **facts)
 
 
 def drawn_from(seed: int) -> Any:

@@ -1,7 +1,7 @@
 """The one table of models: name -> its settings, how it is built and learns, what it needs, what it can show."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,13 +10,10 @@ import numpy as np
 from emhrnn.errors import ConfigError
 from emhrnn.models.evidence_reader import EvidenceReader, expected_shapes, segmentation_rule
 from emhrnn.models.predictor import Predictor
-from emhrnn.models.row import Builder, Facts, Row, drawn_from, later, network
+from emhrnn.models.row import Builder, Facts, Row, drawn_from, later
 from emhrnn.models.settings import (
-    EMHRNNConfig,
     EvidenceConfig,
     FastTextConfig,
-    HANConfig,
-    HNAttConfig,
     ModelConfig,
     NBLRConfig,
     TfIdfConfig,
@@ -25,14 +22,7 @@ from emhrnn.models.settings import (
 )
 
 DEFAULT = "evidence"
-PAPER = "emhrnn.paper.models"  # found by name: the product does not import the paper's other models
-
-
-def build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
-    """The paper's network, with latent phrase ends."""
-    return later("emhrnn.models.em_hrnn", "EMHRNN")(
-        config, table=table, classes=facts.classes, generator=drawn_from(seed), vocabulary=vocabulary, rate=facts.rate
-    )
+PAPER = "emhrnn.paper.models"  # found by name: the product does not import the paper's models
 
 
 def build_evidence(config: EvidenceConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
@@ -63,12 +53,6 @@ def _of_words(module: str, name: str, **options: Any) -> Builder:
     return build
 
 
-def _han(**options: Any) -> Callable[..., Any]:
-    return later("emhrnn.models.han", "HAN", **options)
-
-
-HAN_PAPER = "Yang et al., NAACL 2016"
-
 MODELS: dict[str, Row] = {
     "evidence": Row(
         config=EvidenceConfig,
@@ -89,16 +73,6 @@ MODELS: dict[str, Row] = {
             }
         },
     ),
-    "em-hrnn": Row(
-        config=EMHRNNConfig,
-        build=build_em_hrnn,
-        learns="em",
-        reference="Luo and Zhu, EM-HRNN",
-        shows=("words", "phrases", "sentences", "boundaries"),
-    ),
-    "hn-att": network(_han(), HNAttConfig, reference=HAN_PAPER, shows=("words", "sentences")),
-    "hn-ave": network(_han(pooling="mean"), HANConfig, reference=HAN_PAPER),
-    "hn-max": network(_han(pooling="max"), HANConfig, reference=HAN_PAPER),
     "tfidf-lr": Row(
         config=TfIdfConfig,
         build=_of_words("tfidf", "TfIdf", kind="logistic"),
@@ -145,8 +119,6 @@ MODELS: dict[str, Row] = {
     ),
 }
 MODELS |= import_module(f"{PAPER}.rows").ROWS
-for name in ("em-hrnn", "hn-att"):
-    MODELS[f"{name}+ngrams"] = import_module(f"{PAPER}.rows").with_ngrams(MODELS[name])
 
 EXPLAINING = tuple(name for name, row in MODELS.items() if row.explains)
 

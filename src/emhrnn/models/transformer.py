@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.linear import dense
-from emhrnn.models.embedding import UNKNOWN
+from emhrnn.layers.phrases import UNKNOWN_WORD
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
@@ -74,7 +74,7 @@ class Encoder(nn.Module):
         self.head = min(head, limit)
         self.first, self.last, self.pad = _special(tokenizer)
         pieces = tokenizer([" " + word for word in vocabulary], add_special_tokens=False)["input_ids"]
-        pieces[UNKNOWN] = []
+        pieces[UNKNOWN_WORD] = []
         pieces = [part or [tokenizer.unk_token_id] for part in pieces]  # of some odd characters it keeps nothing
         lengths = [len(part) for part in pieces]
         self.register_buffer("pieces", torch.tensor([piece for part in pieces for piece in part]))

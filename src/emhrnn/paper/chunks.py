@@ -14,13 +14,13 @@ import torch
 from jaxtyping import Bool, Float
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em import SegmentPosterior
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.explain.explainer import groups
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.evidence_reader import EvidenceReader
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
+from emhrnn.paper.em import SegmentPosterior
 from emhrnn.paper.provenance import commit, machine
 from emhrnn.training.run import WEIGHTS, Run, load_run
 

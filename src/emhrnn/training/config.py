@@ -13,6 +13,7 @@ refused with the nearest valid name.
 import difflib
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,8 +28,8 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.settings import PAPER_NETWORK, EMConfig, ModelConfig, Section
-from emhrnn.models.table import DEFAULT, MODELS, check_model
+from emhrnn.models.settings import EMConfig, ModelConfig, Section
+from emhrnn.models.table import DEFAULT, MODELS, PAPER, check_model
 
 FITTED = {"class_weight", "calibrate", "seed", "threads"}  # of the section `training`, what a fit in one go reads
 
@@ -154,28 +155,7 @@ class Config(Section):
         }
 
 
-# The paper's exact settings (docs/paper.md 1.8). The learning rate is to be picked on validation.
-PAPER: dict[str, dict[str, Any]] = {
-    "data": {"vocabulary": "vectors"},
-    "model": PAPER_NETWORK.model_dump(exclude_unset=True),
-    "em": {
-        "estep": "local",
-        "focus": False,
-        "impute": "prior",
-        "hold_rate": False,
-        "warmup_epochs": 0,
-        "theta": "all",
-        "pace": 1.0,
-    },
-    "training": {
-        "batch_documents": 64,
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-        "weight_decay": 0.0,
-        "decay": "none",
-    },
-}
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": PAPER}
+PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": import_module(f"{PAPER}.settings").PRESET}
 PAPER_MODEL = "em-hrnn"  # of the preset `paper`, where no model is named
 
 SMALL = ("model.megabytes=20", "data.max_vocabulary=15000", "data.vocabulary=data")  # a model file of at most 20 MB

@@ -8,12 +8,13 @@ import numpy as np
 import torch
 
 from emhrnn.corpus import Corpus
-from emhrnn.training.em_objective import WITNESSES
 from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.run import Run
 from emhrnn.training.schedule import Position
 from emhrnn.training.train import check_label_settings
+
+MOST_KNOWN = 200  # documents before a portion that count beside it
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Increments:
 
     run: Run
     position: Position = field(default_factory=Position)
-    known: int = 0  # documents before; capped at WITNESSES, so that old ones lose influence
+    known: int = 0  # documents before; capped at MOST_KNOWN, so that old ones lose influence
 
     @cached_property
     def optimizer(self) -> Optimizer:
@@ -43,7 +44,7 @@ class Increments:
         for _ in steps(objective, self.optimizer, portion, once, self.position):
             pass
         objective.end_epoch()
-        self.known = min(self.known + len(portion), WITNESSES)
+        self.known = min(self.known + len(portion), MOST_KNOWN)
 
     def state(self) -> dict[str, Any]:
         """Plain values and arrays, without the run."""

@@ -17,22 +17,18 @@ from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
-from emhrnn.em.blocks import exact_blocks
 from emhrnn.errors import TrainingError
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.model import DocumentModel
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
-from emhrnn.training.em_objective import EMObjective, witnesses
-from emhrnn.training.objective import LabelLoss, Objective, OwnObjective, PlainObjective, make_label_loss
+from emhrnn.training.objective import Objective, OwnObjective, PlainObjective, make_label_loss
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
 from emhrnn.training.run import BAD_BATCH
-from emhrnn.training.schedule import Position, Purpose, is_latent, learning_rate, numpy_generator
+from emhrnn.training.schedule import Position, Purpose, learning_rate, numpy_generator
 from emhrnn.training.weights import save_arrays
 
-COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
-COUNTED_WORDS = 200_000  # at a time, where all documents are counted
+COUNTED_WORDS = 200_000  # of documents that are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,31 +46,11 @@ def make_objective(
 ) -> Objective:
     """The objective that fits the model. Class weights come from the corpus; `known` documents came before it."""
     label_loss = make_label_loss(config.training, corpus)
-    if is_latent(config) and config.em.estep == "exact":
-        _check_exact(corpus, config.em.exact_limit)
-    if isinstance(model, EMHRNN):
-        seed = config.training.seed
-        if model.pauses is not None and (known or model.pauses.empty):
-            model.pauses.add(_portions(corpus, label_loss))
-        return EMObjective(model, config.em, label_loss, seed, witnesses(corpus), job, known=known)
     if isinstance(model, OwnObjective):
         return model.make_objective(config, label_loss, corpus, job, known=known)
     if known or model.uncounted:
         model.count(_InOrder(corpus), label_loss.class_weights)
     return PlainObjective(model, label_loss, config.training.seed, job)
-
-
-def _portions(corpus: Corpus, label_loss: LabelLoss) -> Iterator[Batch]:
-    """Some documents, from all over the corpus: enough to know its words. They count as they do in the loss."""
-    rows = corpus.spread(COUNTED)
-    for first in range(0, len(rows), AT_ONCE):
-        yield label_loss.weigh(corpus.batch(rows[first : first + AT_ONCE]))
-
-
-def _check_exact(corpus: Corpus, limit: int) -> None:
-    """Raise a DataError for a document that cannot be enumerated now, not after the warm-up."""
-    most_free = int(np.argmax(corpus.lengths - corpus.sentence_counts))
-    exact_blocks(corpus.batch(np.array([most_free])), limit)
 
 
 def order_of(corpus: Corpus, config: TrainingConfig, epoch: int) -> list[np.ndarray]:

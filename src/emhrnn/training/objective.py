@@ -1,6 +1,6 @@
 """What one batch is asked to improve: the loss of a model, with its own randomness and its own state.
 
-A plain model has one loss, minus the log-likelihood of the labels. EM-HRNN has Algorithm 1 (`em_objective`).
+A plain model has one loss, minus the log-likelihood of the labels. A model may have its own (`OwnObjective`).
 """
 
 from dataclasses import dataclass, replace

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.attention import Levels
 from emhrnn.paper.analysis.words import Tally, important_words, word_weights
+from emhrnn.paper.explanations.attention import Levels
 from emhrnn.text import Vocabulary
 from tests.explain.documents import softmaxes
 from tests.oracles.attention_analysis import Sentence, beside_chance, descent

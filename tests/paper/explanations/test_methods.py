@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus import TextSettings
-from emhrnn.explain.effects import log_odds, with_context
 from emhrnn.explain.removal import LEVELS, RemovalUnits, logits_without, units_of, without
+from emhrnn.paper.explanations.effects import log_odds, with_context
 from emhrnn.paper.explanations.faithfulness import SHARES, probability_falls
 from emhrnn.paper.explanations.methods import ReadTexts, integrated_gradients, odds_on_path, score, thorough_effects
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run
-from tests.explain.test_effects import make_model
 from tests.models.examples import VOCABULARY, enlarged, make_batch, seeds, shapes
 from tests.oracles import faithfulness as oracle
 from tests.oracles.em_hrnn import nested
+from tests.paper.explanations.test_effects import make_model
 
 
 def make_texts(lengths: list[list[int]], seed: int, *, double: bool = False) -> ReadTexts:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from emhrnn.explain.effects import log_odds
+from emhrnn.paper.explanations.effects import log_odds
 from emhrnn.paper.explanations.methods import METHODS, read_groups, score
 from emhrnn.training.run import load_run
 from tests.behaviour.commands import BAD, GOOD, Cli, tiny

@@ -12,9 +12,9 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import CheckpointError
 from emhrnn.evaluation.calibration import FEWEST
-from emhrnn.explain.effects import gradient_effects
 from emhrnn.models.row import Facts
 from emhrnn.models.table import MODELS
+from emhrnn.paper.explanations.effects import gradient_effects
 from emhrnn.paper.models import product
 from emhrnn.paper.models.product import MOST, MOST_SCORES, ProductOfExperts, best_shares, build_ngrams
 from emhrnn.paper.models.settings import NGramsConfig

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from emhrnn.em.blocks import exact_blocks, local_blocks, window_blocks
-from emhrnn.em.likelihood import configuration_likelihood
+from emhrnn.paper.em.blocks import exact_blocks, local_blocks, window_blocks
+from emhrnn.paper.em.likelihood import configuration_likelihood
 from emhrnn.paper.simulation.cost import enumerate_by_full_passes
 from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, consult, of_labels
 from emhrnn.paper.simulation.generator import CLASSES, make_world

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from emhrnn.em.blocks import exact_blocks
-from emhrnn.em.steps import e_step
+from emhrnn.paper.em.blocks import exact_blocks
+from emhrnn.paper.em.steps import e_step
 from emhrnn.paper.simulation.learners import newton_indicator
-from tests.em.examples import make_batch, random_z, seeds, small_model
+from tests.paper.em.examples import make_batch, random_z, seeds, small_model
 
 
 @given(seeds)

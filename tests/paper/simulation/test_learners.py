@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from emhrnn.em.blocks import exact_blocks
+from emhrnn.paper.em.blocks import exact_blocks
 from emhrnn.paper.simulation.enumeration import recovered, with_label, without_label
 from emhrnn.paper.simulation.generator import WorldSetting, make_world
 from emhrnn.paper.simulation.learners import (

@@ -137,7 +137,7 @@ void attend_backward(int64_t segments, const int64_t* offsets, int64_t H, const 
   });
 }
 
-// Sentence attention over pairs of shared states (see layers/attention.py); rows of left and right are A + C long.
+// Sentence attention over pairs of shared states (see paper/layers/attention.py); rows of left and right are A + C long.
 void pair_attention(int64_t variants, const int64_t* offsets, const int64_t* forward_nodes,
                     const int64_t* backward_nodes, int64_t A, int64_t C, const float* left, const float* right,
                     const float* context, float* logits, int64_t threads) {

@@ -16,14 +16,14 @@ from emhrnn.corpus import Columns, Source, is_corpus
 from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import DataError
 from emhrnn.evaluation.scores import PhraseLengths
-from emhrnn.explain.attention import levels_of
 from emhrnn.explain.build import predicted_labels
 from emhrnn.explain.explainer import batch_of, explain_texts, groups
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import Output
 from emhrnn.paper.analysis.words import Tally, WordAttention
+from emhrnn.paper.explanations.attention import levels_of
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.provenance import commit, machine
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.text import Document, read_document

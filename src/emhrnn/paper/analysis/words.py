@@ -14,7 +14,7 @@ from jaxtyping import Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
-from emhrnn.explain.attention import Levels
+from emhrnn.paper.explanations.attention import Levels
 from emhrnn.text import Vocabulary
 
 

@@ -8,6 +8,7 @@ from emhrnn.paper.cli.compare import compare, table2
 from emhrnn.paper.cli.evidence import evidence
 from emhrnn.paper.cli.explanations import faithfulness, rationales
 from emhrnn.paper.cli.prepare import prepare
+from emhrnn.paper.cli.segmentations import segmentations
 from emhrnn.paper.cli.table1 import table1
 from emhrnn.paper.cli.table3 import figures, table3
 
@@ -22,6 +23,7 @@ COMMANDS = (
     (table3, "Table 3: phrase lengths, attention and decisive words."),
     (figures, "Figures 4 and 5: one document read by two models."),
     (chunks, "Compare learned phrases with linguistic chunks (CoNLL-2000)."),
+    (segmentations, "Score em-hrnn with other phrases than those it learned."),
     (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
     (rationales, "Compare explanations with evidence that people marked."),

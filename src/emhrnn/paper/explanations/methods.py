@@ -29,21 +29,21 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.attention import levels_of
 from emhrnn.explain.build import BatchEffects
-from emhrnn.explain.effects import encode_with_effects, gradient_effects, log_odds, with_context
 from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, findings, groups, read
-from emhrnn.explain.networks import removal_effects
 from emhrnn.explain.owen import ORDERS as OWEN_ORDERS
 from emhrnn.explain.owen import owen_effects
 from emhrnn.explain.removal import LEVELS, logits_without, odds_of, segmented, units_of, without
-from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.embedding import UNKNOWN, WordInputs
-from emhrnn.models.han import HAN
 from emhrnn.models.nb_lr import NBLR
 from emhrnn.models.tfidf import TfIdf
+from emhrnn.paper.explanations.attention import levels_of
+from emhrnn.paper.explanations.effects import encode_with_effects, gradient_effects, log_odds, with_context
+from emhrnn.paper.explanations.networks import removal_effects
 from emhrnn.paper.explanations.sampled import LIME_SAMPLES, lime_values, partition_values
+from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.embedding import UNKNOWN, WordInputs
+from emhrnn.paper.models.han import HAN
 from emhrnn.text import Located
 from emhrnn.training.run import Run
 

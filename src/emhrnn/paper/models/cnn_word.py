@@ -30,9 +30,9 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
+from emhrnn.paper.models.embedding import WordEmbedding
 from emhrnn.paper.models.settings import CNNWordConfig
 
 WIDTHS = (7, 7, 3, 3, 3, 3)

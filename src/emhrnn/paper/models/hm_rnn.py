@@ -20,13 +20,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.attention import attend
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
-from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
+from emhrnn.paper.layers.attention import attend
+from emhrnn.paper.models.embedding import WordEmbedding
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
 from emhrnn.paper.models.settings import HMRNNConfig
 

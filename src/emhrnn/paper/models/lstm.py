@@ -18,14 +18,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.attention import attend
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import LSTM
-from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
+from emhrnn.paper.layers.attention import attend
+from emhrnn.paper.models.embedding import WordEmbedding
 from emhrnn.paper.models.settings import LSTMConfig
 
 

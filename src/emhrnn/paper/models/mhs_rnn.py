@@ -29,14 +29,14 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.attention import AttentionPool, attend
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import LSTM, Bidirectional
-from emhrnn.models.embedding import WordEmbedding
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
+from emhrnn.paper.layers.attention import AttentionPool, attend
+from emhrnn.paper.models.embedding import WordEmbedding
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
 from emhrnn.paper.models.settings import MHSRNNAttConfig, MHSRNNConfig
 

@@ -28,9 +28,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from emhrnn.layers.native.multiscale import multiscale
 from emhrnn.layers.native.torch_kernels import kernels_for
 from emhrnn.layers.packing import Packing
+from emhrnn.paper.layers.multiscale import multiscale
 
 FIRST_SLOPE, LAST_SLOPE, PER_EPOCH = 1.0, 5.0, 0.04
 # Gradients of gates before activation are clipped, as Graves (arXiv 1308.0850) does: they may grow from word to word

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.dropout import dropout
-from emhrnn.models.embedding import WordInputs
+from emhrnn.paper.models.embedding import WordInputs
 
 PACE = 50.0  # learning rate, times that of the rest: of the first step, later ones are shorter (RowAdagrad)
 COMMON = 3_000  # words, which come first in the vocabulary. Rarer ones have learned in few steps

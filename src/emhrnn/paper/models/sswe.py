@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.layers.linear import dense
-from emhrnn.models.embedding import UNKNOWN
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
+from emhrnn.paper.models.embedding import UNKNOWN
 from emhrnn.paper.models.settings import SSWEConfig
 
 HIDDEN = 20

@@ -17,15 +17,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import EXACT_LIMIT, Blocks, bit_table, exact_blocks, local_blocks, window_blocks
-from emhrnn.em.likelihood import batch_labels, configuration_likelihood
-from emhrnn.em.posterior import log_prior
-from emhrnn.em.steps import m_step_pi, marginal_loss
-from emhrnn.models.em_hrnn import EMHRNN
 from emhrnn.models.output import log_likelihood
 from emhrnn.models.segmentation import random as random_z
-from emhrnn.models.settings import PAPER_NETWORK
+from emhrnn.paper.em.blocks import EXACT_LIMIT, Blocks, bit_table, exact_blocks, local_blocks, window_blocks
+from emhrnn.paper.em.likelihood import batch_labels, configuration_likelihood
+from emhrnn.paper.em.posterior import log_prior
+from emhrnn.paper.em.steps import m_step_pi, marginal_loss
 from emhrnn.paper.jobs import report_progress
+from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.settings import PAPER_NETWORK
 from emhrnn.paper.provenance import commit
 from emhrnn.paper.simulation.generator import CLASSES, LENGTH, SIZE
 

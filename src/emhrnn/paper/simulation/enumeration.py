@@ -21,11 +21,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import Blocks, bit_table, current, exact_blocks
-from emhrnn.em.likelihood import batch_labels, document_logits, sentence_vectors
-from emhrnn.em.plan import make_plan
-from emhrnn.em.steps import weigh
-from emhrnn.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.paper.em.blocks import Blocks, bit_table, current, exact_blocks
+from emhrnn.paper.em.likelihood import batch_labels, document_logits, sentence_vectors
+from emhrnn.paper.em.plan import make_plan
+from emhrnn.paper.em.steps import weigh
+from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 
 DOCUMENTS = 500  # at a time: their states stay in the cache
 

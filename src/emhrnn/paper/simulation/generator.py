@@ -18,8 +18,8 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.recurrent import LSTM
-from emhrnn.models.em_hrnn import EMHRNN
-from emhrnn.models.settings import PAPER_NETWORK
+from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.settings import PAPER_NETWORK
 
 READINGS = ("independent", "state", "vocabulary")
 SENTENCES, LENGTH, SIZE, CLASSES = 2, 5, 50, 5

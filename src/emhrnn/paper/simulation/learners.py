@@ -23,18 +23,17 @@ from torch.nn.functional import softplus
 from torch.nn.utils import clip_grad_norm_
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import Blocks, covered
-from emhrnn.em.imputation import above
-from emhrnn.em.likelihood import batch_labels
-from emhrnn.em.posterior import Posterior
-from emhrnn.em.steps import e_step, m_step_pi, weigh
 from emhrnn.models import segmentation
-from emhrnn.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.models.output import log_likelihood
-from emhrnn.models.settings import PAPER_NETWORK
+from emhrnn.paper.em.blocks import Blocks, covered
+from emhrnn.paper.em.imputation import above
+from emhrnn.paper.em.likelihood import batch_labels
+from emhrnn.paper.em.posterior import Posterior
+from emhrnn.paper.em.steps import e_step, m_step_pi, weigh
+from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
-from emhrnn.paper.models.settings import HMRNNConfig, MHSRNNConfig
+from emhrnn.paper.models.settings import PAPER_NETWORK, HMRNNConfig, MHSRNNConfig
 from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
 from emhrnn.paper.simulation.generator import CLASSES, World, take
 

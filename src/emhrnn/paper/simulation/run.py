@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Bool
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.em.blocks import exact_blocks, local_blocks, window_blocks
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.files import write_json, write_text
-from emhrnn.models.em_hrnn import EMHRNN
+from emhrnn.paper.em.blocks import exact_blocks, local_blocks, window_blocks
 from emhrnn.paper.jobs import JobSpec, Outcome, report_progress, run_jobs, so_far
+from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from emhrnn.paper.plot import check_plots

@@ -1,0 +1,98 @@
+"""`emhrnn paper segmentations`: what a network predicts with other phrases than those it learned."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emhrnn.cli.options import Data, Encoding, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn, named
+
+if TYPE_CHECKING:
+    from emhrnn.corpus import Report
+    from emhrnn.paper.segmentations import SegmentationComparison
+    from emhrnn.training.data import Named
+
+
+def segmentations(
+    run: RunFolder,
+    data: Data,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    format: Format = None,
+    encoding: Encoding = None,
+    split: Split = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score a run of em-hrnn with its learned phrases and with others: does it need the learned ones?
+
+    \b
+    Examples:
+      emhrnn paper segmentations run test.csv
+      emhrnn paper segmentations run all.parquet --split test --json
+
+    Nothing is trained again. The others are whole sentences, single words, phrases that end at punctuation, random ones
+    and phrases of 4 words; and the mean prediction over phrases that are drawn by their probabilities. Writes nothing:
+    the table goes to stdout.
+    """
+    from emhrnn.cli.output import complain, print_json, say, tell_of_rows
+    from emhrnn.training.data import learned_from
+
+    given = named(data, text_column, label_column, format, split, encoding=encoding)
+    comparison, report = compare_run(run, given, progress=not quiet)
+    tell_of_rows(str(data), report.skipped, report.repaired)
+    if learned_from(run, given):
+        complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
+    if json:
+        print_json({**comparison.to_dict(), "skipped": report.skipped, "repaired": report.repaired})
+    else:
+        say(comparison_table(comparison))
+
+
+def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[SegmentationComparison, Report]":
+    """The run with its learned phrases and with other segmentations; and the report on the data.
+
+    Raises:
+        ConfigError: the run has no phrases, did not learn them, or its documents have several labels.
+    """
+    from emhrnn.errors import ConfigError
+    from emhrnn.paper.models.em_hrnn import EMHRNN
+    from emhrnn.paper.segmentations import compare_segmentations
+    from emhrnn.training.data import labelled_corpus
+    from emhrnn.training.run import load_run
+
+    run = load_run(folder)
+    if run.multi_label:
+        raise ConfigError("documents of this run have several labels, and this needs one for each; give another run")
+    if run.config.segmentation != "learned":
+        raise ConfigError(f"this run's phrases are {run.config.segmentation}, and were not learned; give another")
+    model = run.model
+    if not isinstance(model, EMHRNN):
+        raise ConfigError(f"the phrases of {run.config.model.name} cannot be replaced; give a run of em-hrnn")
+    with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
+        words, rate = run.vocabulary.words, run.config.em.rate
+        return compare_segmentations(model, corpus, words, rate=rate, temperature=run.temperature), corpus.report
+
+
+def comparison_table(comparison: "SegmentationComparison") -> str:
+    """The segmentations as text, one row each."""
+    from emhrnn.cli.output import aligned, percent
+    from emhrnn.evaluation.significance import p_value
+
+    rows = [["phrases", "accuracy", "vs learned", "p", "other labels", "words per phrase"]]
+    rows += [
+        [
+            cut.name,
+            percent(cut.accuracy),
+            "-" if cut.against is None else f"{100 * cut.against.difference:+.1f}",
+            "-" if cut.against is None else p_value(cut.against.p),
+            percent(cut.differs),
+            f"{cut.words_per_phrase:.1f}",
+        ]
+        for cut in comparison.cuts
+    ]
+    return (
+        f"{comparison.documents:,} documents, the same network with other phrases:\n\n{aligned(rows)}\n\n"
+        f"Right with every segmentation: {percent(comparison.always)}; with at least one: "
+        f"{percent(comparison.in_reach)}\n"
+        f"Phrase ends of a document hold {comparison.boundary_bits:.0f} bits on average; its label gives "
+        f"{comparison.label_bits:.2g} of them"
+    )

@@ -1,0 +1,197 @@
+"""The E-step, the two M-steps of Algorithm 1, and the direct loss equal to one round (docs/paper.md 1.4 - 1.6).
+
+    E       r(z_B)  proportional to  p(z_B | w) p(y | z_B, zhat_-B, w),   gamma_t = E_r[z_t]
+    theta   raise   sum over z_B of r(z_B) log p_theta(y | z_B, zhat_-B, w)        r frozen
+    pi      raise   sum over t of gamma_t log pi_t + (1 - gamma_t) log (1 - pi_t)
+    direct  raise   log sum over z_B of p(z_B | w) p(y | z_B, zhat_-B, w)          same gradient (Fisher's identity)
+
+The E-step is pure; the M-steps return losses to be minimised. Training calls E-steps by name; all are called alike and
+give the same thing:
+
+    result = STRATEGIES[name](model, batch, states, z, settings, generator)
+
+    exact    all 2^free configurations of the document; up to 20 free positions
+    blocks   windows of `block_length` words that cover the document, or `windows` of them, drawn anew each time
+    local    `blocks` windows around random centres (the paper's EM-HRNN-local)
+
+`z` holds the boundaries outside the blocks (see imputation), `states` the word layer's output, with or without
+gradients: no E-step makes any.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.models.settings import EMConfig
+from emhrnn.paper.em.blocks import Blocks, covered, draw_blocks, exact_blocks, local_blocks, window_blocks
+from emhrnn.paper.em.likelihood import configuration_likelihood
+from emhrnn.paper.em.posterior import Posterior, log_prior
+from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
+
+TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
+
+
+@torch.no_grad()
+def e_step(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    blocks: Blocks,
+    *,
+    temperature: float = 1.0,
+    printed_q: bool = False,
+) -> Posterior:
+    """The posterior of every block given the label and z outside the block. See `weigh` for the settings."""
+    likelihood = configuration_likelihood(model, batch, states, z, blocks)
+    return weigh(batch, states, blocks, likelihood, temperature=temperature, printed_q=printed_q)
+
+
+def weigh(
+    batch: Batch,
+    states: WordStates,
+    blocks: Blocks,
+    likelihood: Float[Tensor, "blocks configurations"],
+    *,
+    temperature: float = 1.0,
+    printed_q: bool = False,
+) -> Posterior:
+    """Bayes' rule. `temperature` T flattens the posterior to r^(1/T). `printed_q` divides by p(y | Z, w) as the paper
+    prints it: the likelihood cancels, the label has no effect, and gamma = pi (docs/paper.md A1)."""
+    prior = log_prior(states.a.detach(), blocks)
+    weights = torch.where(torch.isneginf(likelihood), -torch.inf, prior) if printed_q else prior + likelihood
+    return Posterior(blocks, batch.sentence_final, prior, likelihood, weights / temperature)
+
+
+def m_step_theta(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    posterior: Posterior,
+    *,
+    weights: Float[Tensor, " blocks"] | None = None,
+) -> Float[Tensor, ""]:
+    """-sum r log p_theta, weighted mean over blocks, on all configurations. For one posterior sample instead of all of
+    them, encode the sampled z and take its negative log-likelihood: as cheap as any step and, with one block in each
+    document, the same in expectation."""
+    likelihood = configuration_likelihood(model, batch, states, z, posterior.blocks)
+    exists = ~torch.isneginf(posterior.log_likelihood)
+    q = posterior.responsibilities * torch.where(exists, likelihood, 0)  # (blocks, configurations)
+    if weights is None:
+        return -q.sum() / len(posterior.blocks)
+    return -(weights[:, None] * q).sum() / weights.sum().clamp_min(TINY)
+
+
+def m_step_pi(
+    a: Float[Tensor, " words"],
+    gamma: Float[Tensor, " words"],
+    mask: Bool[Tensor, " words"],
+    *,
+    weights: Float[Tensor, " words"] | None = None,
+) -> Float[Tensor, ""]:
+    """Soft-target logistic loss, mean over the words of the mask: gradient (pi - gamma) for each logit a.
+
+    Words in no block have no target and no gradient. To weigh it as Q does, multiply by words of the mask per
+    document."""
+    a, gamma = a[mask], gamma[mask]
+    loss = softplus(a) - gamma * a
+    if weights is None:
+        return loss.sum() / max(len(a), 1)
+    return (weights[mask] * loss).sum() / weights[mask].sum().clamp_min(TINY)
+
+
+def marginal_loss(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    blocks: Blocks,
+) -> Float[Tensor, ""]:
+    """-log p(y | zhat_-B, w), mean over blocks: autograd supplies the responsibilities."""
+    likelihood = configuration_likelihood(model, batch, states, z, blocks)
+    return -torch.logsumexp(log_prior(states.a, blocks) + likelihood, dim=1).sum() / len(blocks)
+
+
+# ------------------------------------------------------------------ the E-steps by name
+
+
+@dataclass(frozen=True, eq=False)
+class EStep:
+    """What an E-step says about a batch."""
+
+    gamma: Float[Tensor, " words"]  # target for pi; anything where the mask is false
+    mask: Bool[Tensor, " words"]  # the words that have a target: free, and reached by this E-step
+    z_sample: Bool[np.ndarray, " words"]  # a segmentation drawn from the posterior: theta's M-step encodes it
+    log_evidence: Float[Tensor, " documents"]  # log p(y | w) given z outside the blocks, mean of them
+    posterior: Posterior  # theta's M-step on all configurations needs it
+
+
+Strategy = Callable[[EMHRNN, Batch, WordStates, Bool[np.ndarray, " words"], EMConfig, np.random.Generator], EStep]
+Z = Bool[np.ndarray, " words"]
+
+
+def exact(
+    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
+) -> EStep:
+    """All free positions of each document at once."""
+    return _by_blocks(model, batch, states, z, settings, generator, exact_blocks(batch, settings.exact_limit))
+
+
+def blocks(
+    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
+) -> EStep:
+    """Windows that cover each document, or some of them."""
+    windows = window_blocks(batch, settings.block_length)
+    if settings.windows:
+        windows = draw_blocks(windows, settings.windows, generator=generator)
+    return _by_blocks(model, batch, states, z, settings, generator, windows)
+
+
+def local(
+    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
+) -> EStep:
+    """Windows around random centres."""
+    return _by_blocks(model, batch, states, z, settings, generator, _draw_blocks(batch, states, settings, generator))
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "exact": exact,
+    "blocks": blocks,
+    "local": local,
+}
+
+
+@torch.no_grad()
+def _by_blocks(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Z,
+    settings: EMConfig,
+    generator: np.random.Generator,
+    blocks: Blocks,
+) -> EStep:
+    posterior = e_step(model, batch, states, z, blocks, temperature=settings.temperature, printed_q=settings.printed_q)
+    offsets = np.searchsorted(blocks.documents, np.arange(batch.n_documents + 1))
+    return EStep(
+        gamma=posterior.marginals(),
+        mask=torch.from_numpy(covered(blocks, batch.n_words)),
+        z_sample=posterior.segmentation(z, posterior.sample(generator)),
+        log_evidence=torch.segment_reduce(posterior.evidence, "mean", offsets=torch.from_numpy(offsets)),
+        posterior=posterior,
+    )
+
+
+def _draw_blocks(batch: Batch, states: WordStates, settings: EMConfig, generator: np.random.Generator) -> Blocks:
+    weights = None
+    if settings.focus:
+        pi = torch.sigmoid(states.a.detach()).double().numpy()
+        weights = np.where(batch.sentence_final, 0, pi * (1 - pi))
+    return local_blocks(batch, settings.blocks, settings.block_length, generator=generator, weights=weights)

@@ -1,0 +1,1 @@
+"""`emhrnn export --onnx`: em-hrnn for programs without this package."""

@@ -1,0 +1,1 @@
+"""Layers of the paper's networks: attention, forests of the E-step, slopes for effects, multiscale LSTMs."""

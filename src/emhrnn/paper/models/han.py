@@ -1,0 +1,120 @@
+r"""HAN, the hierarchical attention network: HN-ATT, HN-AVE and HN-MAX (Yang et al., NAACL 2016; docs/paper.md 4).
+
+    x   x   x   x     x   x   x      word vectors
+    |   |   |   |     |   |   |
+    h1<>h1<>h1<>h1    h1<>h1<>h1     word BiGRU, restarted at each sentence
+    \___________/     \_______/      pooling: attention alpha, mean or maximum
+          s<-------------->s         sentence BiGRU: h3
+          \________________/         pooling: attention gamma, mean or maximum
+                   v
+           softmax(W_c v + b_c)
+
+    u_t = tanh(W_w h1_t + b_w)       alpha = softmax over the sentence of u_t . u_w        s = sum_t alpha_t h1_t
+    u_i = tanh(W_s h3_i + b_s)       gamma = softmax over the document of u_i . u_s        v = sum_i gamma_i h3_i
+
+HN-AVE puts the mean and HN-MAX the maximum of each feature in place of both sums.
+"""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.dropout import dropout
+from emhrnn.layers.linear import dense
+from emhrnn.layers.recurrent import GRU, Bidirectional
+from emhrnn.models.model import DocumentModel
+from emhrnn.models.output import Output
+from emhrnn.paper.layers.attention import AttentionPool, attend
+from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.settings import HANConfig, HNAttConfig
+
+Pooling = Literal["attention", "mean", "max"]
+
+
+class HAN(DocumentModel):
+    """Words and sentences by BiGRU, pooled by attention, mean or maximum."""
+
+    def __init__(
+        self,
+        config: HANConfig,
+        *,
+        table: Float[Tensor, "vocabulary size"],
+        classes: int,
+        generator: torch.Generator,
+        pooling: Pooling = "attention",
+    ) -> None:
+        super().__init__()
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+        words, sentences = 2 * config.word_size, 2 * config.sentence_size
+        self.word_layer = _bigru(self.embedding.size, config.word_size, generator)
+        self.word_pool = _pool(config, pooling, words, generator)
+        self.sentence_layer = _bigru(words, config.sentence_size, generator)
+        self.sentence_pool = _pool(config, pooling, sentences, generator)
+        self.output = dense(sentences, classes, generator)
+
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        """A generator turns dropout on."""
+        s, alpha = self.sentence_vectors(batch, generator)
+        logits, v, gamma = self.classify(batch.document_offsets, s, generator)
+        return Output(logits, v, alpha=alpha, gamma=gamma)
+
+    def sentence_vectors(
+        self, batch: Batch, generator: torch.Generator | None = None
+    ) -> tuple[Float[Tensor, "sentences features"], Float[Tensor, " words"] | None]:
+        """s of each sentence, which does not depend on the other sentences, and the weights of its words."""
+        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
+        h1 = dropout(self.word_layer(x, batch.sentence_offsets), self.dropout, generator)  # (words, 2 word_size)
+        s, alpha = self.word_pool(h1, torch.from_numpy(batch.sentence_offsets))  # (sentences, 2 word_size)
+        return s, alpha
+
+    def classify(
+        self,
+        documents: Int64[np.ndarray, " documents_plus_1"],
+        s: Float[Tensor, "sentences features"],
+        generator: torch.Generator | None = None,
+    ) -> tuple[
+        Float[Tensor, "documents classes"], Float[Tensor, "documents v_features"], Float[Tensor, " sentences"] | None
+    ]:
+        """From the sentence vectors of documents, by their offsets, to logits, v and the weights gamma."""
+        h3 = self.sentence_layer(s, documents)  # (sentences, 2 sentence_size)
+        v, gamma = self.sentence_pool(h3, torch.from_numpy(documents))  # (documents, 2 sentence_size)
+        v = dropout(v, self.dropout, generator)
+        return self.output(v), v, gamma
+
+
+class MeanPool(nn.Module):
+    """The mean of each segment: attention with equal scores, which are not worth showing."""
+
+    def forward(
+        self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
+    ) -> tuple[Float[Tensor, "m H"], None]:
+        return attend(h, h.new_zeros(len(h)), offsets)[0], None
+
+
+class MaxPool(nn.Module):
+    """The maximum of each feature over each segment. It has no weights to show."""
+
+    def forward(
+        self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
+    ) -> tuple[Float[Tensor, "m H"], None]:
+        return torch.segment_reduce(h, "max", offsets=offsets, axis=0), None
+
+
+def _pool(
+    config: HANConfig, pooling: Pooling, size: int, generator: torch.Generator
+) -> AttentionPool | MeanPool | MaxPool:
+    if pooling == "mean":
+        return MeanPool()
+    if pooling == "max":
+        return MaxPool()
+    assert isinstance(config, HNAttConfig)
+    return AttentionPool(size, config.attention_size, generator=generator)
+
+
+def _bigru(inputs: int, size: int, generator: torch.Generator) -> Bidirectional:
+    return Bidirectional(GRU(inputs, size, generator=generator), GRU(inputs, size, generator=generator))

@@ -1,0 +1,127 @@
+"""M-steps and the direct loss (docs/paper.md 8: 2 and 3)."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from emhrnn.models.settings import EMConfig
+from emhrnn.paper.em.blocks import covered, exact_blocks, window_blocks
+from emhrnn.paper.em.steps import STRATEGIES, e_step, m_step_pi, m_step_theta, marginal_loss
+from tests.paper.em.examples import make_batch, random_z, seeds, shapes, small_model
+
+
+def gradient(model, loss):
+    model.zero_grad()
+    loss.backward()
+    return torch.cat([p.grad.to_dense().flatten() for p in model.parameters() if p.grad is not None])
+
+
+@given(shapes(3, 3, 3), seeds)
+@settings(max_examples=10, deadline=None)
+def test_fisher_identity(lengths, seed):
+    """The gradient of the marginal log-likelihood is that of Q with frozen responsibilities."""
+    model, batch = small_model(seed, votes=10), make_batch(lengths, seed)
+    z, blocks = random_z(batch, seed), exact_blocks(batch)
+    direct = gradient(model, marginal_loss(model, batch, model.words(batch), z, blocks))
+
+    states = model.words(batch)
+    posterior = e_step(model, batch, states, z, blocks)
+    mask = torch.from_numpy(~batch.sentence_final)
+    per_document = int(mask.sum()) / batch.n_documents  # Q sums over words
+    theta = m_step_theta(model, batch, states, z, posterior)
+    pi = m_step_pi(states.a, posterior.marginals(), mask) * per_document
+    torch.testing.assert_close(gradient(model, theta + pi), direct, rtol=1e-9, atol=1e-10)
+
+
+def test_fisher_identity_holds_per_block():
+    model, batch = small_model(votes=10), make_batch([[4, 3], [6]])
+    z, blocks = random_z(batch), window_blocks(batch, 3)
+    direct = gradient(model, marginal_loss(model, batch, model.words(batch), z, blocks))
+    states = model.words(batch)
+    posterior = e_step(model, batch, states, z, blocks)
+    mask = torch.from_numpy(covered(blocks, batch.n_words))
+    theta = m_step_theta(model, batch, states, z, posterior)
+    pi = m_step_pi(states.a, posterior.marginals(), mask) * int(mask.sum()) / len(blocks)
+    torch.testing.assert_close(gradient(model, theta + pi), direct, rtol=1e-9, atol=1e-10)
+
+
+def test_pi_loss_is_the_soft_target_logistic_loss():
+    a = torch.randn(20, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    gamma = torch.linspace(0, 1, 20, dtype=torch.float64)
+    mask = torch.arange(20) % 3 > 0
+    nan_outside = torch.where(mask, gamma, torch.nan)
+    loss = m_step_pi(a, nan_outside, mask)
+    torch.testing.assert_close(loss, binary_cross_entropy_with_logits(a[mask], gamma[mask]))
+    (slope,) = torch.autograd.grad(loss, a)
+    torch.testing.assert_close(slope[mask], (torch.sigmoid(a) - gamma)[mask] / mask.sum())
+    assert (slope[~mask] == 0).all()
+
+
+def test_pi_loss_without_targets_is_zero():
+    a = torch.ones(2, requires_grad=True)
+    assert m_step_pi(a, torch.full((2,), torch.nan), torch.zeros(2, dtype=torch.bool)).item() == 0
+
+
+SETTINGS = EMConfig(blocks=4, block_length=3, focus=False)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@given(shapes(3, 3, 4), seeds)
+@settings(max_examples=4, deadline=None)
+def test_all_keep_the_contract(name, lengths, seed):
+    model, batch = small_model(seed, votes=10), make_batch(lengths, seed)
+    states, z = model.words(batch), random_z(batch, seed)
+    before = [p.clone() for p in model.parameters()]
+    result = STRATEGIES[name](model, batch, states, z, SETTINGS, np.random.default_rng(seed))
+    again = STRATEGIES[name](model, batch, states, z, SETTINGS, np.random.default_rng(seed))
+    assert result.z_sample[batch.sentence_final].all()
+    assert not result.mask[batch.sentence_final].any()
+    assert torch.isfinite(result.gamma[result.mask]).all()
+    assert torch.isfinite(result.log_evidence).all()
+    assert not result.gamma.requires_grad
+    assert (result.z_sample == again.z_sample).all()
+    torch.testing.assert_close(result.gamma, again.gamma, equal_nan=True)
+    assert all((p == q).all() and p.grad is None for p, q in zip(model.parameters(), before, strict=True))
+    assert ((result.gamma[result.mask] >= 0) & (result.gamma[result.mask] <= 1)).all()
+
+
+def test_blocks_looks_at_all_windows_or_at_some():
+    """What it says of a window does not depend on which others were drawn."""
+    model, batch = small_model(), make_batch([[9, 5], [12]])
+    states, z = model.words(batch), random_z(batch)
+    every, some = (
+        STRATEGIES["blocks"](
+            model, batch, states, z, EMConfig(estep="blocks", block_length=3, windows=n), np.random.default_rng(0)
+        )
+        for n in (0, 2)
+    )
+    assert every.mask.sum() == (~batch.sentence_final).sum()
+    assert 0 < some.mask.sum() <= 2 * 2 * SETTINGS.block_length
+    torch.testing.assert_close(some.gamma[some.mask], every.gamma[some.mask])
+
+
+def test_focus_spends_the_blocks_where_pi_is_undecided():
+    model, batch = small_model(), make_batch([[60, 60]])
+    states = model.words(batch)
+    a = torch.full_like(states.a, -12.0)
+    a[30:40] = 0
+    focused = replace(states, a=a)
+    chosen = EMConfig(blocks=5, block_length=1, focus=True)
+    result = STRATEGIES["local"](model, batch, focused, random_z(batch), chosen, np.random.default_rng(0))
+    assert set(np.flatnonzero(result.mask)) <= set(range(30, 40))
+    assert result.mask.sum() == 5
+
+
+@pytest.mark.parametrize("name", ["exact", "blocks"])
+def test_the_evidence_is_that_of_the_model_at_any_temperature(name):
+    model, batch = small_model(votes=20.0), make_batch([[3, 2], [4]])
+    states, z = model.words(batch), random_z(batch)
+    plain, hot = (
+        STRATEGIES[name](model, batch, states, z, EMConfig(block_length=3, temperature=T), np.random.default_rng(0))
+        for T in (1.0, 8.0)
+    )
+    torch.testing.assert_close(hot.log_evidence, plain.log_evidence)
