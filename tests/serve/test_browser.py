@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emhrnn.serve.app import application
+from emhrnn.training.run import located
 from tests.behaviour.commands import BAD, GOOD
 from tests.explain.browser import axe_core, chromium
 from tests.serve.conftest import HOSTILE, running
@@ -52,37 +53,121 @@ def read(page: Any, text: str = GOOD) -> None:
     page.wait_for_selector("#reading[aria-busy=false]")
 
 
-def test_reading_and_drilling_down(page: Any, pictures: Path) -> None:
+def test_a_phrase_shows_what_it_counts(page: Any, pictures: Path) -> None:
     read(page)
-    assert page.locator(".reading .prediction").inner_text() in ("good", "bad")
-    page.locator(".row .phrase").first.click()
-    assert page.locator(".chosen-phrase table.words").is_visible()
-    page.locator(".row .phrase").first.click()
-    assert not page.locator(".chosen-phrase").is_visible()
-    page.locator(".sentence > .row > .gauge").nth(1).click()
-    assert page.locator("ol.phrases").nth(1).is_visible()
-    page.get_by_label("numbers").check()
-    page.screenshot(path=pictures / "read.png", full_page=True)
+    assert page.locator(".said .prediction").inner_text() in ("good", "bad")
+    page.locator(".phrase[data-k]").first.click()
+    page.wait_for_selector(".box table.words")
+    assert page.locator(".box .told").inner_text()
+    page.screenshot(path=pictures / "phrase.png")
+    page.locator(".phrase[data-k]").first.click()
+    assert page.locator(".box").count() == 0
 
 
-def test_dropping_a_phrase_by_mouse(page: Any, pictures: Path) -> None:
-    """Each phrase has its own button, in sight of the answer."""
+def test_removing_and_restoring_by_mouse(page: Any, pictures: Path) -> None:
+    """Each phrase has its own buttons, and before and after stand side by side, in sight."""
     page.set_viewport_size({"width": 1280, "height": 500})
     read(page, LONG)
-    for phrase in (page.locator(".row .phrase").last, page.locator(".row .phrase").first):
+    for phrase in (page.locator(".phrase[data-k]").last, page.locator(".phrase[data-k]").first):
         phrase.click()
-        page.get_by_role("button", name="Leave it out").click()
-        page.wait_for_selector("#reading[aria-busy=false]")
+        page.get_by_role("button", name="Remove").click()
+        settled(page)
         assert in_sight(page, ".without .prediction")
-        assert in_sight(page, ".phrase.chosen.dropped")
-    assert page.locator(".row .phrase.dropped").count() == 2
-    assert "without 2 phrases" in page.locator(".live").inner_text()
+        assert in_sight(page, ".said .prediction")
+    assert page.locator(".phrase.dropped").count() == 2
+    assert "without 2 phrases" in page.locator(".live").inner_text().lower()
     page.screenshot(path=pictures / "what-if.png", full_page=True)
-    page.get_by_role("button", name="Put it back").click()
-    page.wait_for_selector("text=without 1 phrase")
-    page.locator(".row .phrase.dropped").click()
-    page.get_by_role("button", name="Put it back").click()
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_selector("text=Without 1 phrase")
+    page.locator(".phrase.dropped").click()
+    page.get_by_role("button", name="Restore", exact=True).click()
     page.wait_for_selector(".without", state="detached")
+    assert page.locator(".phrase.dropped").count() == 0
+
+
+@pytest.fixture(scope="module")
+def demo(browser: Any) -> Iterator[Any]:
+    """A page on the model of the package: it is sure of what it says, and fast on long documents."""
+    with running(application([located(Path("demo"))])) as base:
+        context = browser.new_context(base_url=base, viewport={"width": 1280, "height": 800})
+        yield context.new_page()
+        context.close()
+
+
+MIXED = "The staff were kind and the breakfast was wonderful. But the room was dirty and the bed was awful."
+
+
+def test_the_label_changes_on_request(demo: Any) -> None:
+    """The phrases of the sentence in the verdict are left out, and the label is another."""
+    read(demo, MIXED)
+    told = demo.locator(".because").inner_text()
+    assert "it would be" in told
+    button = demo.get_by_role("button", name="Change the label for me")
+    numbers, before = button.get_attribute("data-turn").split(","), demo.locator(".said .prediction").inner_text()
+    for number in numbers:
+        assert demo.locator(f".phrase[data-k='{number}']").inner_text() in told
+    button.click()
+    demo.wait_for_selector(".without .changed")
+    assert demo.locator(".without .prediction").inner_text().split()[0] != before
+    assert demo.locator(".phrase.dropped").count() == len(numbers)
+    demo.get_by_role("button", name="Restore all").click()
+    demo.wait_for_selector(".without", state="detached")
+
+
+def test_editing_a_phrase_in_place(page: Any) -> None:
+    """The label moves while one types, Enter keeps the text, Escape does not, and Back undoes."""
+    read(page, GOOD)
+    for last in ("Escape", "Enter"):
+        page.locator(".phrase[data-k]").first.click()
+        page.get_by_role("button", name="Edit", exact=True).click()
+        with page.expect_response("**/part/read") as asked:
+            page.keyboard.type("Terrible \U0001f600 soup")
+        assert "text" not in dict(part.split("=") for part in asked.value.request.post_data.split("&"))
+        page.wait_for_selector(".without")
+        assert "edited" in page.locator(".live").inner_text().lower()
+        page.keyboard.press(last)
+        page.wait_for_selector(".without", state="detached")
+        settled(page)
+        assert page.locator("textarea").input_value().startswith("Terrible") == (last == "Enter")
+    page.go_back()
+    settled(page)
+    assert page.locator("textarea").input_value() == GOOD
+
+
+def test_a_long_document_opens_at_once(demo: Any, pictures: Path) -> None:
+    """15,000 words: few nodes, wherever one scrolls to; what is scrolled to is drawn."""
+    page, text = demo, " ".join([GOOD, BAD, MIXED] * 330)
+    with page.expect_response("**/part/read") as asked:
+        page.goto("/")
+        page.get_by_label("Your document").fill(text)
+        page.get_by_role("button", name="Read it").click()
+    assert len(asked.value.body()) < 1_000_000
+    settled(page)
+    sentences = page.locator("li.sentence").count()
+    assert sentences > 1900
+    for place in (0, 0.5, 1):
+        page.evaluate("share => scrollTo(0, share * document.documentElement.scrollHeight)", place)
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('li.sentence')].every(s => !s.classList.contains('far') || "
+            "s.getBoundingClientRect().bottom < 0 || s.getBoundingClientRect().top > innerHeight)"
+        )
+        assert page.evaluate(NODES) < 15_000
+    page.screenshot(path=pictures / "long.png")
+    page.locator(".weights a").first.click()
+    page.wait_for_function("document.activeElement.matches('.phrase[data-k]')")
+    assert in_sight(page, ".phrase[data-k]:focus")
+
+
+NODES = """() => {
+  const walker = document.createTreeWalker(document, NodeFilter.SHOW_ALL);
+  let nodes = 0;
+  while (walker.nextNode()) nodes += 1;
+  return nodes;
+}"""
+
+
+def settled(page: Any) -> None:
+    page.wait_for_selector("#reading[aria-busy=false] .reading")
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
@@ -92,13 +177,13 @@ def test_what_decided_is_seen_at_once(browser: Any, address: str, pictures: Path
     page = context.new_page()
     read(page, LONG)
     assert not page.locator("form.write").is_visible()  # it is folded to one line
-    for part in (".said .prediction", ".said .sure", ".verdict-card .classes", ".because q", ".document .phrase"):
+    for part in (".said .prediction", ".said .sure", ".verdict-card .classes", ".because", ".document .phrase"):
         assert in_sight(page, part), part
     page.screenshot(path=pictures / f"verdict-{width}.png")
     assert page.evaluate("scrollTo(0, 600), scrollY") > 200
     assert in_sight(page, ".said .prediction")
     page.evaluate("scrollTo(0, 0)")
-    page.get_by_text("Edit").click()
+    page.get_by_text("Edit", exact=True).click()
     page.get_by_label("Your document").fill("Another text.")
     assert "stale" in page.locator("#reading").get_attribute("class")
     context.close()
@@ -111,13 +196,13 @@ def in_sight(page: Any, selector: str) -> bool:
 
 def test_refresh_and_back_keep_the_text(page: Any) -> None:
     read(page, GOOD)
-    page.locator(".row .phrase").first.focus()
+    page.locator(".phrase[data-k]").first.focus()
     page.keyboard.press("d")
     page.wait_for_selector(".without")
     page.reload()
     page.wait_for_selector(".without")
     assert GOOD in page.locator("textarea").input_value()
-    page.get_by_text("Edit").click()
+    page.get_by_text("Edit", exact=True).click()
     page.get_by_label("Your document").fill(BAD)
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".without", state="detached")
@@ -139,7 +224,7 @@ def test_a_failed_request_keeps_what_is_there(browser: Any, address: str) -> Non
     page = context.new_page()
     read(page)
     page.route("**/part/read", lambda route: route.abort())
-    page.locator(".row .phrase").first.focus()
+    page.locator(".phrase[data-k]").first.focus()
     page.keyboard.press("d")
     page.wait_for_selector(".trouble")
     assert page.locator(".reading .prediction").is_visible()
@@ -166,16 +251,34 @@ def test_people_without_a_session_sign_in(browser: Any, made: Path) -> None:
         page.close()
 
 
-def test_dropping_a_phrase_by_keyboard(page: Any) -> None:
-    read(page)
-    page.locator(".row .phrase").first.focus()
+def test_everything_by_keyboard(page: Any) -> None:
+    page.goto("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.get_by_label("Your document").focus()
+    page.keyboard.insert_text(GOOD)
+    page.keyboard.press("Control+Enter")
+    settled(page)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.phrase[data-k]')"):
+            break
     page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.dataset.phrase") == "1"
+    assert page.evaluate("document.activeElement.dataset.k") == "1"
     page.keyboard.press("d")
     page.wait_for_selector(".without")
-    assert page.evaluate("document.activeElement.dataset.phrase") == "1"  # the focus stays where it was
+    assert page.evaluate("document.activeElement.dataset.k") == "1"  # the focus stays where it was
+    page.keyboard.press("Control+z")
+    page.wait_for_selector(".without", state="detached")
     page.keyboard.press("Enter")
-    assert page.locator(".chosen-phrase table.words").is_visible()
+    assert page.evaluate("document.activeElement.innerText") == "Remove"
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".without")
+    assert page.evaluate("document.activeElement.dataset.k") == "1"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    assert page.locator(".box").count() == 0
+    assert page.evaluate("document.activeElement.dataset.k") == "1"
 
 
 def test_the_slider_moves_the_boundaries(page: Any) -> None:
@@ -187,8 +290,8 @@ def test_the_slider_moves_the_boundaries(page: Any) -> None:
         with page.expect_response("**/part/read"):
             page.keyboard.press(key)
         page.wait_for_selector("#reading[aria-busy=false]")
-        counts.append(page.locator("li[id^=phrase-]").count())
-    assert counts[0] > counts[1] == 2
+        counts.append(page.locator(".phrase[data-k]").count())
+    assert counts[0] > counts[1] >= 2
     with page.expect_response("**/part/read"):
         page.get_by_role("button", name="as learned").click()
 
@@ -212,16 +315,16 @@ def test_the_slider_can_be_dragged(page: Any) -> None:
     assert len(seen) >= min(4, most)
     assert slider.input_value() == "0"
     assert page.evaluate("document.getElementById('threshold').held")
-    words = page.locator("li[id^=phrase-]").count()
+    words = page.locator(".phrase[data-k]").count()
     assert words == page.evaluate("Number(document.querySelector('.slider output .number').innerText)")
-    assert words == page.locator("ol.sentences table.words tbody tr").count()  # every word is a phrase
+    assert page.locator(".phrase[data-k] u ~ u").count() == 0  # every word is a phrase
 
 
 def test_a_sample_a_shortcut_and_a_dropped_file(page: Any) -> None:
     page.goto("/")
     page.locator(".samples button").first.click()
     page.wait_for_selector(".reading")
-    page.get_by_text("Edit").click()
+    page.get_by_text("Edit", exact=True).click()
     page.get_by_label("Your document").fill(BAD)
     with page.expect_response("**/part/read"):
         page.keyboard.press("Control+Enter")
@@ -246,11 +349,12 @@ def test_an_empty_text_is_told(page: Any) -> None:
 
 
 def test_comparing(page: Any, pictures: Path) -> None:
-    page.goto("/compare")
-    page.get_by_label("Your document").fill(GOOD)
-    page.get_by_role("button", name="Compare").click()
+    """The text comes along from Read."""
+    read(page, GOOD)
+    page.get_by_role("link", name="Compare").click()
     page.wait_for_selector(".pair")
     assert page.locator(".pair section").count() == 2
+    assert "They agree" in page.locator(".agreement").inner_text()
     page.screenshot(path=pictures / "compare.png", full_page=True)
 
 

@@ -17,8 +17,8 @@ import emhrnn
 from emhrnn.api import labels_of
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.serve.app import application
-from emhrnn.serve.document import view
 from emhrnn.serve.engine import RequestText
+from emhrnn.serve.readings import Readings
 from emhrnn.training.run import load_run, save_weights
 from tests.behaviour.commands import BAD, GOOD, SMALL_EM
 from tests.serve.test_guard import finished
@@ -64,11 +64,12 @@ def test_labels_are_a_set(client: TestClient, run: Path, tmp_path: Path) -> None
 
 def test_what_if_names_all_labels(client: TestClient, run: Path) -> None:
     served = load_run(run)
-    expected = view(served, RequestText(GOOD, None, None), None, frozenset({0}))
-    assert expected.without is not None
-    assert expected.without.predicted == labels_of(served, expected.without.probabilities[None].astype("float32"))[0]
+    reading = Readings().read(served, RequestText(GOOD), None)
+    without = reading.without([0])
+    assert without is not None
+    assert without.predicted == labels_of(served, without.probabilities[None].astype("float32"))[0]
     page = unescape(client.post("/part/read", data={"text": GOOD, "dropped": "0"}).text)
     headlines = [part.partition("<")[0].strip() for part in page.split('<h2 class="prediction">')[1:]]
-    named = [", ".join(labels) or "no label" for labels in (expected.explanation.predicted, expected.without.predicted)]
+    named = [", ".join(labels) or "no label" for labels in (reading.explanation.predicted, without.predicted)]
     assert headlines == named
     assert ("changed" in page) == (named[0] != named[1])

@@ -72,7 +72,7 @@ def html_section(
 ) -> str:
     """One explanation, for a page that carries the stylesheet."""
     path, opens = explanation.decisive_path(), open_sentences(explanation)
-    document = _DocumentHtml(explanation, attention=attention)
+    document = DocumentHtml(explanation, attention=attention)
     rows = "\n".join(
         document.sentence(sentence, path is not None and sentence.index == path.sentence.index, opened)
         for sentence, opened in zip(explanation.sentences, opens.tolist(), strict=True)
@@ -173,10 +173,10 @@ def joined(labels: Labels) -> str:
     return ", ".join(as_tuple(labels)) or "no label"
 
 
-class _DocumentHtml:
+class DocumentHtml:
     """Tints and underlines of one document, relative to its largest effects."""
 
-    def __init__(self, explanation: Explanation, *, attention: bool) -> None:
+    def __init__(self, explanation: Explanation, *, attention: bool = False) -> None:
         self.explanation, self.text, self.shading = explanation, explanation.text, Shading(explanation)
         self.classwise = Classwise(explanation)
         self.attention = attention and explanation.evidence is None

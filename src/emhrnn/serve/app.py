@@ -26,6 +26,7 @@ from emhrnn.serve.guard import FAULT, RETRY, App, Guard, Token, for_people
 from emhrnn.serve.jobs import Jobs
 from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.serve.metrics import Metrics
+from emhrnn.serve.readings import Readings
 from emhrnn.version import __version__
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -97,6 +98,7 @@ def _routes(state: ServerState) -> FastAPI:
     )  # fmt: skip
     app.state.emhrnn = state
     app.state.jobs = Jobs(state.limits)
+    app.state.readings = [Readings() for _ in state.runs]
     for router in (api, document.pages, corpus.pages, pages.pages):
         app.include_router(router)
     app.add_api_route("/metrics", _metrics, include_in_schema=False)

@@ -1,37 +1,35 @@
 """The pages that read one text: Read, What if and Compare."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
-from jaxtyping import Float32, Float64
+from fastapi.responses import HTMLResponse, Response
+from jaxtyping import Float32
+from markupsafe import Markup
 
 from emhrnn.api import labels_of
-from emhrnn.explain.explainer import batch_of, explain_read, read
-from emhrnn.explain.explanation import Explanation, Phrase, Word
-from emhrnn.explain.headline import Shading
-from emhrnn.explain.html import Classwise
-from emhrnn.explain.removal import logits_of, without
+from emhrnn.explain.escape import escape, without_breaks
+from emhrnn.explain.explanation import Explanation, Sentence, Word
+from emhrnn.explain.html import DocumentHtml, side, tint
+from emhrnn.explain.page import percent
+from emhrnn.explain.points import in_points
+from emhrnn.explain.svg import drawn
 from emhrnn.models.table import EXPLAINING
 from emhrnn.serve.corpus import jobs_of, row_of
-from emhrnn.serve.engine import RequestText, ServedRun, columns, state_of
+from emhrnn.serve.engine import RequestText, ServedRun, state_of
 from emhrnn.serve.limits import RefusedError, check_aside, check_texts
 from emhrnn.serve.pages import form_of, rendered
+from emhrnn.serve.readings import Change, Reading, Readings
+from emhrnn.serve.samples import samples_of
 from emhrnn.training.run import Run
 
 pages = APIRouter(include_in_schema=False)
-STEPS = 20  # of the slider
-UNSURE = 0.2  # a lead of less probability
-SAMPLES = (
-    "The room was not what we had hoped for. It was small, and it looked over the car park. But the staff could not "
-    "have been kinder, and breakfast alone was worth the trip.",
-    "A slow first hour, a plot that forgets itself twice, and yet I would see it again tomorrow. Wonderful music.",
-    "I wanted to like it. The battery lasts a day at most, the screen scratches, and support never wrote back.",
-)
+DRAWN_WORDS = 1500  # of the sentences that are drawn with their phrases before they are scrolled to
+ASKED_SENTENCES = 50  # that the script may ask for at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,128 +43,106 @@ class PlainPrediction:
 
 
 @dataclass(frozen=True, eq=False)
-class Omission:
-    """What the model says without some phrases or words, whose `texts` are given."""
-
-    texts: tuple[str, ...]
-    probabilities: Float64[np.ndarray, " classes"]
-    predicted: str | tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class DocumentView:
-    """A document with its explanation. `dropped` are the numbers of phrases that a person left out, `without` is the
-    prediction then; `reasons` is that without the two phrases, or words, that support the prediction most."""
+    """A reading, as one request asks for it. `dropped` are the numbers of phrases that a person left out, and `change`
+    is the prediction then, or of the text that a person is editing. `other` is the reading of the other run of a
+    comparison: both are drawn on one scale."""
 
-    explanation: Explanation
-    dropped: frozenset[int]
-    without: Omission | None
-    reasons: Omission | None
-    threshold: float  # on pi
-    own: float  # the model's threshold
-    thresholds: tuple[float, ...]  # that make a difference in this document, from many phrases to few
-    learned: bool  # whether the threshold has any effect
-    strangers: tuple[str, ...]  # names that were given and that training has not seen
+    reading: Reading
+    dropped: frozenset[int] = frozenset()
+    change: Change | None = None
+    other: Reading | None = None
 
     @property
-    def shown(self) -> tuple[int, ...]:
-        """Classes, the likeliest first; ties in their own order."""
-        return tuple(np.argsort(-self.explanation.probabilities, kind="stable").tolist())
-
-    @property
-    def unsure(self) -> bool:
-        """Whether the decision was close: for one label, by its lead; for several, by the closest of them."""
-        chances = np.sort(self.explanation.probabilities)
-        if isinstance(self.explanation.predicted, str):
-            return bool(chances[-1] - chances[-2] < UNSURE) if len(chances) > 1 else False
-        return bool(np.abs(2 * chances - 1).min() < UNSURE)
-
-    @property
-    def turned(self) -> int:
-        """The class whose probability the reasons are about."""
-        return int(self.explanation.probabilities.argmax())
-
-    @property
-    def step(self) -> int:
-        """Where the slider stands."""
-        return int(np.argmin(np.abs(np.array(self.thresholds) - self.threshold)))
+    def explanation(self) -> Explanation:
+        return self.reading.explanation
 
     @cached_property
-    def shading(self) -> Shading:
-        return Shading(self.explanation)
-
-    @property
-    def decided(self) -> int | None:
-        """The sentence with what decided."""
-        path = self.explanation.decisive_path()
-        return None if path is None else path.sentence.index
+    def html(self) -> DocumentHtml:
+        return DocumentHtml(self.explanation)
 
     @cached_property
-    def classwise(self) -> Classwise:
-        return Classwise(self.explanation)
+    def _scale(self) -> tuple[float, float]:
+        """Points of the sentence and of the phrase with the most, of both readings."""
+        both = [self.reading, *([] if self.other is None else [self.other])]
+        sentences = max(float(np.abs(one.sentence_points).max()) for one in both)
+        phrases = [float(np.abs(one.phrase_points).max()) for one in both if one.explanation.has_phrases]
+        return sentences or 1.0, max(phrases, default=0.0) or 1.0
+
+    @cached_property
+    def only(self) -> frozenset[tuple[int, int]]:
+        """Spans of phrases that the other run does not have; none where it has no phrases at all."""
+        if self.other is None or not self.other.explanation.has_phrases or not self.explanation.has_phrases:
+            return frozenset()
+        own, others = ({(p.start, p.end) for p in one.explanation.phrases} for one in (self.reading, self.other))
+        return frozenset(own - others)
+
+    def _tint(self, k: int) -> str:
+        """By points. Without phrases, words are tinted."""
+        return tint(float(self.reading.phrase_points[k]) / self._scale[1] if self.explanation.has_phrases else 0.0)
+
+    def document(self) -> Markup:
+        """All sentences; those far down are plain text, until the script asks for them."""
+        words = np.cumsum(np.diff(self.explanation.phrase_offsets[self.explanation.sentence_offsets]))
+        near = max(int(np.searchsorted(words, DRAWN_WORDS, side="right")), 1)
+        return self.sentences(0, near) + self.sentences(near, len(words), far=True)
+
+    def sentences(self, first: int, last: int, *, far: bool = False) -> Markup:
+        """Some sentences as list items."""
+        return Markup("\n".join(self._sentence(sentence, far) for sentence in self.explanation.sentences[first:last]))
+
+    def _sentence(self, sentence: Sentence, far: bool) -> str:
+        value = float(self.reading.sentence_points[sentence.index])
+        gauge = f'<span class="gauge {drawn(abs(value) / self._scale[0])}{side(value)}">{in_points(value)}</span>'
+        looked = ""
+        if self.explanation.attention is not None:
+            looked = f'<span class="attention">attention {escape(percent(sentence.weight))}</span>'
+        text = escape(without_breaks(sentence.text)) if far else self._phrases(sentence)
+        return (
+            f'<li class="sentence{" far" if far else ""}" id="s{sentence.index}">{gauge}'
+            f'<span class="prose" dir="auto">{text}</span>{looked}</li>'
+        )
+
+    def _phrases(self, sentence: Sentence) -> str:
+        pieces, place = list[str](), sentence.start
+        first = int(self.explanation.sentence_offsets[sentence.index])
+        for k, phrase in enumerate(sentence.phrases, start=first):
+            kinds = self._tint(k) + (" dropped" if k in self.dropped else "")
+            kinds += " only" if (phrase.start, phrase.end) in self.only else ""
+            pieces.append(escape(without_breaks(self.explanation.text[place : phrase.start])))
+            pieces.append(f'<span class="phrase {kinds}" data-k="{k}" data-span="{phrase.start} {phrase.end}">')
+            pieces.append(f"{self.html.phrase_words(phrase)}</span>")
+            place = phrase.end
+        return "".join(pieces)
+
+    def words(self, k: int) -> Markup:
+        """The words of a phrase, with what each adds, for the box that opens at it."""
+        if not 0 <= k < len(self.explanation.phrases):
+            raise RefusedError(404, "there is no such phrase; read the text again")
+        phrase, value = self.explanation.phrases[k], float(self.reading.phrase_points[k])
+        name, many = (
+            "" if self.explanation.effects is None else self.explanation.effects.label,
+            in_points(abs(value))[1:],
+        )
+        told = "Hardly counts."
+        if many:
+            told = f"{many} point{'' if many == '1' else 's'} {'for' if value > 0 else 'against'} {escape(name)}."
+        rows = "".join(self._word(word) for word in phrase.words)
+        return Markup(f'<p class="told">{told}</p><table class="words"><tbody>{rows}</tbody></table>')
+
+    def _word(self, word: Word) -> str:
+        """With a bar and its sign; unlike those of phrases, points of words are estimates."""
+        long = self.html.shading.bar(word)
+        sign = "" if abs(long) < 0.02 else "+" if long > 0 else "\u2212"
+        unknown = "" if word.known else ' <span class="tag">unknown</span>'
+        cell = f'<td class="{drawn(abs(long))}{side(long)}">{sign}</td>'
+        return f'<tr><th scope="row" dir="auto">{escape(word.text)}{unknown}</th>{cell}</tr>'
 
 
-def view(run: Run, written: RequestText, threshold: float | None, dropped: frozenset[int]) -> DocumentView:
-    """Explain a document, and predict it without the phrases that are dropped; in the thread of its model."""
-    texts, users, products = columns([written])
-    document = read(run, texts)[0]
-    learned = run.model.segments
-    explanation = explain_read(
-        run, [document], threshold=threshold if learned else None, users=users, products=products, exact=True
-    )[0]
-    dropped = frozenset(k for k in dropped if 0 <= k < len(explanation.phrases))
-    z = np.zeros(len(document), dtype=bool)
-    z[explanation.phrase_offsets[1:] - 1] = True
-    batch = batch_of(run, [document], users=users, products=products)
-
-    def omit(nodes: Sequence[Phrase | Word]) -> Omission | None:
-        if not nodes:
-            return None
-        starts = explanation.starts
-        left_out = np.any([(starts >= node.start) & (starts < node.end) for node in nodes], axis=0)
-        smaller, left = without(batch, z, ~left_out)
-        chances = run.probabilities(logits_of(run, smaller, left))
-        return Omission(tuple(node.text for node in nodes), chances[0].astype(np.float64), labels_of(run, chances)[0])
-
-    own = _own_threshold(run)
-    return DocumentView(
-        explanation,
-        dropped,
-        omit([explanation.phrases[k] for k in sorted(dropped)]),
-        omit(_reasons(explanation)),
-        own if threshold is None else threshold,
-        own,
-        _thresholds(explanation, own),
-        learned,
-        tuple(_strangers(run, written)),
-    )
-
-
-def _strangers(run: Run, written: RequestText) -> Iterator[str]:
-    for name, known in ((written.user, run.users), (written.product, run.products)):
-        if known and name is not None and name not in known:
-            yield name
-
-
-def _reasons(explanation: Explanation) -> Sequence[Phrase | Word]:
-    """The two phrases that support the prediction most; words for a model without phrases."""
-    if explanation.has_phrases:
-        return explanation.supporting(2)
-    words = [word for word in explanation.words if (word.effect or 0.0) > 0 and any(map(str.isalnum, word.text))]
-    return sorted(words, key=lambda word: -(word.effect or 0.0))[:2]
-
-
-def _own_threshold(run: Run) -> float:
-    own = run.model.boundary_threshold
-    return 0.5 if own is None else round(own, 6)
-
-
-def _thresholds(explanation: Explanation, own: float) -> tuple[float, ...]:
-    """Quantiles of pi in this document, so that every step of a slider moves some boundary; and the model's own."""
-    if explanation.pi is None:
-        return (own,)
-    quantiles = np.quantile(explanation.pi, np.linspace(0, 1, STEPS + 1)[1:-1])
-    return tuple(sorted({0.0, 1.0, own, *(round(float(value), 6) for value in quantiles)}))
+def readings_of(request: Request) -> list[Readings]:
+    """What is kept of each run."""
+    kept: list[Readings] = request.app.state.readings
+    return kept
 
 
 @pages.get("/")
@@ -189,7 +165,22 @@ async def read_text(request: Request) -> Response:
 async def read_part(request: Request) -> Response:
     """What the script puts in place of the last reading."""
     form = await form_of(request)
-    return await _reading(request, "reading.html", form, label=form.get("label") or None)
+    name = "verdict.html" if form.get("part") == "verdict" else "reading.html"
+    return await _reading(request, name, form, label=form.get("label") or None)
+
+
+@pages.get("/part/{key}/sentences")
+async def sentences(request: Request, key: str, first: int = 0, last: int = 0, dropped: str = "") -> Response:
+    """Sentences of a long document, drawn when they are scrolled to."""
+    reading, last = readings_of(request)[0].get(key), min(last, first + ASKED_SENTENCES)
+    view = DocumentView(reading, _numbers(dropped))
+    return HTMLResponse(await asyncio.to_thread(view.sentences, max(first, 0), last))
+
+
+@pages.get("/part/{key}/phrase")
+async def phrase(request: Request, key: str, k: int = 0) -> Response:
+    """What is known of a phrase."""
+    return HTMLResponse(DocumentView(readings_of(request)[0].get(key)).words(k))
 
 
 @pages.get("/compare")
@@ -212,38 +203,52 @@ async def _reading(
     user, product = (form.get(name, "").strip() or None for name in ("user", "product"))
     written = RequestText(form.get("text", ""), user, product)
     trouble, views = "", list[DocumentView | PlainPrediction]()
-    threshold, dropped = _number(form.get("threshold", "")), _numbers(form.get("dropped", ""))
     status = 200
     models = state.runs if both else state.runs[:1]
     if written.text or request.method == "POST":
         try:
-            await check_aside(check_texts, [written.text], state.limits)
-            views = [await _view(served, written, None if both else threshold, dropped) for served in models]
+            for text in ([] if "key" in form else [written.text]) + ([form["edited"]] if form.get("edited") else []):
+                await check_aside(check_texts, [text], state.limits)
+            kept = zip(models, readings_of(request), strict=False)
+            views = [await _view(served, readings, written, form) for served, readings in kept]
         except RefusedError as refusal:
+            if refusal.status == 404:
+                raise
             trouble, status = refusal.reason, refusal.status
     return await asyncio.to_thread(  # seconds for the longest text, in which nobody else would be answered
-        rendered, request, name, status=status, written=written, trouble=trouble, views=views, samples=SAMPLES,
-        label=label, differing=_differing(models, views), ids=any(served.reads_ids for served in models),
-        explaining=EXPLAINING,
+        rendered, request, name, status=status, written=written, trouble=trouble, views=_paired(views),
+        samples=samples_of(models[0].folder, models[0].model.classes), label=label,
+        ids=any(served.reads_ids for served in models), explaining=EXPLAINING,
     )  # fmt: skip
 
 
 async def _view(
-    served: ServedRun, written: RequestText, threshold: float | None, dropped: frozenset[int]
+    served: ServedRun, readings: Readings, written: RequestText, form: dict[str, str]
 ) -> DocumentView | PlainPrediction:
     run = served.model.run
     if served.explains:
-        return await served.submit(partial(view, run, written, threshold, dropped))
+        return await served.submit(partial(_view_of, run, readings, written, form))
     table = await served.predict([written if served.reads_ids else RequestText(written.text)])
     return PlainPrediction(run.config.model.name, run.classes, table[0], labels_of(run, table)[0])
 
 
-def _differing(models: Sequence[ServedRun], views: Sequence[DocumentView | PlainPrediction]) -> list[set[int] | None]:
-    """For each view the places (characters) where it alone ends a phrase; None where a model has no phrases."""
-    if not all(served.has_phrases for served in models):
-        return [None for _ in views]
-    ends = [{phrase.end for phrase in view.explanation.phrases} for view in views if isinstance(view, DocumentView)]
-    return [own - set().union(*(other for other in ends if other is not own)) for own in ends]
+def _view_of(run: Run, readings: Readings, written: RequestText, form: dict[str, str]) -> DocumentView:
+    """In the thread of the model."""
+    if "key" in form:
+        reading = readings.get(form["key"])
+    else:
+        reading = readings.read(run, written, _number(form.get("threshold", "")))
+    dropped = frozenset(k for k in _numbers(form.get("dropped", "")) if k < len(reading.explanation.phrases))
+    edited = form.get("edited", "")
+    return DocumentView(reading, dropped, reading.edited(edited) if edited else reading.without(dropped))
+
+
+def _paired(views: Sequence[DocumentView | PlainPrediction]) -> list[DocumentView | PlainPrediction]:
+    """Each of two views with the reading of the other."""
+    readings = [view.reading for view in views if isinstance(view, DocumentView)]
+    if len(readings) < 2:
+        return list(views)
+    return [DocumentView(reading, other=readings[1 - k]) for k, reading in enumerate(readings)]
 
 
 def _number(text: str) -> float | None:

@@ -18,9 +18,10 @@ from markupsafe import Markup
 from emhrnn.errors import EmhrnnError
 from emhrnn.explain import svg
 from emhrnn.explain.escape import escape, without_breaks
-from emhrnn.explain.headline import note
-from emhrnn.explain.html import side, summary, tint, warnings, word_mark
-from emhrnn.explain.page import percent, signed, stylesheet
+from emhrnn.explain.headline import headline
+from emhrnn.explain.html import paragraph, warnings
+from emhrnn.explain.page import percent, stylesheet
+from emhrnn.explain.points import in_points
 from emhrnn.explain.svg import Line, line_chart
 from emhrnn.serve.engine import ServedRun, state_of
 from emhrnn.serve.guard import COOKIE, SESSION_SECONDS
@@ -41,15 +42,9 @@ def templates() -> Environment:
     environment.filters.update(
         shown=lambda text: Markup(escape(without_breaks(str(text)))),
         percent=percent,
-        signed=signed,
-        drawn=svg.drawn,
-        summary=lambda explanation: Markup(summary(explanation)),
+        headline=lambda explanation: Markup(paragraph(headline(explanation))),
+        points=in_points,
         warnings=lambda explanation: Markup(warnings(explanation)),
-        note=note,
-        side=side,
-        word_mark=word_mark,
-        markup=Markup,
-        tint=tint,
         bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
         level=svg.level,
     )

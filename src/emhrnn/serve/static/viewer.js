@@ -8,89 +8,87 @@ const reading = document.getElementById("reading");
 const written = document.querySelector("form.write");
 const writing = document.querySelector(".writing");
 const live = document.querySelector(".live");
-const place = { text: "", dropped: "", threshold: "", label: "" }; // what the page explains; the form may have moved on
-let wanted = false; // something changed since the last question
+const EMPTY = { text: "", user: "", product: "", dropped: "", threshold: "", label: "" };
+const VERDICT = 1, PARTS = 2, ALL = 3; // how much of the page a question changes
+const LINKED = 6000; // letters of an address that holds the text; a longer text is kept by the browser alone
+const place = { ...EMPTY }; // what the page explains; the form may have moved on
+let draft = ""; // the text with a phrase that is being edited
+let past = []; // phrases that were left out, before each change
+let wanted = 0; // what has to be asked again
 let busy = false; // one question at a time: the newest state is asked when the answer is there
 
-async function ask(changes, fresh) {
+const verdict = () => reading.querySelector(".verdict-card");
+const phrases = () => [...reading.querySelectorAll(".phrase[data-k]")];
+const phraseOf = (k) => reading.querySelector(`.phrase[data-k="${k}"]`);
+
+// ---------------------------------------------------------------------- questions and answers
+
+async function ask(changes, what) {
   Object.assign(place, changes);
-  if (fresh) history.pushState({ ...place }, "", "/"); // refresh and Back find it again
-  else history.replaceState({ ...place }, "");
-  wanted = fresh ? "all" : wanted || "parts";
+  remember(what === ALL);
+  wanted = Math.max(wanted, what);
   if (busy) return;
   busy = true;
   reading.setAttribute("aria-busy", "true");
   while (wanted) {
-    const what = wanted;
-    wanted = false;
-    await put(new URLSearchParams(place), what);
+    const level = wanted;
+    wanted = 0;
+    await put(level);
   }
   busy = false;
   reading.setAttribute("aria-busy", "false");
 }
 
-async function put(form, what) {
+// The address holds the text behind "#", which never leaves the browser: refresh, Back and a bookmark find it again.
+function remember(fresh) {
+  const held = Object.entries(place).filter(([, value]) => value);
+  const link = `#${new URLSearchParams(held)}`;
+  const address = link.length < LINKED ? `/${link}` : "/";
+  history[fresh ? "pushState" : "replaceState"]({ ...place }, "", address);
+}
+
+const send = (fields) => fetch("/part/read", { method: "POST", body: new URLSearchParams(fields) });
+
+async function put(level) {
   try {
-    const answer = await fetch("/part/read", { method: "POST", body: form });
+    const key = level === VERDICT && verdict()?.dataset.key;
+    const change = { dropped: place.dropped, edited: draft, label: place.label, part: "verdict" };
+    let answer = key ? await send({ ...change, key }) : await send(place);
+    if (key && answer.status === 404) answer = await send({ ...place, ...change }); // the server keeps a few readings
     if (answer.redirected) return location.assign(answer.url); // the session has ended
     const page = await answer.text();
     if (!answer.headers.get("content-type").startsWith("text/html")) return complain(JSON.parse(page).error);
     const part = document.createElement("template");
     part.innerHTML = page;
-    const card = part.content.querySelector(".reading");
+    const card = part.content.querySelector(key ? ".verdict-card" : ".reading");
     if (!card) return complain(part.content.querySelector(".trouble")?.textContent ?? "There is no answer.");
-    show(card, what);
+    show(card, key ? VERDICT : level);
   } catch {
     complain("The server does not answer; is it still running?");
   }
 }
 
 // All of it for another text; else only what changed: a control that is held must not be replaced.
-function show(card, what) {
+function show(card, level) {
   const old = reading.querySelector(".reading");
-  const kept = keep(old);
   complain("");
-  if (what === "all" || !old?.querySelector(".tools")) {
+  if (level === VERDICT) verdict().replaceWith(card);
+  else if (level === ALL || !old?.querySelector(".tools")) {
     reading.replaceChildren(card);
     fold();
   } else {
-    Object.assign(old.dataset, { dropped: card.dataset.dropped, threshold: card.dataset.threshold });
     for (const part of [".verdict-card", "ol.sentences", ".slider output"])
       old.querySelector(part)?.replaceWith(card.querySelector(part));
     const reset = old.querySelector("[data-reset]");
     if (reset) reset.hidden = !place.threshold;
   }
-  prepare(what === "all" || !old);
-  restore(kept);
+  if (level !== VERDICT) prepare(reading);
+  if (level === ALL) tools();
+  const dropped = new Set(place.dropped.split(","));
+  for (const phrase of phrases()) leave(phrase, dropped.has(phrase.dataset.k));
+  const undo = verdict()?.querySelector("[data-undo]");
+  if (undo) undo.hidden = !past.length;
   live.textContent = [...reading.querySelectorAll(".said")].map((said) => said.innerText.replace(/\s+/g, " ")).join("; ");
-}
-
-// What a person has set on the page and would miss.
-function keep(card) {
-  if (!card) return {};
-  return {
-    numbers: card.querySelector(".numbers")?.checked,
-    plain: card.querySelector(".plain")?.checked,
-    open: [...card.querySelectorAll("ol.sentences > li > details")].map((details) => details.open),
-    more: card.querySelector(".more")?.open,
-    chosen: card.querySelector(".phrase.chosen")?.dataset.phrase,
-    focus: document.activeElement?.dataset?.phrase,
-    button: document.activeElement?.closest("[data-toggle]") !== null,
-  };
-}
-
-function restore(kept) {
-  const card = reading.querySelector(".reading");
-  if (!card?.querySelector(".tools") || kept.open === undefined) return;
-  card.querySelector(".numbers").checked = kept.numbers;
-  card.querySelector(".plain").checked = kept.plain;
-  card.querySelector(".more").open = kept.more;
-  card.querySelectorAll("ol.sentences > li > details").forEach((details, i) => (details.open = kept.open[i] ?? false));
-  if (kept.chosen !== undefined) choose(card.querySelector(`[data-phrase="${kept.chosen}"]`));
-  const phrase = card.querySelector(`[data-phrase="${CSS.escape(kept.focus ?? "")}"]`);
-  if (phrase) stop(phrase);
-  if (kept.button) card.querySelector("[data-toggle]").focus({ preventScroll: true });
-  else phrase?.focus({ preventScroll: true });
 }
 
 function complain(reason) {
@@ -109,47 +107,28 @@ function fold() {
   writing.querySelector(".excerpt").textContent = place.text.slice(0, 160);
   writing.open = false;
   reading.classList.remove("stale");
+  scrollTo({ top: 0 });
 }
+
+// ---------------------------------------------------------------------- phrases
 
 // Phrases as buttons: one stop for the Tab key, arrows from one to the next.
-function prepare(tools) {
-  const phrases = [...reading.querySelectorAll(".phrase[data-phrase]")];
-  phrases.forEach((phrase, i) => {
+function prepare(part) {
+  const stop = reading.querySelector(".phrase[tabindex='0']");
+  part.querySelectorAll(".phrase[data-k]").forEach((phrase, i) => {
     phrase.setAttribute("role", "button");
-    phrase.tabIndex = i === 0 ? 0 : -1;
-    phrase.setAttribute("aria-pressed", phrase.classList.contains("dropped"));
-    phrase.addEventListener("click", () => choose(phrase));
-    phrase.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-      if (step) move(phrases, i, step);
-      else if (event.key === "Enter" || event.key === " ") choose(phrase);
-      else if (event.key === "d" || event.key === "D" || event.key === "Delete") drop(phrase.dataset.phrase);
-      else return;
-      event.preventDefault();
-    });
+    phrase.setAttribute("aria-haspopup", "dialog");
+    phrase.tabIndex = i === 0 && !stop ? 0 : -1;
+    leave(phrase, phrase.classList.contains("dropped"));
   });
-  reading.querySelectorAll(".sentence > .row > .gauge").forEach((gauge) => {
-    const details = gauge.closest(".sentence").querySelector("details");
-    gauge.addEventListener("click", () => (details.open = !details.open));
-  });
-  reading.querySelector("[data-restore]")?.addEventListener("click", () => ask({ dropped: "" }));
-  if (!tools) return;
-  const slider = document.getElementById("threshold");
-  slider?.addEventListener("input", () => {
-    const value = slider.dataset.values.split(" ")[slider.value];
-    ask({ threshold: Number(value) === Number(slider.dataset.own) ? "" : value, dropped: "" });
-  });
-  reading.querySelector("[data-reset]")?.addEventListener("click", () => {
-    const steps = slider.dataset.values.split(" ").map(Number);
-    slider.value = steps.indexOf(Number(slider.dataset.own));
-    ask({ threshold: "", dropped: "" });
-  });
+  const far = part === reading && reading.querySelector(".sentence.far");
+  if (far) reading.querySelectorAll(".sentence").forEach((sentence) => watcher.observe(sentence));
 }
 
-function move(phrases, i, step) {
-  const next = phrases[(i + step + phrases.length) % phrases.length];
-  stop(next);
-  next.focus();
+function leave(phrase, out) {
+  phrase.classList.toggle("dropped", out);
+  if (out) phrase.setAttribute("aria-description", "removed");
+  else phrase.removeAttribute("aria-description");
 }
 
 function stop(phrase) {
@@ -157,42 +136,226 @@ function stop(phrase) {
   phrase.tabIndex = 0;
 }
 
-// A phrase with its words and its own button, in the verdict, which is in sight.
-function choose(phrase) {
-  const panel = reading.querySelector(".chosen-phrase");
-  const before = reading.querySelector(".phrase.chosen");
-  before?.classList.remove("chosen");
-  panel.hidden = !phrase || phrase === before;
-  if (panel.hidden) return;
-  const number = phrase.dataset.phrase;
-  phrase.classList.add("chosen");
+function focus(phrase) {
   stop(phrase);
-  panel.querySelector(".prose").textContent = phrase.textContent;
-  const words = document.getElementById(`phrase-${number}`).querySelector("table.words").cloneNode(true);
-  panel.querySelector(".chosen-words").replaceChildren(words);
-  const button = panel.querySelector("[data-toggle]");
-  button.textContent = phrase.classList.contains("dropped") ? "Put it back" : "Leave it out";
-  button.onclick = () => drop(number);
+  phrase.focus();
 }
 
-function drop(number) {
+function drop(k) {
   const dropped = new Set(place.dropped.split(",").filter(Boolean));
-  if (!dropped.delete(number)) dropped.add(number);
-  ask({ dropped: [...dropped].join(",") });
+  if (!dropped.delete(k)) dropped.add(k);
+  leaveOut([...dropped].join(","));
+}
+
+function leaveOut(dropped) {
+  past.push(place.dropped);
+  ask({ dropped }, VERDICT);
+}
+
+function undo() {
+  if (past.length) ask({ dropped: past.pop() }, VERDICT);
+}
+
+function onKey(event) {
+  const phrase = event.target.closest?.(".phrase[data-k]");
+  if (event.key === "Escape") return close(true);
+  if (!phrase || phrase.isContentEditable) return;
+  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+  const all = phrases();
+  if (step) focus(all[(all.indexOf(phrase) + step + all.length) % all.length]);
+  else if (event.key === "Enter" || event.key === " ") open(phrase, true);
+  else if (event.key === "d" || event.key === "D" || event.key === "Delete") drop(phrase.dataset.k);
+  else if (event.key === "z" && (event.ctrlKey || event.metaKey)) undo();
+  else return;
+  event.preventDefault();
+}
+
+// The box that opens at a phrase: what it counts, its words, and what can be done with it.
+function open(phrase, byKey) {
+  close();
+  stop(phrase);
+  phrase.classList.add("chosen");
+  const box = document.getElementById("box").content.firstElementChild.cloneNode(true);
+  const out = phrase.classList.contains("dropped");
+  box.querySelector(".quoted").textContent = phrase.textContent;
+  box.querySelector("[data-toggle]").textContent = out ? "Restore" : "Remove";
+  box.dataset.k = phrase.dataset.k;
+  const card = phrase.closest(".document");
+  card.append(box);
+  const [spot, frame] = [phrase.getClientRects()[0], card.getBoundingClientRect()];
+  const left = Math.min(spot.left - frame.left, frame.width - box.offsetWidth - 8);
+  box.style.insetInlineStart = `${Math.max(left, 8)}px`;
+  box.style.top = `${phrase.getBoundingClientRect().bottom - frame.top + 6}px`;
+  if (byKey) box.querySelector("button").focus();
+  fetch(`/part/${verdict().dataset.key}/phrase?k=${phrase.dataset.k}`)
+    .then((answer) => (answer.ok ? answer.text() : ""))
+    .then((words) => (box.querySelector(".inside").innerHTML = words))
+    .catch(() => {});
+}
+
+function close(back) {
+  const box = reading.querySelector(".box");
+  if (!box) return;
+  const phrase = phraseOf(box.dataset.k);
+  box.remove();
+  phrase?.classList.remove("chosen");
+  if (back && phrase) focus(phrase);
+}
+
+// Edit a phrase in place: the label moves while one types.
+function edit(phrase) {
+  const before = phrase.textContent;
+  const [start, end] = phrase.dataset.span.split(" ").map(Number);
+  const letters = [...place.text]; // the server counts characters, not halves of them
+  let timer = 0;
+  const changed = () => [...letters.slice(0, start), phrase.textContent, ...letters.slice(end)].join("");
+  const finish = (keep) => {
+    clearTimeout(timer);
+    phrase.removeEventListener("input", typed);
+    phrase.removeEventListener("blur", blurred);
+    phrase.removeEventListener("keydown", pressed);
+    phrase.contentEditable = "false";
+    draft = "";
+    if (keep && phrase.textContent !== before) {
+      const text = changed();
+      written.elements.text.value = text;
+      past = [];
+      ask({ text, dropped: "" }, ALL);
+    } else if (phrase.textContent !== before) {
+      phrase.textContent = before;
+      ask({}, PARTS);
+    }
+  };
+  const typed = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      draft = changed();
+      ask({}, VERDICT);
+    }, 250);
+  };
+  const blurred = () => finish(true);
+  const pressed = (event) => {
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    finish(event.key === "Enter");
+  };
+  phrase.contentEditable = "plaintext-only";
+  phrase.addEventListener("input", typed);
+  phrase.addEventListener("blur", blurred);
+  phrase.addEventListener("keydown", pressed);
+  phrase.focus();
+  getSelection().selectAllChildren(phrase);
+}
+
+// ---------------------------------------------------------------------- long documents
+
+// Sentences far away are plain text; they are drawn when they come near, and plain again when they are gone.
+const queue = new Set();
+const number = (sentence) => Number(sentence.id.slice(1));
+const watcher = new IntersectionObserver(
+  (seen) => {
+    for (const { target, isIntersecting } of seen) {
+      const far = target.classList.contains("far");
+      if (isIntersecting && far) queue.add(target);
+      else if (!isIntersecting) {
+        queue.delete(target);
+        if (far || target.querySelector(".chosen, [tabindex='0'], :focus")) continue;
+        const prose = target.querySelector(".prose");
+        prose.textContent = prose.textContent;
+        target.classList.add("far");
+      }
+    }
+    if (queue.size) setTimeout(drawQueue, 30);
+  },
+  { rootMargin: "1000px" },
+);
+
+function drawQueue() {
+  const numbers = [...queue].map(number).sort((a, b) => a - b);
+  queue.clear();
+  while (numbers.length) {
+    let last = 1;
+    while (last < numbers.length && last < 50 && numbers[last] === numbers[0] + last) last += 1;
+    const some = numbers.splice(0, last);
+    draw(some[0], some.at(-1) + 1);
+  }
+}
+
+async function draw(first, last) {
+  const query = new URLSearchParams({ first, last, dropped: place.dropped });
+  const answer = await fetch(`/part/${verdict().dataset.key}/sentences?${query}`).catch(() => null);
+  if (!answer?.ok) return;
+  const part = document.createElement("template");
+  part.innerHTML = await answer.text();
+  prepare(part.content);
+  for (const sentence of [...part.content.children]) {
+    const old = document.getElementById(sentence.id);
+    if (!old?.classList.contains("far")) continue;
+    watcher.unobserve(old);
+    old.replaceWith(sentence);
+    watcher.observe(sentence);
+  }
+}
+
+async function find(link) {
+  const sentence = document.querySelector(link.getAttribute("href"));
+  if (sentence.classList.contains("far")) await draw(number(sentence), number(sentence) + 1);
+  const phrase = phraseOf(link.dataset.k);
+  phrase?.scrollIntoView({ block: "center" });
+  if (phrase) focus(phrase);
+}
+
+// ---------------------------------------------------------------------- the page
+
+function tools() {
+  const slider = document.getElementById("threshold");
+  slider?.addEventListener("input", () => {
+    const value = slider.dataset.values.split(" ")[slider.value];
+    ask({ threshold: Number(value) === Number(slider.dataset.own) ? "" : value, dropped: "" }, PARTS);
+  });
+  reading.querySelector("[data-reset]")?.addEventListener("click", () => {
+    const steps = slider.dataset.values.split(" ").map(Number);
+    slider.value = steps.indexOf(Number(slider.dataset.own));
+    ask({ threshold: "", dropped: "" }, PARTS);
+  });
+}
+
+function onClick(event) {
+  const pressed = (selector) => event.target.closest(selector);
+  const phrase = pressed(".phrase[data-k]");
+  const box = pressed(".box");
+  if (pressed("[data-undo]")) undo();
+  else if (pressed("[data-restore]")) leaveOut("");
+  else if (pressed("[data-turn]")) leaveOut(pressed("[data-turn]").dataset.turn);
+  else if (pressed(".weights a")) {
+    event.preventDefault();
+    find(pressed(".weights a"));
+  } else if (phrase && !phrase.isContentEditable) {
+    const chosen = phrase.classList.contains("chosen");
+    close();
+    if (!chosen) open(phrase);
+  } else if (box && pressed("button")) {
+    const target = phraseOf(box.dataset.k);
+    close(true);
+    if (pressed("[data-toggle]")) drop(target.dataset.k);
+    else if (pressed("[data-edit]")) edit(target);
+  } else if (!box) close();
 }
 
 function read(form) {
-  const fields = Object.fromEntries(new FormData(form));
-  ask({ user: "", product: "", ...fields, dropped: "", threshold: "", label: "" }, true);
+  past = [];
+  ask({ ...EMPTY, ...Object.fromEntries(new FormData(form)) }, ALL);
 }
 
 // Back and Forward, and a page that was loaded again.
 function goto(state) {
   for (const name of ["text", "user", "product"]) if (written.elements[name]) written.elements[name].value = state[name] ?? "";
-  Object.assign(place, { text: "", dropped: "", threshold: "", label: "" }, state);
+  Object.assign(place, EMPTY, state);
+  past = [];
   if (place.text) {
-    wanted = "all";
-    ask({});
+    wanted = ALL;
+    ask({}, PARTS);
     return;
   }
   reading.replaceChildren();
@@ -218,9 +381,21 @@ if (reading) {
     const stale = Boolean(reading.querySelector(".reading")) && written.elements.text.value !== place.text;
     reading.classList.toggle("stale", stale);
   });
+  document.querySelector("nav a[href='/compare']")?.addEventListener("click", (event) => {
+    if (!place.text) return;
+    event.preventDefault(); // the text comes along
+    written.action = "/compare";
+    written.submit();
+  });
+  document.addEventListener("click", onClick);
+  document.addEventListener("keydown", onKey);
   window.addEventListener("popstate", (event) => goto(event.state ?? {}));
-  prepare(true);
-  if (history.state?.text && (!card || history.state.dropped || history.state.threshold)) goto(history.state);
+  if (card) {
+    prepare(reading);
+    tools();
+  }
+  const held = history.state?.text ? history.state : Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  if (held.text && (!card || held.dropped || held.threshold)) goto(held);
 }
 
 document.querySelectorAll("[data-drop]").forEach((form) => {
