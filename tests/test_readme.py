@@ -51,7 +51,10 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
     assert {kind for kind, _ in marked_blocks(README.read_text(encoding="utf-8"))} == {"console", "python"}
 
 
-@pytest.mark.parametrize("pages", [("README.md",), ("docs/own_csv.md", "docs/classes.md", "docs/updating.md")])
+@pytest.mark.parametrize(
+    "pages",
+    [("README.md",), ("docs/own_csv.md", "docs/classes.md", "docs/updating.md", "docs/abstain.md", "docs/wrong.md")],
+)
 def test_the_marked_blocks_run(folder: Path, pages: tuple[str, ...]) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for page in pages:

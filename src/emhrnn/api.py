@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from jaxtyping import Float32
+from jaxtyping import Float, Float32
 
 from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.evaluation.decision import Conformal, Decision, decision
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import EFFECTS, VALUES, explain_texts
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from emhrnn.training.config import Config
     from emhrnn.training.data import Named
     from emhrnn.training.progress import Epoch, FitResult, Step
-
-THRESHOLD = 0.5  # of a label among several
 
 
 class Model:
@@ -80,9 +79,37 @@ class Model:
         *,
         users: Names = None,
         products: Names = None,
-    ) -> list[str] | list[tuple[str, ...]]:
-        """The class of each text; where documents have several labels, all that are more likely than not."""
-        return labels_of(self.run, self.predict_proba(texts, users=users, products=products))
+        min_confidence: float | None = None,
+        threshold: float | Mapping[str, float] | None = None,
+    ) -> list[Any]:
+        """The class of each text, a string; where documents have several labels, a tuple of all that are more likely
+        than not, or than the `threshold`: a number, or one for each of some labels. Of two classes, `threshold` names
+        one: {"spam": 0.9} predicts spam only above 0.9. With `min_confidence`, None where the likeliest class has a
+        lower probability.
+
+        Raises:
+            ConfigError: a number or a label that the run cannot use.
+        """
+        classes, several = self.run.classes, self.run.multi_label
+        rule = decision(classes, multi_label=several, min_confidence=min_confidence, threshold=threshold)
+        return rule.labels(self.predict_proba(texts, users=users, products=products))
+
+    def predict_sets(
+        self, texts: Texts, *, coverage: float = 0.9, users: Names = None, products: Names = None
+    ) -> list[tuple[str, ...]]:
+        """For each text, a set of classes that holds the true one with a chance of at least `coverage`, the likeliest
+        first (split conformal prediction, docs/abstain.md). It holds for texts like those that the run was calibrated
+        on: the validation data, or what `emhrnn calibrate` was given.
+
+        Raises:
+            ConfigError: the run was not calibrated, on too few documents, or gives several labels per document.
+        """
+        shares = self.predict_proba(texts, users=users, products=products)
+        order = np.argsort(-shares, axis=1, kind="stable")
+        inside = conformal_of(self.run).sets(shares, coverage)
+        return [
+            tuple(self.classes[c] for c in row if is_in[c]) for row, is_in in zip(order.tolist(), inside, strict=True)
+        ]
 
     @overload
     def explain(
@@ -164,11 +191,25 @@ def load(folder: str | Path) -> Model:
     return Model(load_run(located(folder)))
 
 
-def labels_of(run: Run, probabilities: Float32[np.ndarray, "texts classes"]) -> list[str] | list[tuple[str, ...]]:
-    """The predicted class of each text, or all classes above THRESHOLD where there may be several."""
+def labels_of(run: Run, probabilities: Float[np.ndarray, "texts classes"]) -> list[Any]:
+    """The predicted class of each text; or all that are more likely than not, where there may be several."""
+    return Decision(run.classes, run.multi_label).labels(probabilities)
+
+
+def conformal_of(run: Run) -> Conformal:
+    """What the sets of labels of a run are made with.
+
+    Raises:
+        ConfigError: it has none.
+    """
     if run.multi_label:
-        return [tuple(run.classes[i] for i in np.flatnonzero(row > THRESHOLD)) for row in probabilities]
-    return [run.classes[best] for best in probabilities.argmax(axis=1)]
+        raise ConfigError("sets of labels are for one label per document, and this run gives several; use a threshold")
+    if run.conformal is None:
+        raise ConfigError(
+            "this run was not calibrated by this version, so there are no sets of labels; calibrate it on labelled "
+            "documents that it was not trained on: emhrnn calibrate RUN DATA"
+        )
+    return run.conformal
 
 
 @dataclass(frozen=True, eq=False)

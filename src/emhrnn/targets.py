@@ -18,9 +18,9 @@ from jaxtyping import Bool, Float, Float32
 from emhrnn.corpus.encode import listed
 from emhrnn.corpus.record import clean_label
 from emhrnn.errors import DataError
+from emhrnn.evaluation.decision import THRESHOLD
 
 Kind = Literal["one", "lists", "indicator"]
-THRESHOLD = 0.5  # of a label among several
 TYPES = ((str,), (bool, np.bool_), (int, float, np.number))  # the first that a label is of
 SEVERAL_TYPES = "the labels are of several types; give all texts strings, or all whole numbers"
 

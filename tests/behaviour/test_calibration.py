@@ -28,7 +28,7 @@ from emhrnn.training.distributed import Processes
 from emhrnn.training.run import WEIGHTS, load_run, locked_run, save_weights
 from emhrnn.training.schedule import Best
 from emhrnn.training.weights import save_arrays
-from tests.behaviour.commands import BAD, GOOD, Cli, write_rows
+from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_rows
 from tests.oracles import calibration as oracle
 
 TEXTS = [GOOD, BAD, "Neither this nor that."]
@@ -279,3 +279,22 @@ def test_the_loss_decides_between_equal_epochs() -> None:
         False,
     ]
     assert (best.epoch, best.waited) == (1, 2)
+
+
+def test_a_dry_run_and_a_copy_leave_the_run_alone(cli: Cli, own_run: Path, tmp_path: Path) -> None:
+    noisy = [(text, "bad" if i % 7 == 0 else label) for i, (text, label) in enumerate(rows(60))]
+    data = write_rows(tmp_path / "new.csv", noisy)
+    before = {path.name: path.read_bytes() for path in own_run.iterdir() if path.is_file()}
+    told = cli.ok("calibrate", own_run, data, "--dry-run", "--quiet").out
+    assert "min-confidence" in told
+    assert "Nothing was written" in told
+    cli.ok("calibrate", own_run, data, "--out", tmp_path / "copy", "--quiet")
+    assert {path.name: path.read_bytes() for path in own_run.iterdir() if path.is_file()} == before
+    assert not (tmp_path / "copy" / "checkpoint").exists()
+    copy, run = load_run(tmp_path / "copy"), load_run(own_run)
+    assert copy.temperature != run.temperature
+    assert copy.conformal is not None
+    assert copy.conformal.documents == 60
+    cli.ok("calibrate", own_run, data, "--quiet")
+    assert load_run(own_run).conformal == copy.conformal
+    assert "is not empty" in cli.error("calibrate", own_run, data, "--out", tmp_path / "copy", "--quiet")

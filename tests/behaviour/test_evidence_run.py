@@ -87,14 +87,14 @@ def test_scores_name_the_evidence(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert path is not None
     phrase = path.phrase
     lines = (tmp_path / "p.jsonl").read_text().splitlines()
-    told = [json.loads(line)["decided"] for line in lines]
-    assert told[0]["phrase"]["text"] == phrase.text
-    assert told[0]["phrase"]["effect"] == pytest.approx(phrase.effect, abs=1e-5)
+    told = [json.loads(line)["for"] for line in lines]
+    assert told[0][0]["text"] == phrase.text
+    assert told[0][0]["effect"] == pytest.approx(phrase.effect, abs=1e-5)
     assert told[2] is None
     with (tmp_path / "p.csv").open(newline="") as file:
         table = list(csv.DictReader(file))
-    assert table[0]["phrase"] == phrase.text
-    assert float(table[0]["phrase_effect"]) == pytest.approx(phrase.effect, abs=1e-5)
+    assert table[0]["for_1"] == phrase.text
+    assert float(table[0]["for_1_effect"]) == pytest.approx(phrase.effect, abs=1e-5)
 
 
 @pytest.fixture(scope="module")

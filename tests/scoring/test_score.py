@@ -146,14 +146,14 @@ def test_explanations(run: Path, tmp_path: Path) -> None:
     data.write_text(json.dumps({"text": GOOD}) + "\n" + json.dumps({"text": "!"}) + "\n" + '{"text": ""}\n')
     scored(run, data, out=tmp_path / "p.jsonl", explain=True)
     rows = read(tmp_path / "p.jsonl")
-    sentence, phrase, word = emhrnn.load(run).explain(GOOD, exact=False).decisive_path()
-    for level, node in (("sentence", sentence), ("phrase", phrase), ("word", word)):
-        told = rows[0]["decided"][level]
-        assert (told["text"], told["start"], told["end"]) == (node.text, node.start, node.end)
-        assert told["weight"] == pytest.approx(node.weight, abs=1e-5)
-        assert told["share"] == pytest.approx(node.share, abs=1e-5)
-        assert told["effect"] == pytest.approx(node.effect, abs=1e-5)
-    assert rows[2]["decided"] is None
+    explanation = emhrnn.load(run).explain(GOOD, exact=False)
+    sides = {"for": explanation.supporting(3), "against": explanation.opposing(3)}
+    assert sum(map(len, sides.values())) > 1
+    for side, nodes in sides.items():
+        for told, node in zip(rows[0][side], nodes, strict=True):
+            assert (told["text"], told["start"], told["end"]) == (node.text, node.start, node.end)
+            assert told["effect"] == pytest.approx(node.effect, abs=1e-5)
+    assert rows[2]["for"] is rows[2]["against"] is None
     scored(run, data, out=tmp_path / "plain.jsonl")
     plain = read(tmp_path / "plain.jsonl")
     assert [row["label"] for row in plain] == [row["label"] for row in rows]
@@ -161,11 +161,13 @@ def test_explanations(run: Path, tmp_path: Path) -> None:
     scored(run, data, out=tmp_path / "p.csv", explain=True)
     with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
-    levels = ("sentence", "phrase", "word")
-    assert list(table[0])[-9:] == [f"{level}{what}" for level in levels for what in ("", "_weight", "_effect")]
-    assert table[0]["word"] == word.text
-    assert float(table[0]["word_effect"]) == pytest.approx(word.effect, abs=1e-5)
-    assert table[2]["word"] == ""
+    numbered = [f"{side}_{k}{what}" for side in sides for k in (1, 2, 3) for what in ("", "_effect")]
+    assert list(table[0])[-12:] == numbered
+    for side, nodes in sides.items():
+        assert [table[0][f"{side}_{k}"] for k in (1, 2, 3)] == [*(n.text for n in nodes), *[""] * (3 - len(nodes))]
+        for k, node in enumerate(nodes, start=1):
+            assert float(table[0][f"{side}_{k}_effect"]) == pytest.approx(node.effect, abs=1e-5)
+    assert table[2]["for_1"] == ""
 
 
 def test_a_prepared_corpus_is_refused(run: Path, reviews: Path, tmp_path: Path) -> None:

@@ -1,11 +1,34 @@
 """`emhrnn calibrate`: recalibrate the probabilities of a run on new labelled data."""
 
-from emhrnn.cli.options import Data, Encoding, Format, Json, LabelColumn, Quiet, RunFolder, Split, TextColumn, named
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from emhrnn.cli.options import (
+    Data,
+    Encoding,
+    Format,
+    Json,
+    LabelColumn,
+    Quiet,
+    RunFolder,
+    Split,
+    TextColumn,
+    flag,
+    named,
+    option,
+)
+
+if TYPE_CHECKING:
+    from emhrnn.evaluation.calibration import Calibration
 
 
 def calibrate(
     run: RunFolder,
     data: Data,
+    out: Annotated[
+        Path | None, option("Leave RUN as it is, and write the calibrated model to this new folder.", "FOLDER")
+    ] = None,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what would change.")] = False,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     format: Format = None,
@@ -21,16 +44,18 @@ def calibrate(
     \b
     Examples:
       emhrnn calibrate run this-year.csv
+      emhrnn calibrate run this-year.csv --dry-run
       emhrnn calibrate run all.parquet --split valid
 
-    Fits the temperature of the probabilities and, for a network with n-grams, the share of each expert. Updates
+    Fits the temperature of the probabilities, the sets of labels of `predict --coverage` and, for a network with
+    n-grams, the share of each expert. Shows what abstaining (`predict --min-confidence`) would give on DATA. Updates
     model.safetensors, metrics.json and card.md in RUN. The trained weights do not change, so the command is idempotent.
     """
     from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.training.calibration import calibrate_run
 
     given = named(data, text_column, label_column, format, split, encoding=encoding)
-    fitted, report = calibrate_run(run, given, progress=not quiet)
+    fitted, report = calibrate_run(run, given, out=out, dry_run=dry_run, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if json:
         print_json({**fitted.to_dict(), "skipped": report.skipped, "repaired": report.repaired})
@@ -40,3 +65,17 @@ def calibrate(
         say("shares      " + ", ".join(f"{name} {share:.2f}" for name, share in fitted.shares.items()))
     say(f"loss        {fitted.loss_before:.4f} -> {fitted.loss_after:.4f} on {fitted.documents:,} documents")
     say(f"ECE         {fitted.ece_before:.4f} -> {fitted.ece_after:.4f}")
+    if fitted.abstentions:
+        say(f"\n{abstention_table(fitted)}\n")
+    say("Nothing was written." if dry_run else f"Written to {out or run}.")
+
+
+def abstention_table(fitted: "Calibration") -> str:
+    """What abstaining below each confidence gives, as text."""
+    from emhrnn.cli.output import aligned, percent
+
+    rows = [["min-confidence", "have a label", "of these right"]]
+    for level in fitted.abstentions:
+        right = "-" if level.accuracy is None else percent(level.accuracy)
+        rows.append([f"{level.confidence:g}", percent(level.coverage), right])
+    return aligned(rows, {0, 1, 2})

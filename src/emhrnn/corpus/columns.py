@@ -37,6 +37,7 @@ class Columns:
     split: str | None = None
     weight: str | None = None
     labelled: bool = True
+    keep: bool = False  # all columns, as they are, in `Record.kept`
 
     def resolve(self, present: Sequence[str], file: str) -> "Columns":
         """The columns of one file: every name left open is filled in, or stays None where the file has no such column.

@@ -40,6 +40,7 @@ class Record(NamedTuple):
     sentences: tuple[str, ...] | None = None
     repairs: tuple[str, ...] = ()
     weight: float | None = None
+    kept: dict[str, Any] | None = None  # all columns as they are, where `Columns.keep` asks for them
     fault: str | None = None  # why the row cannot be used; only lenient readers yield such rows
 
 

@@ -8,11 +8,13 @@ down together. It does not change which class is predicted (`models.output.proba
     ECE = sum over bins of confidence: share of predictions in the bin * |share that is right - mean confidence|
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
+
+from emhrnn.evaluation.decision import Abstention
 
 BINS = 15  # of equal width
 LOWEST, HIGHEST = 0.1, 10.0  # of T. What lies outside comes from a few documents, not from a habit of the model
@@ -51,6 +53,7 @@ class Calibration:
     remark: str = ""  # why T is what it is, where the data could not decide
     shares: dict[str, float] | None = None  # `DocumentModel.shares`, of a model that has some
     source: str | None = None  # the file of the documents; None: the validation data
+    abstentions: list[Abstention] = field(default_factory=list)  # empty for several labels per document
 
     @property
     def undecided(self) -> str:

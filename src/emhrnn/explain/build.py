@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
+from emhrnn.evaluation.decision import Decision
 from emhrnn.explain.arrays import Attention, check_classes, check_effects, check_length
 from emhrnn.explain.explanation import Effects, EffectsBy, Explanation, Labels, PhraseEvidence
 from emhrnn.explain.warnings import warnings_of
 from emhrnn.text import Document, Located
 
-EVEN = 0.5  # of a label among several: more is likelier than not
 UNKNOWN_WORD = 0
 
 
@@ -91,7 +91,7 @@ def explain_documents(
     check_classes(names, shown)
     known = batch.words != UNKNOWN_WORD
     warnings = warnings_of(documents, batch, known, lengths)
-    predicted = predicted_labels(probabilities, names, multi_label=multi_label)
+    predicted = [labels or () for labels in Decision(names, multi_label).labels(probabilities)]
     parts = (batch.word_offsets, sentence_offsets[document_offsets], document_offsets)
     bounds = list(zip(*(starmap(slice, pairwise(offsets.tolist())) for offsets in parts), strict=True))
     explanations = []
@@ -132,15 +132,6 @@ def explain_documents(
         )
         explanations.append(explanation)
     return explanations
-
-
-def predicted_labels(
-    probabilities: Float[np.ndarray, "documents classes"], classes: Sequence[str], *, multi_label: bool
-) -> list[Labels]:
-    """The likeliest class of each document; of multi-label ones, all classes with more than even odds."""
-    if multi_label:
-        return [tuple(classes[c] for c in np.flatnonzero(row > EVEN).tolist()) for row in probabilities]
-    return [classes[c] for c in probabilities.argmax(axis=1).tolist()]
 
 
 def normalised(

@@ -336,41 +336,32 @@ class Explanation:
         """What phrases support or oppose: the prediction; of several labels, or none, the likeliest."""
         return "it" if len(as_tuple(self.predicted)) == 1 or self.effects is None else self.effects.label
 
-    def supporting(self, n: int = 3) -> list[Phrase]:
+    def supporting(self, n: int = 3) -> list[Phrase | Word]:
         """The n phrases that support the predicted class most, the strongest first; fewer where fewer do. Punctuation
-        alone counts only where no other phrase does."""
+        alone counts only where no other phrase does. Of a model without phrases, words."""
         return self._pushing(n, 1)
 
-    def opposing(self, n: int = 3) -> list[Phrase]:
+    def opposing(self, n: int = 3) -> list[Phrase | Word]:
         """The n phrases that oppose the predicted class most, likewise."""
         return self._pushing(n, -1)
 
-    def _pushing(self, n: int, sign: int) -> list[Phrase]:
+    def _pushing(self, n: int, sign: int) -> list[Phrase | Word]:
         if self.effects is None:
             return []
-        effects, found = sign * self.effects.phrases, list[Phrase]()
-        order = largest(effects, int((effects > 0).sum()))
-        for k in order:
-            if len(found) < n and is_spelled(self.phrases[k]):
-                found.append(self.phrases[k])
-        return found or [self.phrases[k] for k in order[:n]]
+        nodes: Sequence[Phrase | Word] = self.phrases if self.has_phrases else self.words
+        effects = sign * (self.effects.phrases if self.has_phrases else self.effects.words)
+        order = [nodes[k] for k in largest(effects, int((effects > 0).sum()))]
+        return [node for node in order if is_spelled(node)][:n] or order[:n]
 
     def decisive_path(self) -> DecisivePath | None:
         """What decided most: the phrase that supports the prediction most, its sentence, and its word that does. For a
         model without phrases, the word that supports the prediction most. None where nothing supports it."""
-        if self.effects is None:
-            return None
-        if not self.has_phrases:
-            order = largest(self.effects.words, int((self.effects.words > 0).sum()))
-            if not order:
-                return None
-            word = self.words[next((t for t in order if is_spelled(self.words[t])), order[0])]
-            k = int(np.searchsorted(self.starts[self.phrase_offsets[:-1]], word.start, side="right")) - 1
-            return DecisivePath(self.sentences[k], self.phrases[k], word)
-        for phrase in self.supporting(1):
+        for node in self.supporting(1):
             starts = self.starts[self.phrase_offsets[self.sentence_offsets[:-1]]]
-            i = int(np.searchsorted(starts, phrase.start, side="right")) - 1
-            return DecisivePath(self.sentences[i], phrase, max(phrase.words, key=_support))
+            sentence = self.sentences[int(np.searchsorted(starts, node.start, side="right")) - 1]
+            if isinstance(node, Word):
+                return DecisivePath(sentence, sentence.phrases[0], node)
+            return DecisivePath(sentence, node, max(node.words, key=_support))
         return None
 
     def attention_path(self) -> DecisivePath:

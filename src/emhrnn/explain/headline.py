@@ -3,7 +3,7 @@ strength of each mark, and the sentences of a long page that open. Attention is 
 a reader asks for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -85,17 +85,10 @@ def sides(explanation: Explanation) -> Iterator[list[Fragment]]:
     """The phrases, or words, that support and oppose the prediction most, a line each; without what the headline
     names, and without those that hardly count."""
     shading = Shading(explanation)
-    lines: dict[str, Sequence[Phrase | Word]] = {
+    lines = {
         "Also for": explanation.supporting(4)[1:],
         "Against": explanation.opposing(),
     }
-    if not explanation.has_phrases:
-        spelled = [word for word in explanation.words if is_spelled(word)]
-        order = sorted(spelled, key=lambda word: -(word.effect or 0.0))
-        lines = {
-            "Also for": [word for word in order[1:4] if (word.effect or 0.0) > 0],
-            "Against": [word for word in order[:-4:-1] if (word.effect or 0.0) < 0],
-        }
     for side, some in lines.items():
         nodes = [node for node in some if abs(shading.bar(node)) >= NUMBERED]
         if nodes:

@@ -8,6 +8,8 @@ moment costs only the chunks that were being scored.
 """
 
 import hashlib
+import json
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from emhrnn.corpus.readers.arrow_formats import is_dataset
 from emhrnn.errors import DataError
 from emhrnn.files import sha256
 from emhrnn.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
-from emhrnn.scoring.output import Totals, Unfinished, check_suffix
+from emhrnn.scoring.output import MISTAKES, Totals, Unfinished, check_suffix
 from emhrnn.scoring.scorer import Task
 from emhrnn.scoring.workers import score_chunks
 from emhrnn.training.config import Config, validated
@@ -38,6 +40,10 @@ class ScoringResult:
     repaired: int  # rows that were scored, but whose text was mended
     before: int  # rows that an earlier call had done
     errors: Path | None  # the file that tells of rows that could not be scored, or were repaired
+    abstained: int  # rows that were scored and have no label, because no class is sure enough
+    labels: int  # in all sets of labels
+    judged: int  # rows that have a label of their own and a predicted one
+    wrong: int  # rows of these where the two differ
 
 
 def score(
@@ -46,6 +52,12 @@ def score(
     out: Path,
     *,
     explain: bool = False,
+    min_confidence: float | None = None,
+    threshold: float | Mapping[str, float] | None = None,
+    top: int | None = None,
+    coverage: float | None = None,
+    keep_columns: bool = False,
+    mistakes: Path | None = None,
     workers: int = 1,
     restart: bool = False,
     progress: bool = True,
@@ -53,15 +65,34 @@ def score(
     """Write `id`, `label` and the probability of every class for each row of the data; with `explain`, also what
     decided. What an earlier call left unfinished is verified and kept, unless `restart` is given.
 
+    Args:
+        min_confidence, threshold: as in `Model.predict`; the likeliest class and its probability are written, too.
+        top: write so many of the likeliest classes, instead of the probability of all.
+        coverage: write a set of labels that holds the true one with at least this chance (`Model.predict_sets`).
+        keep_columns: write all columns of the data, too.
+        mistakes: a .csv or .jsonl file for rows whose own label is another than the predicted one, with the reasons.
+
     Raises:
         EmhrnnError: run or data cannot be read, `out` cannot be written, or the unfinished output is of something else.
     """
-    data = replace(data, written=_written(out))
+    data = replace(data, written=_written(out, mistakes))
+    data = replace(data, columns=replace(data.columns, labelled=mistakes is not None, keep=keep_columns))
     check_out(out, data)
     description = read_description(run)
-    total = _checked_bytes(data, validated(description["config"]))
-    task = Task(run=run, suffix=check_suffix(out), explain=explain)
-    with Unfinished(out).opened(_settings(task, data), restart=restart) as unfinished:
+    named = threshold if isinstance(threshold, Mapping) or threshold is None else {"": threshold}
+    task = Task(
+        run=run,
+        suffix=check_suffix(out),
+        explain=explain,
+        min_confidence=min_confidence,
+        thresholds=tuple((named or {}).items()),
+        top=top,
+        coverage=coverage,
+        mistakes=None if mistakes is None else check_suffix(mistakes, MISTAKES),
+    )
+    total, present = _checked_bytes(data, validated(description["config"]))
+    task = replace(task, kept=tuple(present) if keep_columns else None)
+    with Unfinished(out, mistakes).opened(_settings(task, data), restart=restart) as unfinished:
         before = unfinished.totals.documents
         with tqdm(total=total, desc="scoring", unit="B", unit_scale=True, disable=None if progress else True) as bar:
             for chunk, part in score_chunks(read_chunks(data, unfinished.place), task, workers):
@@ -71,12 +102,18 @@ def score(
         unfinished.finish()
     totals: Totals = unfinished.totals
     errors = unfinished.errors if unfinished.errors.exists() else None
-    return ScoringResult(totals.documents, totals.words, totals.unscored, totals.repaired, before, errors)
+    return ScoringResult(
+        totals.documents, totals.words, totals.unscored, totals.repaired, before, errors,
+        totals.abstained, totals.labels, totals.judged, totals.wrong,
+    )  # fmt: skip
 
 
-def _written(out: Path) -> tuple[Path, ...]:
+def _written(out: Path, mistakes: Path | None) -> tuple[Path, ...]:
     unfinished = Unfinished(out)
-    return tuple(path.resolve() for path in (out, unfinished.errors, unfinished.folder))
+    paths = (out, unfinished.errors, unfinished.folder, *([] if mistakes is None else [mistakes]))
+    if mistakes is not None and mistakes.resolve() == out.resolve():
+        raise DataError(f"{out} is to hold the predictions and the mistakes; give two files")
+    return tuple(path.resolve() for path in paths)
 
 
 def check_out(out: Path, data: Data) -> None:
@@ -91,18 +128,20 @@ def check_out(out: Path, data: Data) -> None:
             raise DataError(f"{path} is written beside {out}, so it cannot be data, too; give another --out")
 
 
-def _checked_bytes(data: Data, config: Config) -> int:
-    """The size of the data, which is seen to be readable."""
+def _checked_bytes(data: Data, config: Config) -> tuple[int, list[str]]:
+    """The size of the data, which is seen to be readable; and its columns, where they are asked for."""
     for path in data.paths:
         if prepared(Named(path=path)) is not None:
             raise DataError(f"{path} is a prepared corpus, which has no texts; give the file it was prepared from")
     source = data.source()
     _check_beside_classes(source.paths, data)
-    if config.reads_ids:
+    if config.reads_ids or data.columns.keep:
         with closing(iter(source)) as records:
             next(records, None)  # now it knows its columns
         check_ids(config, data.paths[0], source.taken)
-    return source.meter.total
+    if data.columns.keep and not source.present:
+        raise DataError(f"{data} is no table, so there are no columns to keep; leave --keep-columns out")
+    return source.meter.total, list(source.present)
 
 
 def _check_beside_classes(files: list[Path], data: Data) -> None:
@@ -119,7 +158,7 @@ def _settings(task: Task, data: Data) -> dict[str, Any]:
     for name in (CONFIG, WEIGHTS, VOCABULARY, IDS):
         if (task.run / name).is_file():
             digest.update(f"{name} {sha256(task.run / name)}\n".encode())
-    return {
+    settings = {
         "emhrnn": __version__,
         "run": digest.hexdigest(),
         "data": {str(path): path.stat().st_size for path in data.files() if path.is_file()},
@@ -128,6 +167,7 @@ def _settings(task: Task, data: Data) -> dict[str, Any]:
         "format": data.format,
         "split": data.split,
         "encoding": data.encoding,
-        "explain": task.explain,
+        **{name: value for name, value in asdict(task).items() if name != "run"},
         "chunks": [ROWS, CHARACTERS],
     }
+    return dict(json.loads(json.dumps(settings)))  # as they are read back

@@ -4,7 +4,8 @@ A chunk is JSON in bytes, the same in every process:
 
     {"first": 2000, "rows": [{"id": "a17", "where": "new.jsonl, row 2001", "text": "..."}, ...]}
 
-A row has `text`, and `sentences` where the source marks their ends; or a `fault`. Where chunks end depends on the data
+A row has `text`, and `sentences` where the source marks their ends; or a `fault`. It has its own `label` and the
+columns of the data (`kept`) where they are asked for. Where chunks end depends on the data
 alone, so that a chunk gives the same bytes however often it is scored, and by whom.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 
 from emhrnn.corpus import Columns, Record, Source
 from emhrnn.corpus.readers.source import data_files
+from emhrnn.corpus.record import clean_text
 from emhrnn.errors import DataError
 from emhrnn.files import encoded
 
@@ -90,7 +92,7 @@ def read_chunks(data: Data, start: ResumePoint | None = None) -> Iterator[RowChu
     start = start or ResumePoint()
     digest, number = "", -1
     for number, (rows, done) in enumerate(_read(data)):
-        payload = encoded(json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False))
+        payload = encoded(json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False, default=str))
         digest = hashlib.sha256(digest.encode() + payload).hexdigest()
         if number >= start.chunks:
             yield RowChunk(number, payload, digest, done)
@@ -129,10 +131,12 @@ def _read(data: Data) -> Iterator[tuple[_Rows, int]]:
 
 def _row(record: Record, number: int) -> dict[str, Any]:
     row: dict[str, Any] = {"id": record.id if record.id is not None else str(number), "where": str(record.where)}
+    if record.kept is not None:
+        row["kept"] = {k: clean_text(v)[0] if isinstance(v, str) else v for k, v in record.kept.items()}
     if record.fault is not None:
         return {**row, "fault": record.fault}
     row["text"] = record.text
-    for name in ("sentences", "repairs", "user", "product"):
+    for name in ("sentences", "repairs", "user", "product", "label"):
         value = getattr(record, name)
         if value:
             row[name] = value

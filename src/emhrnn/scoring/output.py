@@ -7,8 +7,8 @@ OUT.unfinished/ holds what is done, and the same command goes on from there:
 
 OUT.unfinished/settings.json     what is being done; another run, other data or other options cannot resume it
 OUT.unfinished/rows              the output so far
-OUT.unfinished/errors            the errors file so far
-OUT.unfinished/journal.jsonl     one line per chunk: how many bytes of both are its own, and their checksums
+OUT.unfinished/errors            the errors file so far; mistakes: the file of wrong labels
+OUT.unfinished/journal.jsonl     one line per chunk: how many bytes of each are its own, and their checksums
 
 A chunk counts once its line is in the journal. What a kill left after the last whole line is cut off; what the journal
 lists is read again and compared, so that a damaged part is scored anew instead of being believed.
@@ -20,8 +20,8 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -29,48 +29,57 @@ from typing import IO, Any, BinaryIO
 from emhrnn.errors import DataError
 from emhrnn.extras import parquet
 from emhrnn.extras import pyarrow as pa
-from emhrnn.files import atomic_file, locked, write_json
+from emhrnn.files import atomic_file, encoded, locked, write_json
 from emhrnn.scoring.chunks import ResumePoint
 
 Row = dict[str, Any]
 SUFFIXES = (".parquet", ".csv", ".jsonl")
-_TEXT = {"id", "label", "sentence", "phrase", "word"}
-COUNTS = ("documents", "words", "unscored", "repaired")  # of a part
+MISTAKES = (".csv", ".jsonl")  # suffixes of the file of mistakes
+PARTS = ("rows", "errors", "mistakes")  # what a chunk gives, each a file
+COUNTS = ("documents", "words", "unscored", "repaired", "abstained", "labels", "judged", "wrong")  # of a part
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredPart:
-    """What a chunk gives: bytes of the output, lines of the errors file, and counts."""
+    """What a chunk gives: bytes of the output, of the errors file and of the mistakes, and counts (`Totals`)."""
 
     rows: bytes
     errors: bytes
+    mistakes: bytes
     documents: int
     words: int
     unscored: int
-    repaired: int  # of those that were scored
+    repaired: int
+    abstained: int
+    labels: int
+    judged: int
+    wrong: int
 
 
-def check_suffix(out: Path) -> str:
+def check_suffix(out: Path, suffixes: Sequence[str] = SUFFIXES) -> str:
     """The suffix of the output in lower case; a DataError for one that is no format."""
     suffix = out.suffix.lower()
-    if suffix not in SUFFIXES:
-        raise DataError(f"cannot tell the format of {out} from its name; end it in {', '.join(SUFFIXES)}")
+    if suffix not in suffixes:
+        raise DataError(f"cannot tell the format of {out} from its name; end it in {', '.join(suffixes)}")
     return suffix
 
 
-def to_bytes(suffix: str, columns: list[str], rows: list[Row], *, first: bool) -> bytes:
-    """ScoredPart of a file; the `first` part of a csv has the header."""
+def to_bytes(suffix: str, columns: Mapping[str, bool], rows: Iterable[Row], *, first: bool) -> bytes:
+    """Part of a file; the `first` part of a csv has the header. `columns` says which columns are numbers."""
     if suffix == ".jsonl":
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode("utf-8")
+        return encoded("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    flat = ({name: _flat(row[name]) for name in columns} for row in rows)
     if suffix == ".csv":
         text = io.StringIO(newline="")
         writer = csv.writer(text)
         if first:
             writer.writerow(columns)
-        writer.writerows([row[name] for name in columns] for row in rows)
-        return text.getvalue().encode("utf-8")
+        writer.writerows(row.values() for row in flat)
+        return encoded(text.getvalue())
     sink = pa.BufferOutputStream()
-    table = pa.Table.from_pylist(rows, _schema(columns))
+    schema = pa.schema([(name, pa.float32() if number else pa.string()) for name, number in columns.items()])
+    texts = [name for name, number in columns.items() if not number]  # what is kept may be of any type
+    table = pa.Table.from_pylist([row | {name: _as_text(row[name]) for name in texts} for row in flat], schema)
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
@@ -87,8 +96,13 @@ def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
         writer.close()
 
 
-def _schema(columns: list[str]) -> Any:
-    return pa.schema([(name, pa.string() if name in _TEXT else pa.float32()) for name in columns])
+def _flat(value: Any) -> Any:
+    """A cell of a table: lists and objects are JSON."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else str(value)
 
 
 @dataclass
@@ -98,13 +112,15 @@ class Totals:
     documents: int = 0
     words: int = 0
     unscored: int = 0
-    repaired: int = 0
+    repaired: int = 0  # of those that were scored
+    abstained: int = 0  # scored, and without a label
+    labels: int = 0  # in sets of labels
+    judged: int = 0  # that have a label of their own, and a predicted one
+    wrong: int = 0  # of these
 
-    def add(self, counts: Any) -> None:
-        self.documents += counts["documents"]
-        self.words += counts["words"]
-        self.unscored += counts["unscored"]
-        self.repaired += counts.get("repaired", 0)  # not in journals of before
+    def add(self, counts: dict[str, Any]) -> None:
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + counts.get(name, 0))  # journals of before have fewer
 
 
 @dataclass
@@ -112,6 +128,7 @@ class Unfinished:
     """An output in the making."""
 
     out: Path
+    mistakes: Path | None = None  # where the rows with another label of their own go
     place: ResumePoint = field(default_factory=ResumePoint)
     totals: Totals = field(default_factory=Totals)
     sizes: list[int] = field(default_factory=list)  # bytes of each chunk in the output
@@ -140,11 +157,9 @@ class Unfinished:
             ):
                 self._recover(settings, restart=restart)
                 ours = True
-                with (
-                    (self.folder / "rows").open("ab") as self._rows,
-                    (self.folder / "errors").open("ab") as self._errors,
-                    (self.folder / "journal.jsonl").open("ab") as self._journal,
-                ):
+                with ExitStack() as stack:
+                    names = (*PARTS, "journal.jsonl")
+                    self._files = {name: stack.enter_context((self.folder / name).open("ab")) for name in names}
                     yield self
         except BaseException as error:
             if ours and not self.place.chunks:  # nothing is done yet, so nothing stays
@@ -156,19 +171,23 @@ class Unfinished:
     def add(self, digest: str, part: ScoredPart) -> None:
         """The next chunk: its bytes first, then the line that makes them count."""
         line: dict[str, Any] = {"digest": digest, **{name: getattr(part, name) for name in COUNTS}}
-        for name, file, content in (("rows", self._rows, part.rows), ("errors", self._errors, part.errors)):
-            file.write(content)
-            file.flush()
+        for name in PARTS:
+            content: bytes = getattr(part, name)
+            self._files[name].write(content)
+            self._files[name].flush()
             line[name] = [len(content), hashlib.sha256(content).hexdigest()]
-        self._journal.write(json.dumps(line).encode() + b"\n")
-        self._journal.flush()
+        self._files["journal.jsonl"].write(json.dumps(line).encode() + b"\n")
+        self._files["journal.jsonl"].flush()
         self._count(line)
 
     def finish(self) -> None:
         """Give the files their names. The output comes last: where it is, all is done."""
-        for file in (self._rows, self._errors):
+        for file in self._files.values():
             os.fsync(file.fileno())
-        if self._errors.tell():
+        if self.mistakes is not None:
+            with atomic_file(self.mistakes) as copy, (self.folder / "mistakes").open("rb") as mistakes:
+                shutil.copyfileobj(mistakes, copy)
+        if self._files["errors"].tell():
             (self.folder / "errors").replace(self.errors)
         else:
             self.errors.unlink(missing_ok=True)  # of another time
@@ -187,7 +206,7 @@ class Unfinished:
     def _recover(self, settings: dict[str, Any], *, restart: bool) -> None:
         file = self.folder / "settings.json"
         if restart or not file.exists():
-            for name in ("rows", "errors", "journal.jsonl"):
+            for name in (*PARTS, "journal.jsonl"):
                 (self.folder / name).unlink(missing_ok=True)
             write_json(file, settings)
             return
@@ -203,13 +222,16 @@ class Unfinished:
     def _verify(self) -> None:
         journal = self.folder / "journal.jsonl"
         lines = journal.read_bytes().splitlines(keepends=True) if journal.exists() else []
-        kept = {"rows": 0, "errors": 0, "journal.jsonl": 0}
-        with _open_or_empty(self.folder / "rows") as rows, _open_or_empty(self.folder / "errors") as errors:
+        kept = dict.fromkeys((*PARTS, "journal.jsonl"), 0)
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(_open_or_empty(self.folder / name)) for name in PARTS}
             for raw in lines:
                 line = _line(raw)
-                if line is None or not all(_same(f, line[n]) for n, f in (("rows", rows), ("errors", errors))):
+                if line is None or not all(name in line and _same(file, line[name]) for name, file in files.items()):
                     break
-                kept = {"rows": rows.tell(), "errors": errors.tell(), "journal.jsonl": kept["journal.jsonl"] + len(raw)}
+                kept = {name: file.tell() for name, file in files.items()} | {
+                    "journal.jsonl": kept["journal.jsonl"] + len(raw)
+                }
                 self._count(line)
         for name, size in kept.items():
             with (self.folder / name).open("ab") as file:

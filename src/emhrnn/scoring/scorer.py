@@ -1,19 +1,22 @@
 """The batch function: a chunk of rows in, its part of the output file out. The same in every process."""
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32
 
-from emhrnn.api import labels_of
+from emhrnn.api import conformal_of
 from emhrnn.cores import set_threads
 from emhrnn.corpus.batch import Batch
+from emhrnn.errors import ConfigError
+from emhrnn.evaluation.decision import decision
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import explain_texts, explanations_of
-from emhrnn.explain.explanation import DecisivePath, Phrase, Sentence, Word
+from emhrnn.explain.explanation import Explanation, Phrase, Word
 from emhrnn.files import encoded
 from emhrnn.scoring.output import Row, ScoredPart, to_bytes
 from emhrnn.text import Text
@@ -21,7 +24,8 @@ from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
 FEW_WORDS = 40_000  # of a vocabulary whose input projections are all kept: 64 MB at most in the default sizes
-LEVELS = ("sentence", "phrase", "word")
+REASONS = 3  # phrases for the label, and against it
+SIDES = ("for", "against")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,12 @@ class Task:
     run: Path
     suffix: str  # of the file to write
     explain: bool = False
+    min_confidence: float | None = None
+    thresholds: tuple[tuple[str, float], ...] = ()  # by label; the label "" is every label
+    top: int | None = None  # classes whose probabilities are written; None: all
+    coverage: float | None = None  # of the set of labels
+    kept: tuple[str, ...] | None = None  # columns of the data that are written, too; None: its id alone
+    mistakes: str | None = None  # suffix of the file of rows whose own label is another
 
 
 class Scorer:
@@ -40,20 +50,48 @@ class Scorer:
         set_threads(1)
         self.task = task
         self.run = load_run(task.run)
-        self._shares = [f"p_{name}" for name in self.run.classes]
+        named = dict(task.thresholds)
+        self.decision = decision(
+            self.run.classes,
+            multi_label=self.run.multi_label,
+            min_confidence=task.min_confidence,
+            threshold=named.get("", named) if named else None,
+        )
+        if task.coverage is not None:
+            conformal_of(self.run).sets(np.full((1, len(self.run.classes)), 0.5), task.coverage)
         # A word costs a look-up once its input projection is there: 1.6 kB. All of GloVe's would be 160 MB in every
         # process; a chunk uses a sixth of them, ten times each and more.
         self._all_words = len(self.run.vocabulary) <= FEW_WORDS
         if self._all_words:
             self.run.model.precompute_words()
-        if task.explain:
-            explain_texts(self.run, ["word"])  # a model that cannot explain says so now
+        self._explains = True
+        if task.explain or task.mistakes:
+            try:
+                explain_texts(self.run, ["word"])
+            except ConfigError:  # mistakes are listed all the same
+                self._explains = False
+                if task.explain:
+                    raise
+        self._own = self._own_columns()
+        kept = task.kept or ()
+        taken = {name: f"predicted_{name}" if name in kept else name for name in self._own}
+        self._names = {name: shown for name, shown in taken.items() if name != "id" or shown == "id"}
+        self.columns = dict.fromkeys(kept, False) | {shown: self._own[name] for name, shown in self._names.items()}
 
-    @property
-    def columns(self) -> list[str]:
-        flat = [f"{level}{what}" for level in LEVELS for what in ("", "_weight", "_effect")]
-        decided = ["decided"] if self.task.suffix == ".jsonl" else flat
-        return ["id", "label", *self._shares, *(decided if self.task.explain else [])]
+    def _own_columns(self) -> dict[str, bool]:
+        """What is written of a row, by name; true for a column of numbers."""
+        task = self.task
+        columns = {"id": False, "label": False}
+        if task.min_confidence is not None:
+            columns |= {"guess": False, "confidence": True}
+        if task.coverage is not None:
+            columns["set"] = False
+        if task.top is None:
+            columns |= {f"p_{name}": True for name in self.run.classes}
+        else:
+            for k in range(1, min(task.top, len(self.run.classes)) + 1):
+                columns |= {f"label_{k}": False, f"p_{k}": True}
+        return columns | (_reason_columns(task.suffix) if task.explain else {})
 
     def __call__(self, payload: bytes) -> ScoredPart:
         chunk = json.loads(payload)
@@ -62,16 +100,23 @@ class Scorer:
         scored = [] if batch is None else batch.rows.tolist()
         for index in set(range(len(rows))).difference(scored):
             rows[index].setdefault("fault", NO_WORDS)
-        table = [{**dict.fromkeys(self.columns), "id": row["id"]} for row in rows]  # each row of the data has its row
+        table = [{**dict.fromkeys(self._own), "id": row["id"]} for row in rows]  # each row of the data has its row
+        mistakes: list[Row] = []
         if batch is not None:
-            self._fill([table[i] for i in scored], [rows[i] for i in scored], batch)
+            mistakes = self._fill([table[i] for i in scored], [rows[i] for i in scored], batch)
+        judged = [row for row, told in zip(rows, table, strict=True) if "label" in row and told["label"] is not None]
         return ScoredPart(
-            rows=to_bytes(self.task.suffix, self.columns, table, first=first == 0),
+            rows=to_bytes(self.task.suffix, self.columns, map(self._written, table, rows), first=first == 0),
             errors=encoded("".join(_error(row, first + index) for index, row in enumerate(rows))),
+            mistakes=self._mistakes(mistakes, first=first == 0),
             documents=len(rows),
             words=0 if batch is None else batch.n_words,
             unscored=len(rows) - len(scored),
             repaired=sum("repairs" in row and "fault" not in row for row in rows),
+            abstained=sum(table[i]["label"] is None for i in scored),
+            labels=sum(table[i].get("set", "").count("|") + 1 for i in scored) if self.task.coverage else 0,
+            judged=len(judged),
+            wrong=len(mistakes),
         )
 
     def _read(self, rows: list[dict[str, Any]]) -> Batch | None:
@@ -79,39 +124,93 @@ class Scorer:
         names: dict[str, Any] = {f"{kind}s": [row.get(kind) for row in rows] for kind in ("user", "product")}
         return self.run.encoder.encode_usable([_text(row) for row in rows], **names)
 
-    def _fill(self, table: list[Row], rows: list[dict[str, Any]], batch: Batch) -> None:
-        """Label, probabilities and, if asked for, what decided."""
-        run = self.run
+    def _written(self, told: Row, row: dict[str, Any]) -> Row:
+        """A row of the output: the columns of the data that are kept, and our own."""
+        kept = row.get("kept", {})
+        own = {shown: told[name] for name, shown in self._names.items()}
+        return {**{name: kept.get(name) for name in self.task.kept or ()}, **own}
+
+    def _fill(self, table: list[Row], rows: list[dict[str, Any]], batch: Batch) -> list[Row]:
+        """Label, probabilities and, if asked for, what decided; and the mistakes."""
+        run, task = self.run, self.task
         if not self._all_words:
             run.model.forget_words()  # before there are new ones: memory for one table is enough
             run.model.precompute_words(np.flatnonzero(np.bincount(batch.words)))
-        explained = self._explained(rows) if self.task.explain else []
-        if explained:
+        if task.explain:
+            explained = self._explained(rows)
             shares = np.stack([probabilities for probabilities, _ in explained]).astype(np.float32)
+            for row, (_, reasons) in zip(table, explained, strict=True):
+                row.update(_reasons_in(task.suffix, reasons))
         else:
             shares = predict(
                 run.model, batch, multi_label=run.multi_label, temperature=run.temperature, precompute=False
             ).probabilities
-        for row, label, values in zip(table, labels_of(run, shares), _in_digits(shares), strict=True):
-            row["label"] = label if isinstance(label, str) else "|".join(label)
-            row.update(zip(self._shares, values, strict=True))
-        told = _nested if self.task.suffix == ".jsonl" else _flat
-        for row, (_, path) in zip(table, explained, strict=False):
-            if path is not None:
-                row.update(told(path))
+        for row, label in zip(table, self.decision.labels(shares), strict=True):
+            row["label"] = label if label is None or isinstance(label, str) else "|".join(label)
+        self._fill_shares(table, shares)
+        if task.coverage is not None:
+            for row, inside in zip(table, conformal_of(run).sets(shares, task.coverage), strict=True):
+                row["set"] = "|".join(run.classes[c] for c in np.flatnonzero(inside))
+        return self._wrong(table, rows, shares) if task.mistakes else []
 
-    def _explained(
-        self, rows: list[dict[str, Any]]
-    ) -> list[tuple[Float64[np.ndarray, " classes"], DecisivePath | None]]:
-        """Probabilities and what decided, None where nothing supports the label. The rest of an explanation is large
-        where there are many classes, and goes."""
+    def _fill_shares(self, table: list[Row], shares: Float32[np.ndarray, "rows classes"]) -> None:
+        classes, digits = self.run.classes, _in_digits(shares)
+        order = None if self.task.top is None else np.argsort(-shares, axis=1, kind="stable")[:, : self.task.top]
+        guesses = self.decision.guesses(shares) if self.task.min_confidence is not None else None
+        for number, (row, values) in enumerate(zip(table, digits, strict=True)):
+            if guesses is not None:
+                row |= {"guess": classes[guesses[number]], "confidence": values[guesses[number]]}
+            if order is None:
+                row.update({f"p_{name}": value for name, value in zip(classes, values, strict=True)})
+            else:
+                for k, c in enumerate(order[number].tolist(), start=1):
+                    row |= {f"label_{k}": classes[c], f"p_{k}": values[c]}
+
+    def _explained(self, rows: list[dict[str, Any]]) -> list[tuple[np.ndarray, dict[str, list[Row]]]]:
+        """Probabilities and what decided. The rest of an explanation is large where there are many classes, and
+        goes."""
         explanations = explanations_of(
             self.run,
             [_text(row) for row in rows],
             users=[row.get("user") for row in rows],
             products=[row.get("product") for row in rows],
         )
-        return [(explanation.probabilities, explanation.decisive_path()) for explanation in explanations]
+        return [(explanation.probabilities, _reasons(explanation)) for explanation in explanations]
+
+    def _wrong(
+        self, table: list[Row], rows: list[dict[str, Any]], shares: Float32[np.ndarray, "rows classes"]
+    ) -> list[Row]:
+        """Rows with a label of their own that is not the one predicted. Where it abstains, nothing is wrong."""
+        place = {name: c for c, name in enumerate(self.run.classes)}
+        wrong = [
+            (row, told, values)
+            for row, told, values in zip(rows, table, _in_digits(shares), strict=True)
+            if "label" in row and told["label"] is not None and _as_set(row["label"]) != _as_set(told["label"])
+        ]
+        explained = self._explained([row for row, _, _ in wrong]) if self._explains and wrong else []
+        found = []
+        for index, (row, told, values) in enumerate(wrong):
+            gold, one = row["label"], not self.run.multi_label
+            mistake = {
+                "id": row["id"],
+                "text": row.get("text", ""),
+                "gold": gold if isinstance(gold, str) else "|".join(gold),
+                "predicted": told["label"],
+                "probability": values[place[told["label"]]] if one else None,
+                "gold_probability": values[place[gold]] if one and gold in place else None,
+            }
+            if explained:
+                mistake |= _reasons_in(self.task.mistakes or "", explained[index][1])
+            found.append(mistake)
+        return found
+
+    def _mistakes(self, mistakes: list[Row], *, first: bool) -> bytes:
+        if self.task.mistakes is None:
+            return b""
+        columns = dict.fromkeys(("id", "text", "gold", "predicted"), False)
+        columns |= {"probability": True, "gold_probability": True}
+        columns |= _reason_columns(self.task.mistakes) if self._explains else {}
+        return to_bytes(self.task.mistakes, columns, mistakes, first=first)
 
 
 def _text(row: dict[str, Any]) -> Text:
@@ -119,32 +218,38 @@ def _text(row: dict[str, Any]) -> Text:
     return tuple(row["sentences"]) if "sentences" in row else row.get("text", "")
 
 
-def _nodes(path: DecisivePath) -> list[tuple[str, Sentence | Phrase | Word]]:
-    return [("sentence", path.sentence), ("phrase", path.phrase), ("word", path.word)]
+def _as_set(labels: str | Sequence[str]) -> set[str]:
+    return set(filter(None, labels.split("|"))) if isinstance(labels, str) else set(labels)
 
 
-def _nested(path: DecisivePath) -> Row:
+def _reasons(explanation: Explanation) -> dict[str, list[Row]]:
+    """The phrases that support and oppose the label most, with their effects."""
+    sides: Iterable[list[Phrase | Word]] = (explanation.supporting(REASONS), explanation.opposing(REASONS))
     return {
-        "decided": {
-            level: {
-                "text": node.text, "start": node.start, "end": node.end,
-                "weight": round(node.weight, 6), "share": round(node.share, 6), "effect": _effect(node),
-            }
-            for level, node in _nodes(path)
-        }
-    }  # fmt: skip
+        side: [
+            {"text": node.text, "start": node.start, "end": node.end, "effect": round(node.effect or 0.0, 6)}
+            for node in nodes
+        ]
+        for side, nodes in zip(SIDES, sides, strict=True)
+    }
 
 
-def _flat(path: DecisivePath) -> Row:
-    row: Row = {}
-    for level, node in _nodes(path):
-        row |= {level: node.text, f"{level}_weight": round(node.weight, 6), f"{level}_effect": _effect(node)}
+def _reason_columns(suffix: str) -> dict[str, bool]:
+    if suffix == ".jsonl":
+        return dict.fromkeys(SIDES, False)
+    numbered = [f"{side}_{k}" for side in SIDES for k in range(1, REASONS + 1)]
+    return {f"{name}{what}": bool(what) for name in numbered for what in ("", "_effect")}
+
+
+def _reasons_in(suffix: str, reasons: dict[str, list[Row]]) -> Row:
+    """Nested with their places in JSON, else as columns, which stay empty where there are fewer."""
+    if suffix == ".jsonl":
+        return dict(reasons)
+    row: Row = dict.fromkeys(_reason_columns(suffix))
+    for side, nodes in reasons.items():
+        for k, node in enumerate(nodes, start=1):
+            row |= {f"{side}_{k}": node["text"], f"{side}_{k}_effect": node["effect"]}
     return row
-
-
-def _effect(node: Sentence | Phrase | Word) -> float | None:
-    """None for a model whose effects are not known."""
-    return None if node.effect is None else round(node.effect, 6)
 
 
 def _in_digits(shares: Float32[np.ndarray, "rows classes"]) -> list[list[float]]:

@@ -1,6 +1,7 @@
 """Predictions of a run made right, with all processes of a job: scores on labelled data, and the calibration of its
 probabilities at the end of training and on new data (the mathematics are in evaluation/calibration.py)."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from emhrnn.corpus import Corpus, Report
 from emhrnn.corpus.batch import BatchPlan
 from emhrnn.errors import DataError
 from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, fit_temperature
+from emhrnn.evaluation.decision import Conformal, abstentions
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
-from emhrnn.files import write_text
+from emhrnn.files import atomic_folder, check_free, write_text
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.distributed import ALONE, Processes
@@ -21,6 +23,7 @@ from emhrnn.training.run import (
     CARD,
     WEIGHTS,
     Run,
+    copy_model,
     load_run,
     locked_run,
     read_description,
@@ -70,7 +73,7 @@ def end_training(
 ) -> tuple[Scores, Calibration | None]:
     """Calibrate, if the settings want it; the scores are those after."""
     if not run.config.training.calibrate:
-        run.temperature = 1.0
+        run.uncalibrate()
         return validate(run, valid, job), None
     return calibrate(run, valid, folder, epoch, job)
 
@@ -87,7 +90,9 @@ def calibrate(
     if shares is not None:
         predictions = predict_together(job, run, valid)
     run.temperature, remark = fit_temperature(predictions.logits, _labels(valid))
-    shown = run.probabilities(predictions.logits)
+    shown, labels = run.probabilities(predictions.logits), _labels(valid)
+    if labels.ndim == 1:
+        run.conformal = Conformal.fitted(shown, labels)
     after = _score(run, valid, replace(predictions, probabilities=shown))
     if folder is not None:
         save_weights(folder, run, epoch)
@@ -102,6 +107,7 @@ def calibrate(
         after=after.reliability,
         remark=remark,
         shares=shares,
+        abstentions=[] if labels.ndim == 2 else abstentions(shown, labels),
     )
 
 
@@ -126,17 +132,23 @@ def _labels(corpus: Corpus) -> Labels:
     return corpus.labels
 
 
-def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[Calibration, Report]:
+def calibrate_run(
+    folder: Path, data: Named, *, out: Path | None = None, dry_run: bool = False, progress: bool = True
+) -> tuple[Calibration, Report]:
     """Recalibrate a run on labelled data that it has not learned from. It begins with the weights as they were learned,
-    so it is idempotent. What it came to, and the report of the data.
+    so it is idempotent. With `out`, the run stays as it is, and that new folder has a copy, without checkpoints and
+    data; with `dry_run`, nothing is written. What it came to, and the report of the data.
 
     Raises:
-        DataError: the data cannot be used, or cannot decide; the run is left as it was.
+        DataError: the data cannot be used, or cannot decide, or `out` is taken; the run is left as it was.
     """
     read_description(folder)  # is it a run?
-    with locked_run(folder):  # before it is read: whoever has it may be about to write
+    if out is not None:
+        check_free(out)
+    with nullcontext() if dry_run or out is not None else locked_run(folder):  # before it is read
         run = load_run(folder)
         _, note = load_arrays(folder / WEIGHTS)
+        epoch = note.get("epoch", 0)
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:
             _check_classes(folder, data, corpus)
@@ -145,20 +157,29 @@ def calibrate_run(folder: Path, data: Named, *, progress: bool = True) -> tuple[
                     f"cannot calibrate {folder} to {data.path}: it holds documents that the run has learned from, and "
                     "is surer of than of new ones; give others. The run is left as it was"
                 )
-            _, calibration = calibrate(run, corpus, None, note.get("epoch", 0))
+            _, calibration = calibrate(run, corpus, None, epoch)
             if calibration.undecided:
                 raise DataError(
                     f"cannot calibrate {folder} to {data.path}: {calibration.undecided}; give {FEWEST} documents or "
                     "more, some of which it gets wrong. The run is left as it was"
                 )
-            metrics = read_metrics(folder)
-            save_weights(folder, run, note.get("epoch", 0))
             calibration = replace(calibration, source=data.path.resolve().name)
-            if metrics is not None:  # else it is still in training, or learned bit by bit
-                metrics |= {"calibration": calibration.to_dict(), "stale": ["valid"]}  # scores are of before
-                write_text(folder / CARD, markdown(card_of(folder, metrics)))
-                save_metrics(folder, metrics)
+        if out is not None and not dry_run:
+            with atomic_folder(out) as copy:
+                copy_model(folder, copy)
+                _save(copy, run, epoch, calibration)
+        elif not dry_run:
+            _save(folder, run, epoch, calibration)
     return calibration, corpus.report
+
+
+def _save(folder: Path, run: Run, epoch: int, calibration: Calibration) -> None:
+    metrics = read_metrics(folder)
+    save_weights(folder, run, epoch)
+    if metrics is not None:  # else it is still in training, or learned bit by bit
+        metrics |= {"calibration": calibration.to_dict(), "stale": ["valid"]}  # scores are of before
+        write_text(folder / CARD, markdown(card_of(folder, metrics)))
+        save_metrics(folder, metrics)
 
 
 def _check_classes(folder: Path, data: Named, corpus: Corpus) -> None:

@@ -35,6 +35,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import TextEncoder
 from emhrnn.corpus.manifest import is_corpus
 from emhrnn.errors import CheckpointError, DataError, ExtraError, TrainingError
+from emhrnn.evaluation.decision import Conformal
 from emhrnn.evaluation.predict import Documents, Predictions, predict
 from emhrnn.extras import need
 from emhrnn.files import locked, write_json, write_text
@@ -69,6 +70,9 @@ NAMES = {
 }  # fmt: skip
 
 
+MODEL = (CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD)  # to use it; the rest is to go on training
+
+
 @dataclass(eq=False)
 class Run:
     """A model with its words and classes."""
@@ -83,6 +87,7 @@ class Run:
     products: tuple[str, ...] = ()
     embedding_size: int = 0  # of the word vectors it was built with; some models keep none of them
     temperature: float = 1.0  # of its probabilities; fitted when the weights are final
+    conformal: Conformal | None = None  # for sets of labels; fitted with the temperature
     lengths: tuple[int, int] | None = None  # fewest and most words of a training document; None in old runs
 
     @cached_property
@@ -99,8 +104,8 @@ class Run:
         return predict(self.model, documents, multi_label=self.multi_label, temperature=self.temperature)
 
     def uncalibrate(self) -> None:
-        """Undo calibration: temperature and shares are 1."""
-        self.temperature = 1.0
+        """Undo calibration: temperature and shares are 1, and there are no sets of labels."""
+        self.temperature, self.conformal = 1.0, None
         for share in self.model.shares.values():
             share.fill_(1)
 
@@ -184,8 +189,10 @@ def describe(folder: Path, run: Run, **facts: Any) -> None:
 
 
 def save_weights(folder: Path, run: Run, epoch: int) -> None:
-    """With the temperature, which is of no use to other weights."""
+    """With the temperature and what sets of labels are made with, which are of no use to other weights."""
     note = {"format": FORMAT, "epoch": epoch, "run": identity(run), "temperature": run.temperature}
+    if run.conformal is not None:
+        note["conformal"] = run.conformal.to_dict()
     save_arrays(folder / WEIGHTS, run.model.state_dict(), note)
 
 
@@ -207,6 +214,15 @@ def read_description(folder: Path) -> dict[str, Any]:
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version}, this emhrnn reads format {FORMAT}; install the matching one")
     return {**description, "config": migrated(description.get("config"))}
+
+
+def copy_model(folder: Path, destination: Path) -> None:
+    """Copy what is needed to use a run, without checkpoints and training data, into an empty folder."""
+    for path in (folder / name for name in MODEL):
+        if path.is_dir():
+            shutil.copytree(path, destination / path.name)
+        elif path.is_file():
+            shutil.copyfile(path, destination / path.name)
 
 
 def model_of(folder: Path) -> str:
@@ -297,7 +313,7 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
             f"{folder}: {WEIGHTS} was trained with other words or classes than those in {VOCABULARY} and {CONFIG}; "
             "copy the run again or train anew"
         )
-    run.temperature = _temperature(folder, note)
+    run.temperature, run.conformal = _temperature(folder, note), _conformal(folder, note)
     return run
 
 
@@ -313,6 +329,13 @@ def _temperature(folder: Path, note: dict[str, Any]) -> float:
     if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
         raise CheckpointError(f"{folder / WEIGHTS}: corrupt (temperature {value!r}); copy the run again or train anew")
     return value
+
+
+def _conformal(folder: Path, note: dict[str, Any]) -> Conformal | None:
+    try:
+        return Conformal.from_dict(note["conformal"]) if "conformal" in note else None
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{folder / WEIGHTS}: corrupt ({error}); copy the run again or train anew") from None
 
 
 def text_settings_of(values: dict[str, Any]) -> TextSettings:

@@ -27,17 +27,26 @@ OFFSET_BYTES = 4  # of a value, to tell where it begins
 def read_parquet(reading: InputFile) -> Iterator[Record]:
     """The rows of a parquet file."""
     with explain_damage(reading.path), _opened(reading.path) as file:
-        columns = reading.resolve(file.schema_arrow.names).to_dict()
+        schema = file.schema_arrow.names
+        columns = reading.resolve(schema).to_dict()
         size, rows = reading.path.stat().st_size, max(1, file.metadata.num_rows)
         number = 0
         meter = reading.meter or ByteMeter(size)
         with meter.file(size, lambda: size * number // rows):
-            names = list(dict.fromkeys(columns.values()))
+            names = schema if reading.columns.keep else list(dict.fromkeys(columns.values()))
             for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
                 values = {role: python_values(batch.column(name)) for role, name in columns.items()}
+                kept = _kept(batch) if reading.columns.keep else None
                 for index in range(batch.num_rows):
                     number += 1
-                    yield reading.record(number, {role: column[index] for role, column in values.items()})
+                    row = {role: column[index] for role, column in values.items()}
+                    yield reading.record(number, row, kept=None if kept is None else kept[index])
+
+
+def _kept(batch: Any) -> list[dict[str, Any]]:
+    """All columns, row by row."""
+    columns = [python_values(column) for column in batch.columns]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _opened(path: Path, **options: Any) -> Any:
@@ -123,13 +132,15 @@ def read_dataset(reading: InputFile) -> Iterator[Record]:
             with (reading.meter or ByteMeter(size)).file(size, source.tell):
                 for batch in stream:
                     values = {role: python_values(batch.column(name)) for role, name in columns.items()}
+                    kept = _kept(batch) if reading.columns.keep else None
                     if names is not None:
                         values["label"] = [_named(label, names) for label in values["label"]]
                     if by_split:
                         values["split"] = [part.split] * batch.num_rows
                     for index in range(batch.num_rows):
                         number += 1
-                        yield reading.record(number, {role: column[index] for role, column in values.items()})
+                        row = {role: column[index] for role, column in values.items()}
+                        yield reading.record(number, row, kept=None if kept is None else kept[index])
 
 
 def _parts(folder: Path) -> list[_DatasetFile]:

@@ -119,6 +119,7 @@ class InputFile:
     lenient: bool = False  # a row that cannot be used is a record with a fault, not an error
     encoding: str | None = None  # of text; None: detect
     encodings: dict[str, None] = field(default_factory=dict)  # those that were used, in order
+    present: dict[str, None] = field(default_factory=dict)  # columns of the tables, in order
 
     @contextmanager
     def open_text(self, newline: str = "\n") -> Iterator[io.TextIOWrapper]:
@@ -138,13 +139,21 @@ class InputFile:
     def resolve(self, present: list[str]) -> Columns:
         columns = self.columns.resolve(present, str(self.path))
         self.taken.update(columns.to_dict())
+        self.present.update(dict.fromkeys(present))
         return columns
 
     def where(self, row: int) -> Where:
         return Where(str(self.path), row)
 
-    def record(self, row: int, values: Mapping[str, Any], sentences: tuple[str, ...] | None = None) -> Record:
-        """A record of values by role, cleaned. A missing text is an empty one; skipping it is not the reader's task."""
+    def record(
+        self,
+        row: int,
+        values: Mapping[str, Any],
+        sentences: tuple[str, ...] | None = None,
+        kept: dict[str, Any] | None = None,
+    ) -> Record:
+        """A record of values by role, cleaned. A missing text is an empty one; skipping it is not the reader's task.
+        `kept` is the row as it is, for `Columns.keep`."""
         text, fault = values.get("text"), None
         if not isinstance(text, str):
             fault = "no text"
@@ -174,6 +183,7 @@ class InputFile:
             sentences=sentences,
             repairs=repairs,
             weight=clean_weight(values["weight"], self.where(row)) if "weight" in values else None,
+            kept=kept if self.columns.keep else None,
             fault=fault if self.lenient else None,
         )
 

@@ -173,7 +173,8 @@ class Source:
     """Files to read, one after the other, in constant memory.
 
     With `split`, only rows whose split column has that value are yielded. After (and while) reading, `taken` says
-    which columns were used, `encodings` in which encodings text was, `splits` how many rows each split has. Without
+    which columns were used, `present` which there were, `encodings` in which encodings text was, `splits` how many rows
+    each split has. Without
     `encoding`, that of each text file is detected. With `lenient`, a row that cannot be used is a
     record with a fault, not an error.
 
@@ -203,6 +204,7 @@ class Source:
         self.lenient = lenient
         self.taken: dict[str, str] = {}
         self.encodings: dict[str, None] = {}
+        self.present: dict[str, None] = {}
         self.splits: Counter[str] = Counter()
         self.meter = ByteMeter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
 
@@ -210,7 +212,7 @@ class Source:
         self.splits.clear()
         for path, name in zip(self.paths, self.formats, strict=True):
             file = InputFile(
-                path, self.columns, self.meter, self.taken, self.lenient, self.encoding, self.encodings
+                path, self.columns, self.meter, self.taken, self.lenient, self.encoding, self.encodings, self.present
             )  # fmt: skip
             for record in READERS[name](file):
                 if self.split is not None and "split" not in self.taken:

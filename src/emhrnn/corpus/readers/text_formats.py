@@ -157,7 +157,8 @@ def table_records(rows: Iterator[list[Any] | str], reading: InputFile) -> Iterat
             what = f" has {len(row)} fields, the header has {len(header)}"
             yield reading.fault(number, what, "quote fields that hold the delimiter")
         else:
-            yield reading.record(number, {role: row[index] for role, index in at.items()})
+            values = {role: row[index] for role, index in at.items()}
+            yield reading.record(number, values, kept=dict(zip(header, row, strict=True)) if columns.keep else None)
 
 
 def read_xlsx(reading: InputFile) -> Iterator[Record]:
@@ -212,7 +213,7 @@ def read_jsonl(reading: InputFile) -> Iterator[Record]:
         columns = reading.resolve(list(keys)).to_dict()
         for number, row in chain(first, rows):
             if isinstance(row, dict):
-                yield reading.record(number, {role: row.get(name) for role, name in columns.items()})
+                yield reading.record(number, {role: row.get(name) for role, name in columns.items()}, kept=row)
             else:
                 yield row
 

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from emhrnn.api import labels_of
 from emhrnn.corpus import Columns, Source, is_corpus
 from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import DataError
 from emhrnn.evaluation.scores import PhraseLengths
-from emhrnn.explain.build import predicted_labels
 from emhrnn.explain.explainer import batch_of, explain_texts, groups
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
@@ -184,7 +184,7 @@ class _Reader:
         assert levels is not None  # both models weigh words and sentences
         places = self.tally.add(batch, levels) - batch.word_offsets[:-1]
         table = self.run.probabilities(output.logits.numpy())
-        labels = predicted_labels(table, self.run.classes, multi_label=self.run.multi_label)
+        labels = labels_of(self.run, table)
         for predicted, record in zip(labels, records, strict=True):
             if record.label is not None:
                 self.labelled += 1

@@ -15,10 +15,10 @@ from jaxtyping import Float32
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from emhrnn.api import THRESHOLD
 from emhrnn.corpus import BatchPlan, Corpus, TextSettings
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import TrainingError
+from emhrnn.evaluation.decision import THRESHOLD
 from emhrnn.export import unsupported
 from emhrnn.files import atomic_folder, write_bytes, write_text
 from emhrnn.paper.export.network import network
