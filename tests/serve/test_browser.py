@@ -1,7 +1,9 @@
 """The viewer in a real browser: every page and flow, by mouse and by keyboard, on a phone and in the dark."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -439,3 +441,23 @@ def test_no_serious_accessibility_violation(browser: Any, address: str, axe: str
     page.wait_for_selector("[data-watch]", state="detached")
     check("a file")
     context.close()
+
+
+def test_correcting_a_label_and_marking_a_phrase(browser: Any, made: Path, tmp_path: Path, pictures: Path) -> None:
+    run = copytree(made / "run", tmp_path / "mine")
+    with running(application([run])) as base:
+        page = browser.new_page(base_url=base)
+        read(page, "\U0001f600 " + GOOD)
+        page.locator(".phrase[data-k]").nth(1).click()
+        page.get_by_role("button", name="Should decide").click()
+        page.get_by_label("Right label").select_option("bad")
+        page.screenshot(path=pictures / "feedback-read.png")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_role("link", name="All corrections").click()
+        page.wait_for_selector("table.rows")
+        page.screenshot(path=pictures / "feedback.png")
+        (entry,) = map(json.loads, (tmp_path / "mine.feedback.jsonl").read_text(encoding="utf-8").splitlines())
+        ((start, end),) = entry["spans"]
+        assert entry["label"] == "bad"
+        assert entry["text"][start:end] in page.locator("mark").inner_text()  # characters, as Python counts them
+        page.close()

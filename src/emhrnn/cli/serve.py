@@ -24,7 +24,8 @@ def serve(
       emhrnn serve run --data reviews/         # browse the files of a folder
       emhrnn serve run --host 0.0.0.0 --token "$(openssl rand -hex 16)"
 
-    Writes nothing, loads nothing from the network, and sends no document to it. Ctrl-C finishes the open requests,
+    Writes only what people correct, RUN.feedback.jsonl beside the run; loads nothing from the network, and sends no
+    document to it. Ctrl-C finishes the open requests,
     then stops. The extra emhrnn[serve] adds a faster event loop.
     """
     from emhrnn.cli.output import say

@@ -19,7 +19,7 @@ from starlette.routing import Match
 
 from emhrnn.api import load
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.serve import corpus, document, pages
+from emhrnn.serve import corpus, document, feedback, pages
 from emhrnn.serve.api import api
 from emhrnn.serve.engine import ServedRun, ServerState, state_of
 from emhrnn.serve.guard import FAULT, RETRY, App, Guard, Token, for_people
@@ -99,7 +99,7 @@ def _routes(state: ServerState) -> FastAPI:
     app.state.emhrnn = state
     app.state.jobs = Jobs(state.limits)
     app.state.readings = [Readings() for _ in state.runs]
-    for router in (api, document.pages, corpus.pages, pages.pages):
+    for router in (api, document.pages, corpus.pages, feedback.pages, pages.pages):
         app.include_router(router)
     app.add_api_route("/metrics", _metrics, include_in_schema=False)
     app.add_exception_handler(RefusedError, _refused)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from emhrnn.serve.connections import CONNECTION, Connection
 from emhrnn.serve.limits import RefusedError, ServerLimits
@@ -29,6 +29,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 COOKIE = "emhrnn"
 SESSION_SECONDS = 12 * 3600
+NAME = 60  # letters of who signs in
 MINUTE, ADDRESSES = 60.0, 10_000
 UPLOAD = "/corpus/upload"
 OPEN = ("/healthz", "/login", "/static/")  # without a token
@@ -55,6 +56,7 @@ class Token:
         """`wrong` ones are allowed per minute and address."""
         self.secret, self.wrong = secret, wrong
         self._wrong: OrderedDict[str, tuple[int, float]] = OrderedDict()  # by address: how many, and until when
+        self._ended: OrderedDict[str, None] = OrderedDict()  # sessions of people who signed out
 
     def check(self, scope: Message, *readings: str) -> None:
         """Raise a RefusedError unless one of the readings is the token: 401, or 429 after too many wrong ones, before
@@ -72,18 +74,27 @@ class Token:
                 self._wrong.popitem(last=False)
             raise RefusedError(401, "that is not the token that the server was started with")
 
-    def session(self, ends: int) -> str:
-        """What the browser keeps instead of the token: when its session ends (seconds since the epoch), and a
-        signature."""
-        signature = hmac.new(self.secret.encode(), f"emhrnn viewer session {ends}".encode(), hashlib.sha256).hexdigest()
-        return f"{ends}.{signature}"
+    def session(self, ends: int, who: str = "") -> str:
+        """What the browser keeps instead of the token: when its session ends (seconds since the epoch), who signed in,
+        and a signature."""
+        told = f"{ends}.{quote(who[:NAME], safe='').replace('.', '%2E')}"
+        signature = hmac.new(self.secret.encode(), f"emhrnn viewer session {told}".encode(), hashlib.sha256).hexdigest()
+        return f"{told}.{signature}"
 
-    def is_session(self, given: str) -> bool:
-        """Whether we signed it and it has not ended."""
-        ends = given.partition(".")[0]
-        if not (ends.isascii() and ends.isdigit() and len(ends) < 12):
-            return False
-        return _same(given, self.session(int(ends))) and int(ends) > time.time()
+    def who(self, given: str) -> str | None:
+        """Who signed in, maybe without a name; None unless we signed it, it has not ended and nobody signed out."""
+        ends, _, rest = given.partition(".")
+        if not (ends.isascii() and ends.isdigit() and len(ends) < 12) or int(ends) <= time.time():
+            return None
+        who = unquote(rest.partition(".")[0])
+        return who if _same(given, self.session(int(ends), who)) and given not in self._ended else None
+
+    def end(self, given: str) -> None:
+        """Sign out: the session is not taken again, whoever has a copy of it."""
+        if self.who(given) is not None:
+            self._ended[given] = None
+            if len(self._ended) > ADDRESSES:
+                self._ended.popitem(last=False)
 
 
 def _same(given: str, right: str) -> bool:
@@ -149,11 +160,14 @@ class Guard:
             raise RefusedError(403, "the request comes from another site; open the viewer's own page")
         if self.token is None or path in OPEN or path.startswith(OPEN[-1]):
             return
-        if any(self.token.is_session(cookie) for cookie in _cookies(headers)):
-            return
+        for cookie in cookies(headers):
+            if (who := self.token.who(cookie)) is not None:
+                scope["who"] = who
+                return
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             self.token.check(scope, *_readings(given.strip(" \t")))
+            scope["who"] = ""
             return
         raise RefusedError(401, "a token is needed: send `Authorization: Bearer TOKEN`, or open /login in a browser")
 
@@ -253,7 +267,7 @@ def _readings(header: str) -> list[str]:
     return [header, header.encode("latin-1").decode("utf-8", "replace")]
 
 
-def _cookies(headers: dict[str, str]) -> list[str]:
+def cookies(headers: dict[str, str]) -> list[str]:
     """The values of ours. Others on this machine may be of any form, which `http.cookies` gives up on."""
     pairs = (pair.partition("=") for pair in headers.get("cookie", "").split(";"))
     return [value.strip() for name, _, value in pairs if name.strip() == COOKIE]

@@ -33,6 +33,7 @@ class ServerLimits:
     rows: int = 20_000  # of a file that the corpus page shows
     row_characters: int = 1 << 20  # of the text of such a row; longer ones are left out, and counted
     unpacked_bytes: int = 256 << 20  # of an uploaded file: what it is when nothing is compressed
+    feedback_bytes: int = 256 << 20  # 507: of the file of corrections
     jobs: int = 8  # files that the corpus page remembers
 
 

@@ -24,7 +24,7 @@ from emhrnn.explain.page import percent, stylesheet
 from emhrnn.explain.points import in_points
 from emhrnn.explain.svg import Line, line_chart
 from emhrnn.serve.engine import ServedRun, state_of
-from emhrnn.serve.guard import COOKIE, SESSION_SECONDS
+from emhrnn.serve.guard import COOKIE, SESSION_SECONDS, cookies
 from emhrnn.serve.limits import RefusedError
 from emhrnn.training.progress import read_history
 from emhrnn.training.run import CARD, HISTORY
@@ -55,10 +55,11 @@ def templates() -> Environment:
 def rendered(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """The template of this name as a page."""
     state = state_of(request)
+    signed = state.token is None or "who" in request.scope  # names of runs are for those who signed in
     page = (
         templates()
         .get_template(name)
-        .render(served=state.runs, path=request.url.path, guarded=state.token is not None, **values)
+        .render(served=state.runs, path=request.url.path, guarded=state.token is not None, signed=signed, **values)
     )
     return HTMLResponse(page, status_code=status, headers={"cache-control": "no-store"})
 
@@ -85,16 +86,16 @@ async def login_page(request: Request) -> Response:
 async def login(request: Request, next: str = "/") -> Response:
     """Keeps a session in a cookie, then goes to where the person wanted to go."""
     token = state_of(request).token
-    given = (await form_of(request)).get("token", "")
+    form = await form_of(request)
     try:
         if token is None:
             raise RefusedError(401, "the server was started without a token; there is nothing to sign in to")
-        token.check(request.scope, given)
+        token.check(request.scope, form.get("token", ""))
     except RefusedError as refusal:
         return _login(request, refusal)
     local = next.startswith("/") and not next.startswith(("//", "/\\"))
     response = RedirectResponse(next if local else "/", status_code=303)
-    session = token.session(int(time.time()) + SESSION_SECONDS)
+    session = token.session(int(time.time()) + SESSION_SECONDS, form.get("who", "").strip())
     secure = request.url.scheme == "https"
     response.set_cookie(COOKIE, session, max_age=SESSION_SECONDS, httponly=True, samesite="strict", secure=secure)
     return response
@@ -107,8 +108,12 @@ def _login(request: Request, refusal: RefusedError | None = None) -> Response:
 
 
 @pages.post("/logout")
-async def logout() -> Response:
-    """Forgets the session."""
+async def logout(request: Request) -> Response:
+    """Ends the session, in the browser and here."""
+    token = state_of(request).token
+    for cookie in cookies(dict(request.headers)):
+        if token is not None:
+            token.end(cookie)
     response = RedirectResponse("/login", status_code=303)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response

@@ -13,6 +13,7 @@ const VERDICT = 1, PARTS = 2, ALL = 3; // how much of the page a question change
 const LINKED = 6000; // letters of an address that holds the text; a longer text is kept by the browser alone
 const place = { ...EMPTY }; // what the page explains; the form may have moved on
 let draft = ""; // the text with a phrase that is being edited
+let marks = new Map(); // spans of phrases that should have decided
 let past = []; // phrases that were left out, before each change
 let wanted = 0; // what has to be asked again
 let busy = false; // one question at a time: the newest state is asked when the answer is there
@@ -84,6 +85,7 @@ function show(card, level) {
   }
   if (level !== VERDICT) prepare(reading);
   if (level === ALL) tools();
+  if (level !== VERDICT) marks = new Map();
   const dropped = new Set(place.dropped.split(","));
   for (const phrase of phrases()) leave(phrase, dropped.has(phrase.dataset.k));
   const undo = verdict()?.querySelector("[data-undo]");
@@ -200,6 +202,31 @@ function close(back) {
   box.remove();
   phrase?.classList.remove("chosen");
   if (back && phrase) focus(phrase);
+}
+
+// What a person corrects: the label, and the phrases that should have decided.
+function mark(phrase) {
+  const k = phrase.dataset.k;
+  if (!marks.delete(k)) marks.set(k, phrase.dataset.span.replace(" ", "-"));
+  phrase.classList.toggle("marked", marks.has(k));
+  const told = `${marks.size} phrase${marks.size === 1 ? "" : "s"} marked. Save to keep it.`;
+  verdict().querySelector(".correct [role=status]").textContent = told;
+}
+
+async function correct(form) {
+  const chosen = [...form.elements.label.selectedOptions].map((option) => option.value);
+  const { text, user, product } = place;
+  const predicted = reading.querySelector(".said .prediction").firstChild.textContent.trim();
+  const body = new URLSearchParams({ text, user, product, predicted, label: chosen.join("\n"), spans: [...marks.values()].join(",") });
+  const told = form.querySelector("[role=status]");
+  try {
+    const answer = await fetch("/feedback", { method: "POST", body });
+    const said = await answer.json();
+    told.innerHTML = answer.ok ? 'Saved. <a href="/feedback">All corrections</a>' : "";
+    if (!answer.ok) told.textContent = said.error;
+  } catch {
+    told.textContent = "Not saved: the server does not answer.";
+  }
 }
 
 // Edit a phrase in place: the label moves while one types.
@@ -340,6 +367,7 @@ function onClick(event) {
     close(true);
     if (pressed("[data-toggle]")) drop(target.dataset.k);
     else if (pressed("[data-edit]")) edit(target);
+    else if (pressed("[data-mark]")) mark(target);
   } else if (!box) close();
 }
 
@@ -388,6 +416,10 @@ if (reading) {
     written.submit();
   });
   document.addEventListener("click", onClick);
+  reading.addEventListener("submit", (event) => {
+    event.preventDefault();
+    correct(event.target);
+  });
   document.addEventListener("keydown", onKey);
   window.addEventListener("popstate", (event) => goto(event.state ?? {}));
   if (card) {
