@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.explain.explainer import batch_of, explain_texts, read
-from emhrnn.explain.removal import LEVELS, UNKNOWN_WORD, logits_of, units_of, without
+from emhrnn.explain.explanation import is_spelled
+from emhrnn.explain.removal import LEFT_OUT, LEVELS, UNKNOWN_WORD, logits_of, units_of, without
 from emhrnn.paper.explanations import networks
 from emhrnn.paper.explanations.effects import log_odds
 from emhrnn.paper.explanations.networks import removal_effects
+from tests.explain import evidence
 from tests.explain.runs import small_run
 from tests.models.examples import make_batch, seeds, sentences_of, shapes
 
@@ -87,3 +89,29 @@ def test_a_long_document_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "MOST_WORDS", 8)
     long, short = explain_texts(run, [TEXTS[0], TEXTS[1]], exact=True)
     assert (long.decided_by, short.decided_by) == ("estimate", "removal")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_headline_of_evidence_is_the_phrase_without_which_the_prediction_falls_most(seed: int) -> None:
+    run = evidence.make_run(("bad", "good"), seed=seed)
+    (explanation,) = explain_texts(run, [evidence.REVIEW], exact=True)
+    (plain,) = explain_texts(run, [evidence.REVIEW])
+    effects, path = explanation.effects, explanation.decisive_path()
+    batch = batch_of(run, read(run, [evidence.REVIEW]))
+    z = np.zeros(batch.n_words, dtype=bool)
+    z[explanation.phrase_offsets[1:] - 1] = True
+    falls = {}
+    for k in range(len(explanation.phrases)):  # one removal after the other
+        logits = logits_of(run, *without(batch, z, np.cumsum(z) - z != k)) / run.temperature
+        c = int(explanation.probabilities.argmax())
+        falls[k] = effects.total - float(logits[0, c] - logits[0, 1 - c])
+    assert plain.effects.left_out is None
+    supporting = [k for k in np.argsort(-effects.phrases).tolist() if effects.phrases[k] > 0][:LEFT_OUT]
+    assert sorted(effects.left_out) == sorted(supporting)
+    for k, fall in effects.left_out.items():
+        assert fall == pytest.approx(falls[k], abs=1e-4)
+    best = max((k for k in supporting if is_spelled(explanation.phrases[k])), key=lambda k: falls[k])
+    if falls[best] > 0:
+        assert path.phrase.start == explanation.phrases[best].start
+        assert "Without it, the label has" in explanation.to_dict()["headline"]
+    assert type(explanation).from_dict(explanation.to_dict()).effects.left_out == effects.left_out

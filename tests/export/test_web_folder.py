@@ -103,7 +103,7 @@ def test_the_numbers_are_those_of_python(browser: Any, models: Any, variant: str
     page = opened(browser, folder)
     for name, text in TEXTS.items():
         given = page.evaluate("text => emhrnn.read(text)", text)
-        check_equal(name, given, model.explain(text))
+        check_equal(name, given, model.explain([text])[0])
     assert page.seen == []
     page.close()
 
@@ -145,7 +145,7 @@ def test_the_page_says_what_python_says(browser: Any, models: Any) -> None:
     page = opened(browser, folder)
     for name in ("review", "one word", "unknown words", "partly unknown", "marks alone", "emoji"):
         typed(page, TEXTS[name])
-        expected = model.explain(TEXTS[name])
+        (expected,) = model.explain([TEXTS[name]])
         assert page.text_content("#label") == expected.predicted
         assert page.text_content("#warnings") == "".join(expected.warnings)
         assert unquoted(page.text_content("#headline")) == unquoted(headline_text(expected)), name

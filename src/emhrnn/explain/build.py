@@ -1,6 +1,6 @@
 """From a model's flat arrays to explanations: boundaries z become phrases, and each document gets its part."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, starmap
 
@@ -30,6 +30,7 @@ class BatchEffects:
     by: EffectsBy = "estimate"
     priors: Float64[np.ndarray, " documents"] | None = None  # of the classes without any text, where effects add up
     errors: Float64[np.ndarray, " documents"] | None = None  # standard errors, where effects are sampled
+    left_out: Sequence[Mapping[int, float]] | None = None  # of each document, as `Effects` has it
 
     @property
     def levels(self) -> tuple[Float64[np.ndarray, "..."], ...]:
@@ -123,6 +124,7 @@ def explain_documents(
                 None if effects.priors is None else float(effects.priors[d]),
                 effects.by,
                 None if effects.errors is None else float(effects.errors[d]),
+                None if effects.left_out is None else effects.left_out[d],
             ),
             evidence=None
             if evidence is None

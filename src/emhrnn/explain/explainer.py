@@ -16,6 +16,7 @@ from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
 from emhrnn.explain.evidence import AddsEvidence, exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.owen import owen_effects
+from emhrnn.explain.removal import strongest_left_out
 from emhrnn.models.table import MODELS
 from emhrnn.text import Document, Located, Text
 from emhrnn.training.run import Run
@@ -39,7 +40,8 @@ def explain_texts(
     `products` are for models that read them; a name that is not given is read as the average one.
 
     Effects are estimated; `exact` really leaves out each phrase and each sentence (each word too, for a model without
-    phrases), for the cost of about eight predictions. The effects of the evidence model are exact anyway.
+    phrases), for the cost of about eight predictions. The effects of the evidence model are exact anyway; `exact`
+    leaves out its eight strongest phrases, one by one, to name the one without which the prediction falls most.
 
     `values="owen"` gives fair shares that add up to the prediction instead (owen.py). They are sampled, for the cost of
     sixteen predictions a word; those of the evidence model are its evidence.
@@ -158,6 +160,8 @@ def findings(run: Run, batch: Batch, *, threshold: float | None = None, exact: b
             )
         reading = model.read(batch)
         exactly, evidence = exact_effects(reading, batch, **odds)
+        if exact:
+            exactly = replace(exactly, left_out=strongest_left_out(run, batch, reading.z, exactly))
         return Findings(reading.logits, reading.z, effects=exactly, evidence=evidence)
     of_network = MODELS[run.config.model.name].findings
     if of_network is None:

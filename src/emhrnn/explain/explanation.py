@@ -23,7 +23,7 @@ phrase adds for every class.
 built when somebody asks for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -60,6 +60,7 @@ class Effects:
     prior: float | None = None  # of the class without any text; known where effects add up
     by: EffectsBy = "estimate"
     error: float | None = None  # the largest standard error of a phrase's effect, where effects are sampled
+    left_out: Mapping[int, float] | None = None  # by how much the log-odds fall without some phrases, by their numbers
 
     @property
     def total(self) -> float:
@@ -354,15 +355,21 @@ class Explanation:
         return [node for node in order if is_spelled(node)][:n] or order[:n]
 
     def decisive_path(self) -> DecisivePath | None:
-        """What decided most: the phrase that supports the prediction most, its sentence, and its word that does. For a
+        """What decided most: the phrase that supports the prediction most, its sentence, and its word that does. Where
+        strong phrases were really left out (`Effects.left_out`), the one without which the prediction falls most. For a
         model without phrases, the word that supports the prediction most. None where nothing supports it."""
-        for node in self.supporting(1):
+        for node in self._decisive():
             starts = self.starts[self.phrase_offsets[self.sentence_offsets[:-1]]]
             sentence = self.sentences[int(np.searchsorted(starts, node.start, side="right")) - 1]
             if isinstance(node, Word):
                 return DecisivePath(sentence, sentence.phrases[0], node)
             return DecisivePath(sentence, node, max(node.words, key=_support))
         return None
+
+    def _decisive(self) -> list[Phrase | Word]:
+        falls = None if self.effects is None else self.effects.left_out
+        some = [k for k, fall in (falls or {}).items() if fall > 0 and is_spelled(self.phrases[k])]
+        return [self.phrases[max(some, key=lambda k: (falls or {})[k])]] if some else self.supporting(1)
 
     def attention_path(self) -> DecisivePath:
         """Where the model looked most, the paper's descent: the heaviest sentence, its heaviest phrase, that phrase's

@@ -23,6 +23,7 @@ NOTES = {
     "estimate": "+ supports the label, \u2212 opposes it: about how much its log-odds would fall or rise without this "
     "part (estimated).",
 }
+TINY = 1e-12
 NUMBERED = 0.05  # of the largest effect: less is not worth a number
 OPEN_WORDS = 20_000  # of the sentences of a page that open
 
@@ -51,7 +52,25 @@ def headline(explanation: Explanation) -> list[Fragment]:
     several = explanation.has_phrases and sum(map(is_spelled, phrase.words)) > 1
     if several and is_spelled(word) and (word.effect or 0.0) > 0:
         parts += [Fragment(", in it "), *_quoted(word)]
-    return [*parts, Fragment(".")]
+    return [*parts, Fragment("."), *_without(explanation, effects, phrase)]
+
+
+def _without(explanation: Explanation, effects: Effects, phrase: Phrase) -> list[Fragment]:
+    """What the model says of the text without the phrase that decided, if it was run to see."""
+    falls = {explanation.phrases[k].start: fall for k, fall in (effects.left_out or {}).items()}
+    if phrase.start not in falls:
+        return []
+    p = float(explanation.probabilities[explanation.classes.index(effects.label)])
+    odds = np.log(max(p, TINY)) - np.log(max(1 - p, TINY)) - falls[phrase.start]
+    after = Fragment(percent(float(1 / (1 + np.exp(-odds)))), "number")
+    name = "the label" if explanation.subject == "it" else effects.label
+    return [
+        Fragment(f" Without it, {name} has "),
+        after,
+        Fragment(" instead of "),
+        Fragment(percent(p), "number"),
+        Fragment("."),
+    ]
 
 
 def headline_text(explanation: Explanation) -> str:
@@ -84,9 +103,10 @@ def _quoted(node: Phrase | Word) -> list[Fragment]:
 def sides(explanation: Explanation) -> Iterator[list[Fragment]]:
     """The phrases, or words, that support and oppose the prediction most, a line each; without what the headline
     names, and without those that hardly count."""
-    shading = Shading(explanation)
+    shading, path = Shading(explanation), explanation.decisive_path()
+    named = None if path is None else path.phrase if explanation.has_phrases else path.word
     lines = {
-        "Also for": explanation.supporting(4)[1:],
+        "Also for": [node for node in explanation.supporting(4) if node != named][:3],
         "Against": explanation.opposing(),
     }
     for side, some in lines.items():

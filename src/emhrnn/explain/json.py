@@ -58,7 +58,9 @@ def _evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
     evidence, effects = _kept_evidence(explanation), explanation.effects
     if effects is None or effects.prior is None:
         return {}
-    sums = {"prior": effects.prior, **({} if effects.error is None else {"error": effects.error})}
+    sums: dict[str, Any] = {"prior": effects.prior, **({} if effects.error is None else {"error": effects.error})}
+    if effects.left_out is not None:
+        sums["left_out"] = {str(k): fall for k, fall in effects.left_out.items()}
     if evidence is None:
         return sums
     return {
@@ -168,7 +170,8 @@ def _read_effects(data: dict[str, Any], *levels: list[dict[str, Any]]) -> Effect
         return None
     words, phrases, sentences = (np.array([node["effect"] for node in level], dtype=np.float64) for level in levels)
     by: EffectsBy = data["decided_by"] if data.get("decided_by") in get_args(EffectsBy) else "estimate"
-    return Effects(label, words, phrases, sentences, data.get("prior"), by, data.get("error"))
+    left_out = None if data.get("left_out") is None else {int(k): float(fall) for k, fall in data["left_out"].items()}
+    return Effects(label, words, phrases, sentences, data.get("prior"), by, data.get("error"), left_out)
 
 
 def _read_evidence(

@@ -9,15 +9,18 @@ A sentence of which nothing is left is gone. A document of which nothing is left
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.explain.build import BatchEffects
 from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.training.run import Run
 
 UNKNOWN_WORD = 0
+LEFT_OUT = 8  # strongest phrases of the evidence model that are left out, one by one
 CHUNK_WORDS = 40_000  # of copies that go through the model at once
 
 
@@ -88,6 +91,22 @@ def odds_of(
     others[own] = -np.inf
     odds -= np.logaddexp.reduce(others, axis=1)
     return odds
+
+
+def strongest_left_out(
+    run: Run, batch: Batch, z: Bool[np.ndarray, " words"], effects: BatchEffects
+) -> list[dict[int, float]]:
+    """By how much the log-odds of the predicted class fall without each of the `LEFT_OUT` phrases of a document that
+    support it most, by the number of the phrase."""
+    phrase_of_word, falls = np.cumsum(z) - z, list[dict[int, float]]()
+    for d, (first, last) in enumerate(pairwise(batch.word_offsets)):
+        one, own, chosen = batch.part(d, d + 1), phrase_of_word[first:last], effects.classes[d]
+        values = effects.phrases[own[0] : own[-1] + 1]
+        strongest = [k for k in np.argsort(-values, kind="stable")[:LEFT_OUT].tolist() if values[k] > 0]
+        keep = own - own[0] != np.array([-1, *strongest])[:, None]  # all words, then without each
+        odds = odds_of(run, logits_without(run, one, z[first:last], keep), np.full(len(keep), chosen))
+        falls.append(dict(zip(strongest, (odds[0] - odds[1:]).tolist(), strict=True)))
+    return falls
 
 
 LEVELS = ("word", "phrase", "sentence")

@@ -45,7 +45,7 @@ def test_what_cannot_be_measured(cli: Cli, made: Path, tmp_path: Path) -> None:
         return cli.error("paper", "faithfulness", run, data, "--out", tmp_path / "out", *more)
 
     assert "at least 2" in refused(made / "run", made / "test.jsonl", "--documents", "1")
-    assert "no explanation method 'shap'" in refused(made / "run", made / "test.jsonl", "--method", "shap")
+    assert "no explanation method 'tea'" in refused(made / "run", made / "test.jsonl", "--method", "tea")
     assert "does not exist" in refused(made / "run", tmp_path / "none.csv")
     assert "no such run" in refused(tmp_path / "none", made / "test.jsonl")
     empty = write_rows(tmp_path / "empty.jsonl", [("<br>", "good"), (" ", "bad")])

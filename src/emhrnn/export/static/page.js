@@ -60,7 +60,7 @@
     return more ? [...rows, element("p", "muted", `and ${more} more, each less likely`)] : rows;
   }
 
-  /** What decided most; the same sentence as `emhrnn explain` prints. */
+  /** What decided most, by its evidence; the same sentence as `explain([text])` has. */
   function headline({ classes, chosen, labels, known, phrase, word, sentence, sentences, prior }, phrases) {
     const it = labels.length === 1 ? "it" : classes[chosen];
     const quoted = (node) => [element("q", "", node.text), " (", number(node.effect), ")"];

@@ -9,6 +9,7 @@ stay keep their boundaries (explain/removal.py).
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from jaxtyping import Float, Float64
 from emhrnn.corpus import is_corpus
 from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
-from emhrnn.explain.removal import LEVELS, logits_without, units_of
+from emhrnn.explain.explainer import batch_of, explain_read, read
+from emhrnn.explain.removal import LEVELS, logits_of, logits_without, odds_of, units_of
 from emhrnn.files import write_json, write_text
-from emhrnn.paper.explanations.agreement import Figure, Sums, share
+from emhrnn.paper.explanations.agreement import Bootstrap, Figure, Sums, share
 from emhrnn.paper.explanations.methods import ReadTexts, UnitScores, read_groups
 from emhrnn.paper.explanations.table import (
     HOW_TO_READ,
@@ -33,11 +35,12 @@ from emhrnn.paper.explanations.table import (
     method_rows,
     section_markdown,
 )
+from emhrnn.paper.markdown import markdown_table
 from emhrnn.paper.plot import check_plots, pyplot, save_svg
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.text import read_document
 from emhrnn.training.data import Named
-from emhrnn.training.run import load_run
+from emhrnn.training.run import Run, load_run
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 FIGURES: Mapping[str, Figure] = {"comprehensiveness": share(0, 2), "sufficiency": share(1, 2)}
@@ -46,6 +49,14 @@ INTRODUCTION = f"""# How faithful explanations are
 p is the probability of the predicted class. *Comprehensiveness*: how far p falls when the top 1, 5, 10, 20, 50 % of the
 words (phrases, sentences) are removed, mean of the five; the higher, the more the explanation names what was needed.
 *Sufficiency*: how far p falls when only these are kept; the lower, the more they are enough. {HOW_TO_READ}"""
+
+
+HEADLINES = """*headline*: share of the documents where the probability falls more without the phrase that
+`emhrnn explain` names ("decided most by") than without any other phrase. *largest effect*: the same for the phrase
+with the largest effect, which explanations of many texts name. *largest gap of the sums*: of prior and
+effects to the log-odds that are shown.
+"""
+ROUNDING = 1e-6  # of a probability
 
 
 def measure_faithfulness(
@@ -80,12 +91,64 @@ def measure_faithfulness(
     for row, one in zip(rows, section["rows"], strict=True):
         curve = row.sums.mean(axis=0)[3:].reshape(2, -1)
         one |= {f"{name} by share": values.tolist() for name, values in zip(FIGURES, curve, strict=True)}
-    section = {**section, "shares": SHARES}
+    checks = [headline_check(run, texts, seed) for run in runs]
+    section = {**section, "shares": SHARES, "headlines": dict(zip((one.name for one in folders), checks, strict=True))}
     write_json(out / "faithfulness.json", section)
-    write_text(out / "faithfulness.md", f"{INTRODUCTION}\n{section_markdown(data.path.name, section)}")
+    parts = [INTRODUCTION, section_markdown(data.path.name, section), headline_markdown(section["headlines"])]
+    write_text(out / "faithfulness.md", "\n".join(parts))
     if figure:
         draw_curves([one for one in section["rows"] if one["run"] == folders[0].name], out / "faithfulness.svg")
     return section
+
+
+def headline_check(run: Run, texts: Sequence[str], seed: int) -> dict[str, Any] | None:
+    """Is the phrase that the headline names the one without which the probability falls most, of all phrases of its
+    document? And how far are sums of effects from the shown log-odds? None for a model without phrases."""
+    falls_most, largest_falls_most, gaps = list[bool](), list[bool](), list[float]()
+    for document in read(run, texts):
+        (explanation,) = explain_read(run, [document], exact=True)
+        effects, path = explanation.effects, explanation.decisive_path()
+        if effects is None or not explanation.has_phrases or run.multi_label:
+            return None
+        z = np.zeros(len(document), dtype=bool)
+        z[explanation.phrase_offsets[1:] - 1] = True
+        phrases, batch = len(explanation.phrases), batch_of(run, [document])
+        if effects.prior is not None and len(run.classes) == 2:
+            (odds,) = odds_of(run, logits_of(run, batch, z), np.array([run.classes.index(effects.label)]))
+            gaps.append(abs(effects.total - float(odds)))
+        if path is None or phrases < 2:
+            continue
+        keep = (np.cumsum(z) - z) != np.arange(phrases)[:, None]
+        p = run.probabilities(logits_without(run, batch, z, keep))[:, run.classes.index(effects.label)]
+        named = [phrase.start for phrase in explanation.phrases].index(path.phrase.start)
+        falls_most.append(bool(p[named] <= p.min() + ROUNDING))
+        largest_falls_most.append(bool(p[int(effects.phrases.argmax())] <= p.min() + ROUNDING))
+    bootstrap = Bootstrap.of(len(falls_most), seed)
+    columns = np.stack([falls_most, largest_falls_most, np.ones(len(falls_most))], axis=1).astype(np.float64)
+    return {
+        "documents": len(falls_most),
+        "headline": asdict(bootstrap.mean(share(0, 2), columns)),
+        "largest effect": asdict(bootstrap.mean(share(1, 2), columns)),
+        "sums": max(gaps, default=None),
+    }
+
+
+def headline_markdown(checks: Mapping[str, Mapping[str, Any] | None]) -> str:
+    """A table of `headline_check`."""
+    shown = "{value:.3f} [{low:.3f}, {high:.3f}]"
+    rows = [
+        [
+            name,
+            str(one["documents"]),
+            shown.format(**one["headline"]),
+            shown.format(**one["largest effect"]),
+            "" if one["sums"] is None else f"{one['sums']:.1e}",
+        ]
+        for name, one in checks.items()
+        if one is not None
+    ]
+    head = ["run", "documents", "headline", "largest effect", "largest gap of the sums"]
+    return f"## Headlines\n\n{HEADLINES}\n{markdown_table(head, rows)}"
 
 
 def drawn_texts(data: Named, count: int, seed: int) -> list[str]:
