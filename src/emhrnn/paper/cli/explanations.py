@@ -37,7 +37,7 @@ def faithfulness(
       attention             weights of the model
       integrated gradients  of the word vectors
       weights               of n-grams (tfidf-lr, nb-lr)
-      owen, lime, shap      only by --method: hundreds of predictions; shap needs emhrnn[shap]
+      owen, lime, shap      only by --method, for RUN alone: hundreds of predictions; shap needs emhrnn[shap]
       random                as a floor
     \b
     Example:
@@ -117,6 +117,31 @@ def rationales(
     else:
         say(section_markdown(data.name, section))
         say(f"This is in {out / 'rationales.md'}, as data in {out / 'rationales.json'}.")
+
+
+def documents(
+    data: Annotated[Path, argument("Evidence that people marked; or with --without, data in any format.", "DATA")],
+    out: Annotated[Path, option("File to write, as jsonl.", "FILE")],
+    without: Annotated[Path | None, option("Leave out texts that are in this evidence.", "EVIDENCE")] = None,
+    part: Annotated[str, option("Split of DATA.", "NAME", shown=True)] = "train",
+) -> None:
+    """Write training data for `emhrnn paper rationales`.
+
+    \b
+    Examples:
+      emhrnn paper documents sst_trees_ptb.zip --part train --out sst.jsonl
+      emhrnn paper documents imdb_train.jsonl.gz --without imdb_counterfactual_cad.zip --out imdb.jsonl
+      emhrnn paper documents eraser_movies.jsonl.gz --part train --out eraser.jsonl
+
+    SST trees become a document for each part that people do not find neutral, words and sentences included, labelled
+    pos or neg. ERASER movies get a column `spans` of characters [start, end). With --without, the rows of DATA are
+    copied, except those whose text is in any split of EVIDENCE.
+    """
+    from emhrnn.cli.output import say
+    from emhrnn.paper.explanations.documents import write_marked, write_without
+
+    count = write_marked(data, part, out) if without is None else write_without(data, without, out)
+    say(f"{count:,} documents are in {out}.")
 
 
 def _command(

@@ -27,6 +27,7 @@ from emhrnn.paper.explanations.agreement import Bootstrap, Figure, Sums, share
 from emhrnn.paper.explanations.methods import ReadTexts, UnitScores, read_groups
 from emhrnn.paper.explanations.table import (
     HOW_TO_READ,
+    SLOW,
     USUAL,
     MethodRow,
     about_run,
@@ -83,7 +84,8 @@ def measure_faithfulness(
     texts = drawn_texts(data, documents, seed)
     rows, about = list[MethodRow](), list[dict[str, Any]]()
     for run, folder in zip(runs, folders, strict=True):
-        rows += method_rows(folder.name, read_groups(run, texts), methods, _measure, seed)
+        allowed = [name for name in methods if folder is folders[0] or name not in SLOW]
+        rows += method_rows(folder.name, read_groups(run, texts), allowed, _measure, seed)
         about.append(about_run(run, folder))
     words = np.mean([len(read_document(text)) for text in texts])
     told = f"{len(texts)} documents of {data.path.name}, {words:.0f} words on average"

@@ -70,8 +70,9 @@ class HumanEvidence:
     items: Sequence[Item]
 
 
-def read_evidence(path: Path, part: str | None = None) -> HumanEvidence:
+def read_evidence(path: Path, part: str | None = None, *, least: int = 2) -> HumanEvidence:
     """The documents of a split: by default validation of ERASER, test of the others; the fine-grained set has one.
+    Parts of SST have `least` words; with one, whole sentences are parts, too.
 
     Raises:
         DataError: the file is missing, or of none of the formats, or does not have the part.
@@ -80,7 +81,7 @@ def read_evidence(path: Path, part: str | None = None) -> HumanEvidence:
     first = next((line for line in text.splitlines() if line.strip()), "")
     name, reader = _format_of(first, path)
     try:
-        items = list(reader(text, part))
+        items = list(_treebank(text, part, least) if reader is _treebank else reader(text, part))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise DataError(f"{path} is not {name} as it is published: {type(error).__name__} {error}") from None
     if not items:
@@ -121,14 +122,14 @@ def _eraser(text: str, part: str | None) -> Iterator[Highlighted]:
             yield Highlighted(row["text"], row["label"], tokens, marked)
 
 
-def _treebank(text: str, part: str | None) -> Iterator[Rated]:
-    """Phrases of two words or more that are not the whole sentence."""
+def _treebank(text: str, part: str | None, least: int = 2) -> Iterator[Rated]:
+    """Phrases of two words or more that are not the whole sentence; or of one and more, and the sentence."""
     for line in text.splitlines():
         if line.strip():
-            yield _tree(line)
+            yield _tree(line, least)
 
 
-def _tree(line: str) -> Rated:
+def _tree(line: str, least: int) -> Rated:
     words, open_phrases, spans, position = list[str](), list[tuple[int, int, int]](), list[tuple[int, int, int]](), 0
     for bracket, sentiment, word in re.findall(r"(\()(\d) ?|([^\s()]+)|\)", line):
         if bracket:
@@ -138,7 +139,7 @@ def _tree(line: str) -> Rated:
             position += len(words[-1]) + 1
         else:
             rating, start, first = open_phrases.pop()
-            if len(words) - first > 1 and open_phrases:
+            if len(words) - first >= least and (open_phrases or least == 1):
                 spans.append((start, position - 1, rating - NEUTRAL))
     if open_phrases:
         raise ValueError(f"brackets that do not close in {line[:40]!r}")

@@ -32,6 +32,7 @@ from emhrnn.paper.explanations.methods import ALONE, ReadTexts, UnitScores, read
 from emhrnn.paper.explanations.table import (
     HOW_TO_READ,
     PART,
+    SLOW,
     USUAL,
     Measure,
     MethodRow,
@@ -75,7 +76,8 @@ def compare_rationales(
         run = load_run(folder)
         good = positive_class(run, positive)
         texts = read_groups(run, [item.text for item in items])
-        rows += _run_rows(run, folder.name, texts, items, good, methods, seed)
+        allowed = [name for name in methods if folder is folders[0] or name not in SLOW]
+        rows += _run_rows(run, folder.name, texts, items, good, allowed, seed)
         chosen = np.concatenate([group.chosen.numpy() for group in texts])
         about.append({**about_run(run, folder), **_predictions(run, items, chosen == good, good)})
     data = f"{human.name}, {human.part}: {_told(items, len(human.items))}; checksum {sha256(path)[:12]}"

@@ -55,7 +55,7 @@ def partition_values(run: Run, one: Batch, z: Ends, chosen: int, evaluations: in
 
     masker = _Masker(binary_tree(np.cumsum(z) - z, one.sentence_of_word))
     explainer = shap.explainers.Partition(odds, masker)
-    found = explainer(np.ones((1, one.n_words)), max_evals=max(evaluations, 2 * one.n_words), silent=True)
+    found = explainer(np.ones((1, one.n_words)), max_evals=evaluations, silent=True)
     return np.asarray(found.values, dtype=np.float64).reshape(-1), passes
 
 

@@ -24,7 +24,7 @@ from emhrnn.paper.markdown import markdown_table, percent
 from emhrnn.paper.provenance import commit, machine
 from emhrnn.training.run import WEIGHTS, Run
 
-SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by name
+SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by name, and only for the first run
 USUAL = tuple(name for name in METHODS if name not in SLOW)  # what is compared unless methods are named
 PART = "part"  # the level of rated parts
 BETTER = "default is better by"  # a column
