@@ -10,7 +10,7 @@ or a run and texts of your own. Ratios, each within one run:
                        is built when it is asked for
     single             explain([text]) / predict_proba([text]): effects are estimated
     exact              explain(text) / predict_proba([text]): each phrase and each sentence is left out
-    model_batch        the model alone, from word ids: with effects / without
+    model_batch        the model alone, from word ids: with first-order effects / without
 """
 
 import json
@@ -24,7 +24,7 @@ from emhrnn.api import Model, load
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.explain.explainer import batch_of, read
-from emhrnn.paper.explanations.effects import encode_with_effects
+from emhrnn.paper.explanations.networks import gradient_effects
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.text import Vocabulary, count_words
 from emhrnn.training.config import make_config
@@ -59,9 +59,8 @@ def measure(model: Model, texts: list[str], rounds: int) -> Times:
         z = network.segment(batch, network.words(batch))
     one = [texts[int(np.argsort([len(text) for text in texts])[len(texts) // 2])]]  # of middling length
 
-    @torch.no_grad()
     def with_effects() -> None:
-        encode_with_effects(network, batch, network.words(batch), z)
+        gradient_effects(network, batch, z)
 
     @torch.no_grad()
     def without_effects() -> None:

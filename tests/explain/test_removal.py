@@ -10,8 +10,7 @@ from emhrnn.explain.explainer import batch_of, explain_texts, read
 from emhrnn.explain.explanation import is_spelled
 from emhrnn.explain.removal import LEFT_OUT, LEVELS, UNKNOWN_WORD, logits_of, units_of, without
 from emhrnn.paper.explanations import networks
-from emhrnn.paper.explanations.effects import log_odds
-from emhrnn.paper.explanations.networks import removal_effects
+from emhrnn.paper.explanations.networks import log_odds, removal_effects
 from tests.explain import evidence
 from tests.explain.runs import small_run
 from tests.models.examples import make_batch, seeds, sentences_of, shapes

@@ -6,7 +6,7 @@ without it. `Effects.by` says where effects come from:
     evidence   the model's own evidence for each phrase, exact: words, phrases and sentences add up to the prediction
     removal    phrases and sentences (or words, for a model without phrases) were really left out (explain/removal.py)
     owen       fair shares of the prediction, which add up to it, too; on request (explain/owen.py)
-    estimate   to first order, from one backward pass (paper/explanations/effects.py)
+    estimate   to first order, from one backward pass (paper/explanations/networks.py)
 
 Attention says where a model looked, not what decided. It is kept as data. A node's `weight` is its attention among its
 siblings, and its `share` is the product of the weights down to it, so the shares of all words (or of all phrases, or of

@@ -8,7 +8,7 @@ GRU    r, u = sigmoid(W x + U h_prev + b)    n = tanh(W x + b + r * s)    s = U 
 
     gates s r u n; the input reaches the last three and the state the first three. Weights have their rows as r u n
 
-Both have the same functions, so that what runs them is written once: scan.py, forest.py, slopes.py.
+Both have the same functions, so that what runs them is written once: scan.py, forest.py.
 """
 
 import math

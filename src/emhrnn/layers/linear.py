@@ -4,7 +4,7 @@ first weights from an explicit generator."""
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -35,16 +35,6 @@ class _Linear(torch.autograd.Function):
         dx = dy @ weight if needs_x else None
         d_weight = dy.t() @ x if needs_weight else None
         return None, dx, d_weight, dy.sum(0) if needs_bias else None
-
-
-@torch.no_grad()
-def row_dots(
-    a: Float[Tensor, "m H"], a_rows: Int64[Tensor, " n"], b: Float[Tensor, "k H"], b_rows: Int64[Tensor, " n"]
-) -> Float[Tensor, " n"]:
-    """a[a_rows[i]] . b[b_rows[i]] for each i: inner products of rows, picked by number, without gathering them."""
-    if kernels := kernels_for(a, b):
-        return kernels.row_dots(a.contiguous(), a_rows.contiguous(), b.contiguous(), b_rows.contiguous())
-    return (a.index_select(0, a_rows) * b.index_select(0, b_rows)).sum(1)
 
 
 def dense(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:

@@ -151,10 +151,8 @@ def scan_backward(
     gates: Float[Tensor, "n four_H"],
     states: States,
     packing: Packing,
-    behind: States | None = None,
 ) -> tuple[Float[Tensor, "n four_H"], Float[Tensor, "gates H"]]:
-    """Gradients of the gates before activation and of the state weight. `behind` takes those of the states that each
-    row hands on."""
+    """Gradients of the gates before activation and of the state weight."""
     sizes = packing.batch_sizes.tolist()
     first = sum(sizes[:1])
     before = tuple(
@@ -167,8 +165,6 @@ def scan_backward(
     for size in reversed(sizes):
         rows = slice(end - size, end)
         d_now = tuple(d[:size] for d in d_states)
-        for d, kept in zip(d_now, behind or (), strict=False):
-            kept[rows] = d
         d_now[0].add_(dh[rows])
         d_gates = slopes[rows]  # in place: a slope is used once
         cell.backward_(d_gates, tuple(part[rows] for part in passed), d_now)

@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus import TextSettings
-from emhrnn.explain.removal import LEVELS, RemovalUnits, logits_without, units_of, without
-from emhrnn.paper.explanations.effects import log_odds, with_context
+from emhrnn.explain.removal import LEVELS, RemovalUnits, logits_without, units_of
 from emhrnn.paper.explanations.faithfulness import SHARES, probability_falls
-from emhrnn.paper.explanations.methods import ReadTexts, integrated_gradients, odds_on_path, score, thorough_effects
+from emhrnn.paper.explanations.methods import ReadTexts, integrated_gradients, odds_on_path, score
+from emhrnn.paper.explanations.networks import log_odds
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run
 from tests.models.examples import VOCABULARY, enlarged, make_batch, seeds, shapes
 from tests.oracles import faithfulness as oracle
 from tests.oracles.em_hrnn import nested
-from tests.paper.explanations.test_effects import make_model
+from tests.paper.explanations.test_networks import make_model
 
 
 def make_texts(lengths: list[list[int]], seed: int, *, double: bool = False) -> ReadTexts:
@@ -77,7 +77,6 @@ def test_removal_is_what_really_happens() -> None:
     [
         ("attention", (1, 0)),
         ("first-order", (1, 1)),
-        ("thorough", (2, 2)),
         ("random", (0, 0)),
         ("integrated gradients", (50, 50)),
     ],
@@ -104,17 +103,3 @@ def test_integrated_gradients_add_up_to_the_difference_from_no_words(seed: int) 
     assert words is not None
     sums = np.add.reduceat(words, texts.batch.word_offsets[:-1])
     np.testing.assert_allclose(sums, whole - nothing, atol=1e-3)
-
-
-def test_the_second_look_is_at_the_document_without_its_strongest_words() -> None:
-    model, batch = make_model(4), make_batch([[5, 4], [1]], 4)
-    z = batch.sentence_final
-    first, both = with_context(model, batch, z), thorough_effects(model, batch, z)
-    strongest = int(first.words[:9].argmax())
-    keep = np.arange(batch.n_words) != strongest
-    again = with_context(model, *without(batch, z, keep), chosen=torch.from_numpy(first.classes))
-    scale = min(1.0, float(first.words[strongest] / again.words[:8].max()))
-    scaled = np.where(again.words > 0, again.words * scale, again.words)
-    np.testing.assert_allclose(both.words[keep][:8], scaled[:8], rtol=1e-5)
-    assert both.words[strongest] == first.words[strongest]
-    np.testing.assert_array_equal(both.phrases, first.phrases)

@@ -14,7 +14,7 @@ from emhrnn.errors import CheckpointError
 from emhrnn.evaluation.calibration import FEWEST
 from emhrnn.models.row import Facts
 from emhrnn.models.table import MODELS
-from emhrnn.paper.explanations.effects import gradient_effects
+from emhrnn.paper.explanations.networks import gradient_effects
 from emhrnn.paper.models import product
 from emhrnn.paper.models.product import MOST, MOST_SCORES, ProductOfExperts, best_shares, build_ngrams
 from emhrnn.paper.models.settings import NGramsConfig

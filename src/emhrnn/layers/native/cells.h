@@ -70,12 +70,6 @@ struct LSTM {  // gates i f g o; the memory is c
       row.out(carry + j, dc * f);
     });
   }
-
-  // What a row hands to the next has these gradients: from the gates after it that of h, and the carry.
-  static void handed_on(isize H, const float* dh_next, const float* carry_next, float* d_h, float* d_c) {
-    copy(H, dh_next, d_h);
-    copy(H, carry_next, d_c);
-  }
 };
 
 struct GRU {  // gates s r u n, with s = U_n h, which r multiplies; no memory beside h
@@ -123,10 +117,6 @@ struct GRU {  // gates s r u n, with s = U_n h, which r multiplies; no memory be
       row.out(d_gates + 3 * H + j, dn);
       row.out(carry + j, dh * (1.f - u));
     });
-  }
-
-  static void handed_on(isize H, const float* dh_next, const float* carry_next, float* d_h, float*) {
-    for_vectors(H, [=](isize j, auto row) { row.out(d_h + j, row.in(dh_next + j) + row.in(carry_next + j)); });
   }
 
  private:

@@ -1,4 +1,4 @@
-// Linear layers and inner products of rows.
+// Linear layers.
 
 #pragma once
 
@@ -25,14 +25,6 @@ void linear(int64_t n, int64_t D, int64_t columns, const float* x, const float* 
       for (isize r = 0; r < count && !direct; ++r)
         copy(columns, sums.data() + r * weights.stride, y + (begin + r) * columns);
     });
-  });
-}
-
-// dots[i] = a[a_rows[i]] . b[b_rows[i]]
-void row_dots(int64_t n, int64_t H, const float* a, const int64_t* a_rows, const float* b, const int64_t* b_rows,
-              float* dots, int64_t threads) {
-  parallel_rows(0, n, threads, [&](isize first, isize last) {
-    for (isize i = first; i < last; ++i) dots[i] = dot(H, a + a_rows[i] * H, b + b_rows[i] * H);
   });
 }
 

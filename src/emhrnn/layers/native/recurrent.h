@@ -113,14 +113,12 @@ void forward(const Sequences& sequences, Sizes size, const float* x, const float
 
 // Gradients, where they are asked for: d_weights (4H, D + H + 1 in whole vectors), of the weights of x, of those of h and
 // of the bias; d_projection (k, 4H), of the gates before their activation, for the rows that have a place >= 0
-// in it, and dx (rows, D). Without x, D must be 0; a tensor without rows may be a null pointer, too. With `behind`
-// (2 or 1, rows, H) only dx may be asked for too: the gradients of the state, and of the memory if the cell has one,
-// that each row hands to the next.
+// in it, and dx (rows, D). Without x, D must be 0; a tensor without rows may be a null pointer, too.
 template <class Cell>
 void backward(const Sequences& sequences, Sizes size, const float* x, const float* input_weight,
               const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
-              float* d_weights, float* d_projection, const isize* places, float* dx, float* behind, isize threads) {
-  const isize H = size.H, D = size.D, rows = sequences.offsets[sequences.count];
+              float* d_weights, float* d_projection, const isize* places, float* dx, isize threads) {
+  const isize H = size.H, D = size.D;
   const Panels weights = gradient_weights<Cell>({H, dx ? D : 0}, input_weight, state_weight);
   const std::vector<float> zeros(weights.stride);
 
@@ -139,9 +137,6 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
           const isize row = sequences.row(group, r, t);
           const isize before = t ? sequences.row(group, r, t - 1) * H : 0;
           float* d = d_gates.data() + r * 4 * H;
-          if (behind)
-            Cell::handed_on(H, sums.data() + r * weights.stride, carry.data() + ((t + 1) % 2 * GROUP + r) * H,
-                            behind + row * H, behind + (rows + row) * H);
           Cell::backward(H, gates + row * 4 * H, t ? h + before : nullptr, t && c ? c + before : nullptr,
                          c ? c + row * H : nullptr, dh + row * H, sums.data() + r * weights.stride,
                          carry.data() + ((t + 1) % 2 * GROUP + r) * H, carry.data() + (t % 2 * GROUP + r) * H, d);
@@ -180,10 +175,10 @@ void recurrent_forward(int64_t kind, int64_t sequences, const int64_t* offsets, 
 void recurrent_backward(int64_t kind, int64_t sequences, const int64_t* offsets, const int64_t* longest_first,
                         int64_t reverse, int64_t H, int64_t D, const float* x, const float* input_weight,
                         const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
-                        float* d_weights, float* d_projection, const int64_t* places, float* dx, float* behind,
+                        float* d_weights, float* d_projection, const int64_t* places, float* dx,
                         int64_t threads) {
   (kind ? backward<GRU> : backward<LSTM>)({sequences, offsets, longest_first, reverse != 0}, {H, D}, x, input_weight,
-                                          state_weight, gates, c, h, dh, d_weights, d_projection, places, dx, behind,
+                                          state_weight, gates, c, h, dh, d_weights, d_projection, places, dx,
                                           threads);
 }
 

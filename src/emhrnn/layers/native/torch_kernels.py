@@ -107,50 +107,12 @@ class TorchKernels(Kernels):
         dx = h.new_empty(n, D) if need_x else None
         self.call(
             "recurrent_backward", CELLS[cell], *sequences(packing), H, D, x, input_weight, state_weight, gates, c, h,
-            dh, d_weights, d_projection, places, dx, None, torch.get_num_threads(),
+            dh, d_weights, d_projection, places, dx, torch.get_num_threads(),
         )  # fmt: skip
         if d_weights is None:
             return RecurrentGradients(None, None, None, d_projection, dx)
         of_x, of_h, of_bias = d_weights[:, :D], d_weights[:, D : D + H], d_weights[:, D + H]
         return RecurrentGradients(of_x.contiguous(), of_h.contiguous(), of_bias.contiguous(), d_projection, dx)
-
-    def state_slopes(
-        self,
-        cell: CellName,
-        packing: Packing,
-        state_weight: Float[Tensor, "gates H"],
-        gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"] | None,
-        h: Float[Tensor, "n H"],
-        dh: Float[Tensor, "n H"],
-    ) -> tuple[Float[Tensor, "n H"], ...]:
-        """Gradients of the h, and c of an LSTM, that each row hands on to the next."""
-        behind = h.new_empty(STATES[cell], *h.shape)
-        self.call(
-            "recurrent_backward", CELLS[cell], *sequences(packing), h.shape[1], 0, None, None, state_weight, gates,
-            c, h, dh, None, None, None, None, behind, torch.get_num_threads(),
-        )  # fmt: skip
-        return behind.unbind()
-
-    def slopes(
-        self,
-        cell: CellName,
-        packing: Packing,
-        x: Float[Tensor, "n D"],
-        input_weight: Float[Tensor, "gates D"],
-        state_weight: Float[Tensor, "gates H"],
-        gates: Float[Tensor, "n four_H"],
-        c: Float[Tensor, "n H"] | None,
-        h: Float[Tensor, "n H"],
-        dh: Float[Tensor, "n H"],
-    ) -> tuple[Tensor, ...]:
-        """Gradients of the inputs, and `state_slopes`, in one scan."""
-        dx, behind = torch.empty_like(x), h.new_empty(STATES[cell], *h.shape)
-        self.call(
-            "recurrent_backward", CELLS[cell], *sequences(packing), h.shape[1], x.shape[1], x, input_weight,
-            state_weight, gates, c, h, dh, None, None, None, dx, behind, torch.get_num_threads(),
-        )  # fmt: skip
-        return dx, *behind.unbind()
 
     def forest_forward(
         self,
@@ -258,18 +220,6 @@ class TorchKernels(Kernels):
         threads = torch.get_num_threads()
         self.call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
         return dh, d_scores
-
-    def row_dots(
-        self, a: Float[Tensor, "m H"], a_rows: Int64[Tensor, " n"], b: Float[Tensor, "k H"], b_rows: Int64[Tensor, " n"]
-    ) -> Float[Tensor, " n"]:
-        check_index(a_rows, len(a))
-        check_index(b_rows, len(b))
-        if len(a_rows) != len(b_rows):
-            raise IndexError(f"{len(a_rows)} rows against {len(b_rows)}")
-        check_columns(a, b)
-        dots = a.new_empty(len(a_rows))
-        self.call("row_dots", len(dots), a.shape[1], a, a_rows, b, b_rows, dots, torch.get_num_threads())
-        return dots
 
     def pair_attention(
         self,

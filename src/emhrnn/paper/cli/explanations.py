@@ -33,7 +33,6 @@ def faithfulness(
       evidence              exact, of models whose phrases add up: what `emhrnn explain` shows
       removal               every phrase and sentence left out, one by one; words of em-hrnn and hn-att, too
       first-order           effects from one backward pass
-      thorough              refined with a second pass through the word layer (em-hrnn)
       attention             weights of the model
       integrated gradients  of the word vectors
       weights               of n-grams (tfidf-lr, nb-lr)

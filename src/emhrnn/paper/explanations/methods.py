@@ -4,7 +4,6 @@ predicted class, with its cost.
 evidence              exact, of models whose phrases add up to the logits
 removal               every phrase and sentence really left out; words, too, where that is cheap (em-hrnn, hn-att)
 first-order           effects from one backward pass
-thorough              first-order, refined with a second pass through the word layer (em-hrnn)
 attention             weights of the model; they have no sign
 integrated gradients  of the word vectors, and of the n-grams of em-hrnn, from zero
 weights               of n-grams in a linear model, times the feature; the words of an n-gram share it evenly
@@ -19,8 +18,7 @@ A method that a model does not allow is left out. Phrases are the model's; where
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -29,17 +27,15 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.build import BatchEffects
 from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import batch_of, findings, groups, read
 from emhrnn.explain.owen import ORDERS as OWEN_ORDERS
 from emhrnn.explain.owen import owen_effects
-from emhrnn.explain.removal import LEVELS, logits_without, odds_of, segmented, units_of, without
+from emhrnn.explain.removal import LEVELS, logits_without, odds_of, segmented, units_of
 from emhrnn.models.nb_lr import NBLR
 from emhrnn.models.tfidf import TfIdf
 from emhrnn.paper.explanations.attention import levels_of
-from emhrnn.paper.explanations.effects import encode_with_effects, gradient_effects, log_odds, with_context
-from emhrnn.paper.explanations.networks import removal_effects
+from emhrnn.paper.explanations.networks import gradient_effects, log_odds, removal_effects
 from emhrnn.paper.explanations.sampled import LIME_SAMPLES, lime_values, partition_values
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.embedding import UNKNOWN, WordInputs
@@ -47,7 +43,6 @@ from emhrnn.paper.models.han import HAN
 from emhrnn.text import Located
 from emhrnn.training.run import Run
 
-FIRST = 0.03  # of the words of a document: out of the second pass of `thorough`
 STEPS = 50  # on the path of integrated gradients
 
 
@@ -139,61 +134,10 @@ def _removal(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | N
 
 def _first_order(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
     run, model, batch = texts.run, texts.run.model, texts.batch
-    if isinstance(model, EMHRNN):
-        with torch.no_grad():
-            states = model.words(batch)
-        _, effects = encode_with_effects(
-            model, batch, states, texts.z, multi_label=run.multi_label, temperature=run.temperature
-        )
-        return UnitScores(dict(zip(LEVELS, effects.levels, strict=True)), 1.0, 1.0)
     if isinstance(model, AddsEvidence):
         return None
-    found = gradient_effects(model, batch, multi_label=run.multi_label, temperature=run.temperature)
+    found = gradient_effects(model, batch, texts.z, multi_label=run.multi_label, temperature=run.temperature)
     return None if found is None else _summed(texts, found[1].levels[0], 1.0, 1.0)
-
-
-def _thorough(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
-    run = texts.run
-    if not isinstance(run.model, EMHRNN):
-        return None
-    effects = thorough_effects(
-        run.model, texts.batch, texts.z, multi_label=run.multi_label, temperature=run.temperature
-    )
-    return UnitScores(dict(zip(LEVELS, effects.levels, strict=True)), 2.0, 2.0)
-
-
-def thorough_effects(
-    model: EMHRNN,
-    batch: Batch,
-    z: Bool[np.ndarray, " words"],
-    *,
-    multi_label: bool = False,
-    temperature: float = 1.0,
-) -> BatchEffects:
-    """As `encode_with_effects` gives them, from two looks."""
-    look = partial(with_context, model, multi_label=multi_label, temperature=temperature)
-    first = look(batch, z)
-    top = units_of(batch, z, "word").top(first.words, FIRST)
-    top &= np.repeat(batch.document_lengths > 1, batch.document_lengths)  # something must be left
-    smaller, left = without(batch, z, ~top)
-    second = look(smaller, left, chosen=torch.from_numpy(first.classes))
-    words = _joined(torch.from_numpy(first.words), torch.from_numpy(second.words), torch.from_numpy(top), batch)
-    return replace(first, words=words.numpy())
-
-
-def _joined(
-    first: Float[Tensor, " words"], second: Float[Tensor, " left"], top: Bool[Tensor, " words"], batch: Batch
-) -> Float[Tensor, " words"]:
-    """The second look, brought to the scale of the first: without its strongest words a document is less certain, so
-    all effects are larger. The strongest of a second look counts at most as much as the weakest of the first."""
-    document = torch.repeat_interleave(torch.from_numpy(batch.document_lengths))  # of each word
-    least = first.new_full((batch.n_documents,), torch.inf)
-    least.scatter_reduce_(0, document[top], first[top], "amin")
-    most = first.new_zeros(batch.n_documents).scatter_reduce_(0, document[~top], second, "amax")
-    scale = (least.clamp_min(0) / most.clamp_min(1e-12)).clamp_max(1)
-    joined = first.clone()
-    joined[~top] = torch.where(second > 0, second * scale[document[~top]], second)
-    return joined
 
 
 def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
@@ -245,12 +189,7 @@ def odds_on_path(
     hooks = [part.register_forward_hook(lambda module, arguments, x: shrink(x)) for part in embeddings]
     with torch.enable_grad():
         try:
-            if isinstance(model, EMHRNN):
-                x = model.embedding(torch.from_numpy(batch.words))
-                states = model.word_states(batch, model.read(model.project(x), batch.sentence_offsets))
-                logits = model.encode(batch, states, texts.z).logits
-            else:
-                logits = model.encode_phrases(batch, texts.z).logits
+            logits = model.encode_phrases(batch, texts.z).logits
         finally:
             for hook in hooks:
                 hook.remove()
@@ -328,7 +267,6 @@ METHODS: Mapping[str, Method] = {
     "evidence": _evidence,
     "removal": _removal,
     "first-order": _first_order,
-    "thorough": _thorough,
     "attention": _attention,
     "integrated gradients": _gradients,
     "weights": _weights,

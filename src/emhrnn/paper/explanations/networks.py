@@ -1,24 +1,29 @@
-"""Explanations of the recurrent networks, which take torch: effects by a backward pass (effects.py), or by removal."""
+"""Explanations of networks, which take torch: first-order effects from one backward pass, or effects by removal.
+
+An effect says by how much the log-odds f of the predicted class would fall without a part of the text. To first order,
+with x_t the vector of word t, the effect of a word is x_t . df/dx_t; phrases and sentences sum their words. Where a
+sentence vector does not depend on the other sentences (EM-HRNN, HAN), leaving out a whole sentence is cheap, and is
+done for estimates, too.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch, offsets_of
-from emhrnn.explain.arrays import Attention
 from emhrnn.explain.build import BatchEffects
 from emhrnn.explain.explainer import Findings
-from emhrnn.explain.removal import LEVELS, logits_of, logits_without, units_of, without
+from emhrnn.explain.removal import LEVELS, logits_of, logits_without, odds_of, units_of, without
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.paper.explanations.attention import levels_of
-from emhrnn.paper.explanations.effects import encode_with_effects, gradient_effects, log_odds
 from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.models.embedding import WordInputs
 from emhrnn.paper.models.han import HAN
 from emhrnn.training.run import Run
 
@@ -26,31 +31,82 @@ MOST_WORDS = 100_000  # that are read again for the effects of one document by r
 MOST_SENTENCES = 100_000  # sentence vectors that are read again for them
 
 
-@torch.no_grad()
 def network_findings(run: Run, batch: Batch, *, threshold: float | None = None, exact: bool = False) -> Findings:
     """The prediction of a batch and what explains it; `explain_texts` says what the options are."""
-    model = run.model
-    odds: dict[str, Any] = {"multi_label": run.multi_label, "temperature": run.temperature}
-    if isinstance(model, EMHRNN):
-        states = model.words(batch)
-        if threshold is None or model.rule is not None:
-            z = model.segment(batch, states)
-        else:
-            z = (torch.sigmoid(states.a) > threshold).numpy() | batch.sentence_final
-        output, effects = encode_with_effects(model, batch, states, z, **odds)
-        if exact:
-            effects = _exact_phrases(run, batch, output, effects)
-        levels = levels_of(output, batch)
-        assert levels is not None
-        return _findings(output, z, levels.attention, effects)
-    return _by_gradient(run, batch, exact)
-
-
-def _findings(
-    output: Output, z: Bool[np.ndarray, " words"], attention: Attention | None, effects: BatchEffects
-) -> Findings:
+    model, z = run.model, None
+    if threshold is not None and isinstance(model, EMHRNN) and model.rule is None:
+        with torch.no_grad():
+            z = (torch.sigmoid(model.words(batch).a) > threshold).numpy() | batch.sentence_final
+    estimated = gradient_effects(model, batch, z, multi_label=run.multi_label, temperature=run.temperature)
+    if estimated is None:
+        return Findings(model.infer(batch).logits, None)
+    output, effects = estimated
+    levels = levels_of(output, batch)
+    if levels is None:
+        return Findings(output.logits.numpy(), None)
+    if not exact:
+        effects = _with_sentences(run, batch, levels.z, effects)
+    elif output.z is not None and not output.joint:
+        effects = _exact_phrases(run, batch, output, effects)
+    elif (found := removal_effects(run, batch, levels.z, LEVELS, effects.classes)) is not None:
+        effects = BatchEffects(effects.classes, found[0], found[1], found[2], "removal")
     pi = None if output.pi is None else output.pi.numpy()
-    return Findings(output.logits.numpy(), z, attention, pi, effects)
+    return Findings(output.logits.numpy(), levels.z, levels.attention, pi, effects)
+
+
+def gradient_effects(
+    model: DocumentModel,
+    batch: Batch,
+    z: Bool[np.ndarray, " words"] | None = None,
+    *,
+    multi_label: bool = False,
+    temperature: float = 1.0,
+) -> tuple[Output, BatchEffects] | None:
+    """The output of any model, for given phrases or its own, and first-order effects from one backward pass: gradient
+    x vector of each word, summed over the words of a phrase and of a sentence. None for a model without word
+    vectors."""
+    vectors: list[Tensor] = []
+
+    def keep(module: nn.Module, arguments: object, x: Tensor) -> Tensor:
+        vectors.append(x.detach().requires_grad_())
+        return vectors[-1]
+
+    hooks = [part.register_forward_hook(keep) for part in model.modules() if isinstance(part, WordInputs)]
+    with torch.enable_grad():
+        try:
+            output: Output = model(batch) if z is None else model.encode_phrases(batch, z)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if not vectors:
+            return None
+        chosen = output.logits.argmax(dim=1)
+        odds = log_odds(output.logits, chosen, multi_label=multi_label, temperature=temperature)
+        slopes = torch.autograd.grad(odds.sum(), vectors)
+    words = torch.stack([(g * x.detach()).sum(dim=1) for g, x in zip(slopes, vectors, strict=True)]).sum(dim=0)
+    of_words = words.numpy().astype(np.float64)
+    ends = batch.sentence_final if output.z is None else output.z
+    phrases = np.add.reduceat(of_words, np.concatenate([[0], np.flatnonzero(ends)[:-1] + 1]))
+    sentences = np.add.reduceat(of_words, batch.sentence_offsets[:-1])
+    return output.detach(), BatchEffects(chosen.numpy(), of_words, phrases, sentences)
+
+
+def log_odds(
+    logits: Float[Tensor, "n classes"], chosen: Int64[Tensor, " n"], *, multi_label: bool, temperature: float = 1.0
+) -> Float[Tensor, " n"]:
+    """log p / (1 - p) of the chosen class, for the probabilities that are shown."""
+    scaled = logits / temperature
+    own = scaled.gather(1, chosen.unsqueeze(1))
+    if multi_label or logits.shape[1] == 1:
+        return own.squeeze(1)
+    return own.squeeze(1) - scaled.scatter(1, chosen.unsqueeze(1), -torch.inf).logsumexp(1)
+
+
+def _with_sentences(run: Run, batch: Batch, z: Bool[np.ndarray, " words"], effects: BatchEffects) -> BatchEffects:
+    """Whole sentences left out, where that is cheap."""
+    cheap = isinstance(run.model, EMHRNN | HAN)
+    found = removal_effects(run, batch, z, LEVELS[2:], effects.classes) if cheap else None
+    return effects if found is None else replace(effects, sentences=found[0])
 
 
 def _exact_phrases(run: Run, batch: Batch, output: Output, effects: BatchEffects) -> BatchEffects:
@@ -65,22 +121,6 @@ def _exact_phrases(run: Run, batch: Batch, output: Output, effects: BatchEffects
     phrase = np.cumsum(output.z) - output.z  # of each word
     words = effects.words + output.alpha.numpy() * (phrases - effects.phrases)[phrase]
     return BatchEffects(effects.classes, words, phrases, sentences, "removal")
-
-
-def _by_gradient(run: Run, batch: Batch, exact: bool) -> Findings:
-    """A model with attention of which nothing else is known: effects by one backward pass, or by removal."""
-    estimated = gradient_effects(run.model, batch, multi_label=run.multi_label, temperature=run.temperature)
-    if estimated is None:
-        return Findings(run.model(batch).logits.numpy(), None)
-    output, effects = estimated
-    levels = levels_of(output, batch)
-    if levels is None:
-        return Findings(output.logits.numpy(), None)
-    if exact and output.z is not None and not output.joint:
-        effects = _exact_phrases(run, batch, output, effects)
-    elif exact and (found := removal_effects(run, batch, levels.z, LEVELS, effects.classes)) is not None:
-        effects = BatchEffects(effects.classes, found[0], found[1], found[2], "removal")
-    return _findings(output, levels.z, levels.attention, effects)
 
 
 def removal_effects(
@@ -112,10 +152,8 @@ def removal_effects(
         )
         if limited and left_out.is_long(run):
             return None
-        classes = torch.full((sum(counts) + 1,), int(chosen[d]))
-        odds = log_odds(left_out.logits(run), classes, multi_label=run.multi_label, temperature=run.temperature)
-        fall = (odds[0] - odds[1:]).numpy().astype(np.float64)
-        documents.append(np.split(fall, np.cumsum(counts)[:-1]))
+        odds = odds_of(run, left_out.logits(run).numpy(), np.full(sum(counts) + 1, chosen[d]))
+        documents.append(np.split(odds[0] - odds[1:], np.cumsum(counts)[:-1]))
     return [np.concatenate(parts) for parts in zip(*documents, strict=True)]
 
 

@@ -35,14 +35,13 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.layers.packing import Packing, pack
+from emhrnn.layers.packing import pack
 from emhrnn.layers.recurrent import Bidirectional, Recurrent, recurrent_layer
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE, rule
 from emhrnn.paper.layers.attention import AttentionPool, attend
-from emhrnn.paper.layers.slopes import Passes
 from emhrnn.paper.models.embedding import WordEmbedding, WordTable
 from emhrnn.paper.models.settings import EMHRNNConfig
 
@@ -139,9 +138,11 @@ class EMHRNN(DocumentModel):
         return a if self.pauses is None else a + self.pauses(batch)
 
     def _table_for(self, batch: Batch) -> WordTable | None:
-        """The table that was made beforehand; else, where nothing is learned and words come again and again, one of
-        the batch's own words."""
-        if self._word_table is not None or torch.is_grad_enabled():
+        """None with gradients, which are those of word vectors, too. The table that was made beforehand; else, where
+        words come again and again, one of the batch's own words."""
+        if torch.is_grad_enabled():
+            return None
+        if self._word_table is not None:
             return self._word_table
         distinct = np.unique(batch.words)
         if len(distinct) * REPEATED > batch.n_words:
@@ -221,26 +222,22 @@ class EMHRNN(DocumentModel):
         states: WordStates,
         z: Bool[np.ndarray, " words"],
         generator: torch.Generator | None = None,
-        passes: Passes | None = None,
     ) -> Output:
-        """p(y | z, w) and the weights of words, phrases and sentences. z must be true at every sentence end. `passes`
-        runs the layers instead, without gradients, and keeps what each made: the phrase layer, then the sentence layer
-        forward and backward; phrase attention, then sentence attention."""
-        s, alpha, beta = self.sentence_vectors(batch, states, z, passes)
-        logits, v, gamma = self.classify(batch.document_offsets, s, generator, passes)
+        """p(y | z, w) and the weights of words, phrases and sentences. z must be true at every sentence end."""
+        s, alpha, beta = self.sentence_vectors(batch, states, z)
+        logits, v, gamma = self.classify(batch.document_offsets, s, generator)
         return Output(logits, v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=torch.sigmoid(states.a))
 
     def sentence_vectors(
-        self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"], passes: Passes | None = None
+        self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"]
     ) -> tuple[Float[Tensor, "sentences phrase_features"], Float[Tensor, " words"], Float[Tensor, " phrases"]]:
         """s of each sentence, which does not depend on the other sentences, and the weights alpha and beta."""
-        recur, pool = (_recur, _pool) if passes is None else (passes.layer, passes.pool)
         phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])  # (phrases + 1,)
         phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
         q, alpha = attend(states.h1, states.scores, torch.from_numpy(phrase_offsets))  # (phrases, word_features)
-        h2 = recur(self.phrase_layer, q, pack(phrases_before))  # (phrases, phrase_size)
+        h2 = self.phrase_layer(q, pack(phrases_before))  # (phrases, phrase_size)
         p = torch.cat([h2, q], dim=1) if self.skip else h2  # (phrases, phrase_features)
-        s, beta = pool(self.phrase_attention, p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
+        s, beta = self.phrase_attention(p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
         return s, alpha, beta
 
     def classify(
@@ -248,14 +245,12 @@ class EMHRNN(DocumentModel):
         documents: Int64[np.ndarray, " documents_plus_1"],
         s: Float[Tensor, "sentences phrase_features"],
         generator: torch.Generator | None = None,
-        passes: Passes | None = None,
     ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
         """From the sentence vectors of documents, by their offsets, to logits, v and the weights gamma."""
-        recur, pool = (_recur, _pool) if passes is None else (passes.layer, passes.pool)
-        forward = recur(self.sentence_forward, s, pack(documents))
-        backward = recur(self.sentence_backward, s, pack(documents, reverse=True))
+        forward = self.sentence_forward(s, pack(documents))
+        backward = self.sentence_backward(s, pack(documents, reverse=True))
         h3 = torch.cat([forward, backward], dim=1)  # (sentences, 2 sentence_size)
-        v, gamma = pool(self.sentence_attention, h3, torch.from_numpy(documents))
+        v, gamma = self.sentence_attention(h3, torch.from_numpy(documents))
         v = dropout(v, self.dropout, generator)
         return self.output(v), v, gamma
 
@@ -274,15 +269,3 @@ class EMHRNN(DocumentModel):
         from emhrnn.paper.em.objective import make_em_objective
 
         return make_em_objective(self, config, label_loss, corpus, job, known=known)
-
-
-def _recur(layer: Recurrent, x: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
-    h: Tensor = layer(x, packing)
-    return h
-
-
-def _pool(
-    pool: AttentionPool, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
-) -> tuple[Float[Tensor, "m H"], Float[Tensor, " n"]]:
-    pooled, weights = pool(h, offsets)
-    return pooled, weights
