@@ -14,7 +14,15 @@ from emhrnn import cores
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.order import Order
 from emhrnn.layers.packing import pack
-from emhrnn.layers.phrase_scores import GRUWeights, PhraseEncoder, add_cohesion, linear, segment_means, table_scores
+from emhrnn.layers.phrase_scores import (
+    GRUWeights,
+    PhraseEncoder,
+    add_cohesion,
+    linear,
+    segment_means,
+    segment_sums,
+    table_scores,
+)
 from emhrnn.layers.phrases import NONE
 from emhrnn.layers.recurrent import GRU
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
@@ -68,11 +76,14 @@ def test_the_encoder_equals_the_formula(back_end, lengths, K, H, C, seed):
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=90), st.sampled_from([1, 7, 16, 40, 100]), seeds)
 @settings(max_examples=20)
-def test_means_of_segments(back_end, lengths, D, seed):
+def test_means_and_sums_of_segments(back_end, lengths, D, seed):
     rng, offsets = np.random.default_rng(seed), offsets_of(lengths)
     table, rows = normal(rng, 11, D), rng.integers(0, 11, int(offsets[-1]))
-    expected = [table[rows[begin:end]].mean(axis=0) for begin, end in pairwise(offsets)]
+    parts = [table[rows[begin:end]] for begin, end in pairwise(offsets)]
+    expected = [part.mean(axis=0) for part in parts]
     np.testing.assert_allclose(segment_means(table, rows, offsets), expected, **TOLERANCE)
+    sums = segment_sums(table[rows].astype(np.float64), offsets[:-1])
+    np.testing.assert_allclose(sums, [part.sum(axis=0) for part in parts], **TOLERANCE)
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.sampled_from([1, 4, 32]), seeds, st.booleans())
@@ -127,5 +138,8 @@ def test_wrong_rows_places_offsets_and_shapes_are_errors_and_not_crashes(back_en
     for wrong, ends in ((np.array([0, 5]), [0, 2]), (np.array([0, 4]), [0, 1]), (np.array([-1, 4]), [0, 2])):
         with pytest.raises(IndexError):
             segment_means(table, wrong, np.array(ends))
+    for starts in ([1, 2], [0, 3, 2], [0, 9]):
+        with pytest.raises(IndexError):
+            segment_sums(np.zeros((6, 2)), np.array(starts))
     with pytest.raises(IndexError, match="x of shape"):
         inspect.unwrap(linear)(normal(rng, 3, 4), normal(rng, 3, 5))

@@ -104,8 +104,9 @@ class TextEncoder:
             for document in documents
         ]
         bounds = [document.sentence_offsets for document in documents]
-        lengths = np.concatenate([ends[1:] - ends[:-1] for ends in bounds])
-        counts = np.array([document.n_sentences for document in documents], dtype=np.int64)
+        counts = np.array([len(ends) - 1 for ends in bounds], dtype=np.int64)
+        between = np.cumsum(counts[:-1] + 1) - 1  # from the end of a document to the start of the next one
+        lengths = np.delete(np.diff(np.concatenate(bounds)), between)
         nothing_cut = np.zeros(len(documents), dtype=bool)
         encoded = Encoded(np.concatenate(words), offsets_of(lengths), offsets_of(counts), nothing_cut)
         return self._batch(encoded, np.arange(len(documents)), users, products)
@@ -114,7 +115,9 @@ class TextEncoder:
         return Batch(
             words=encoded.words.astype(np.int64),
             sentence_offsets=encoded.sentence_offsets,
-            document_offsets=np.unique(encoded.document_offsets),  # texts without words have no sentence
+            document_offsets=offsets_of(
+                np.diff(encoded.document_offsets)[rows]
+            ),  # texts without words have no sentence
             rows=rows,
             users=self._ids("users", users, rows, len(encoded)),
             products=self._ids("products", products, rows, len(encoded)),

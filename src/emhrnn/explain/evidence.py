@@ -7,6 +7,7 @@ from jaxtyping import Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.build import BatchEffects, BatchEvidence
+from emhrnn.layers.phrase_scores import segment_sums
 from emhrnn.models.evidence_reader import Reading
 
 
@@ -24,20 +25,25 @@ def exact_effects(
 ) -> tuple[BatchEffects, BatchEvidence]:
     """What a reading says: signed effects on the predicted class, and the evidence for every class."""
     chosen, against = reading.chosen, not multi_label and len(reading.bias) > 1
-    phrase_starts = np.concatenate([[0], np.flatnonzero(reading.z)[:-1] + 1])
-    said, priors = reading.words / temperature, reading.priors.astype(np.float64) / temperature
+    ends = np.flatnonzero(reading.z)
+    said, priors = reading.words, reading.priors.astype(np.float64) / temperature
+    if temperature != 1.0:
+        said = said / temperature
     if against:  # words are centred over the classes already: a softmax does not see the mean
         priors -= priors.mean(axis=1, keepdims=True)
-    words = _support(said, np.repeat(chosen, batch.document_lengths), against)
+    by_phrase = segment_sums(said, np.concatenate([[0], ends[:-1] + 1]))
+    phrases_before = np.searchsorted(ends, batch.sentence_offsets)  # each sentence
+    of_document = np.diff(phrases_before[batch.document_offsets])
+    phrases = _support(by_phrase, np.repeat(chosen, of_document), against)
     effects = BatchEffects(
         chosen,
-        words,
-        phrases=np.add.reduceat(words, phrase_starts),
-        sentences=np.add.reduceat(words, batch.sentence_offsets[:-1]),
+        words=_support(said, np.repeat(chosen, batch.document_lengths), against),
+        phrases=phrases,
+        sentences=np.add.reduceat(phrases, phrases_before[:-1]),
         by="evidence",
         priors=_support(priors, chosen, against),
     )
-    return effects, BatchEvidence(np.add.reduceat(said, phrase_starts), priors)
+    return effects, BatchEvidence(by_phrase, priors)
 
 
 def _support(
@@ -45,5 +51,5 @@ def _support(
 ) -> Float64[np.ndarray, " n"]:
     """For the chosen class; less the mean of the others, if it stands against them. Rows are centred: the others sum to
     minus its own."""
-    own: np.ndarray = said[np.arange(len(said)), chosen]
+    own: np.ndarray = said.reshape(-1)[chosen + np.arange(0, said.size, said.shape[1])]
     return own * (said.shape[1] / (said.shape[1] - 1)) if against else own

@@ -4,7 +4,7 @@ the native kernels alone. evidence.py has the formulas, and the same with gradie
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Float64, Int64
 
 from emhrnn.cores import threads
 from emhrnn.layers.native import kernels
@@ -136,6 +136,21 @@ def segment_means(
         return means
     sums: np.ndarray = np.add.reduceat(table[rows], offsets[:-1])
     return sums / np.diff(offsets).astype(np.float32)[:, None]
+
+
+def segment_sums(
+    values: Float64[np.ndarray, "n C"], starts: Int64[np.ndarray, " segments"]
+) -> Float64[np.ndarray, "segments C"]:
+    """Sums of rows of segments, none of them empty: segment i is rows starts[i] : starts[i + 1], the last one goes to
+    the end. Raises an IndexError for starts that do not rise from 0."""
+    offsets = np.append(starts, len(values))
+    check_offsets(offsets, len(values))
+    if native := kernels():
+        sums = np.empty((len(starts), values.shape[1]))
+        native.call("segment_sums", len(starts), offsets, values.shape[1], np.ascontiguousarray(values), sums)
+        return sums
+    result: np.ndarray = np.add.reduceat(values, starts)  # which is slow for short rows
+    return result
 
 
 def linear(

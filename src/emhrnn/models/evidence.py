@@ -122,7 +122,7 @@ class Evidence(DocumentModel):
             several=several,
         )
         self._index: tuple[tuple[int, int], PhraseIndex] | None = None
-        self._reader: tuple[Any, EvidenceReader] | None = None
+        self._reader: tuple[Any, list[tuple[Any, str, int, int]], EvidenceReader] | None = None  # rule, its tensors
 
     @property
     def row_decay(self) -> float:
@@ -175,12 +175,24 @@ class Evidence(DocumentModel):
     @property
     def reader(self) -> EvidenceReader:
         """The model as it is now, on the same memory."""
-        tensors = self.state_dict()
-        version = self.rule, [(tensor.data_ptr(), tensor.shape, tensor._version) for tensor in tensors.values()]
-        if self._reader is None or self._reader[0] != version:
-            arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-            self._reader = (version, EvidenceReader(self.config, arrays, several=self.several, fixed=self.rule))
-        return self._reader[1]
+        if self._reader is not None:
+            rule, held, reader = self._reader
+            if rule is self.rule and all(
+                (tensor := tensors[name]).data_ptr() == place and tensor._version == version
+                for tensors, name, place, version in held
+            ):
+                return reader
+        modules = [tensors for module in self.modules() for tensors in (module._parameters, module._buffers)]
+        held = [
+            (tensors, name, tensor.data_ptr(), tensor._version)
+            for tensors in modules
+            for name, tensor in tensors.items()
+            if tensor is not None
+        ]
+        arrays = {name: tensor.numpy() for name, tensor in self.state_dict().items()}
+        reader = EvidenceReader(self.config, arrays, several=self.several, fixed=self.rule)
+        self._reader = (self.rule, held, reader)
+        return reader
 
     def training_evidence(self, batch: Batch, generator: torch.Generator) -> Scores:
         """e of every candidate phrase, as training has it."""

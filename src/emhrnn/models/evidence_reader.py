@@ -25,7 +25,15 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.native import Kernels, kernels
 from emhrnn.layers.native.library import check_index
 from emhrnn.layers.order import Order
-from emhrnn.layers.phrase_scores import GRUWeights, PhraseEncoder, Scores, add_cohesion, segment_means, table_scores
+from emhrnn.layers.phrase_scores import (
+    GRUWeights,
+    PhraseEncoder,
+    Scores,
+    add_cohesion,
+    segment_means,
+    segment_sums,
+    table_scores,
+)
 from emhrnn.layers.phrases import MOST_WORDS, UNKNOWN_WORD, Candidates, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.semi_markov import best_cut, forward_pass, increments
 from emhrnn.models.predictor import UNKNOWN_ID, Inference, Predictor, check_ids
@@ -41,6 +49,7 @@ IDS = ("user", "product")
 READING_PAUSES = 0.6  # times the log-odds of a pause, at each end of a phrase
 READING_UNKNOWN = 4.0  # off these log-odds for each unknown word beside the end: what they are is anyone's guess
 READING_LENGTH = 1.5  # off for each phrase, so that short ones are joined
+READING = np.array([READING_PAUSES, READING_UNKNOWN, READING_LENGTH], dtype=np.float32)
 
 Arrays = Mapping[str, np.ndarray]
 Rule = Callable[[Batch], Bool[np.ndarray, " words"]]  # one segmentation for the sum over all
@@ -62,7 +71,7 @@ class Reading:
     def phrases(self) -> Float64[np.ndarray, "phrases classes"]:
         """Of the phrases of z, the sums over their words."""
         ends, widths = phrases_of(self.z)
-        return np.add.reduceat(self.words, ends - widths + 1)
+        return segment_sums(self.words, ends - widths + 1)
 
     @property
     def priors(self) -> Float32[np.ndarray, "documents classes"]:
@@ -141,10 +150,9 @@ class EvidenceReader(Predictor):
 
     def read(self, batch: Batch) -> Reading:
         """Logits, what each word adds to them, and the segmentation to show."""
-        potentials = self.potentials(batch)
-        logits, words = self._told(batch, potentials)
+        potentials, logits, words, ends = self._told(batch)
         chosen = logits.argmax(axis=1)
-        z = self._shown(batch, potentials, chosen)
+        z = best_cut(potentials, batch.sentence_offsets, chosen[batch.document_of_sentence], ends=ends)[0]
         return Reading(logits, chosen, z, words, self.bias, self.said_by(batch))
 
     def evidence(self, batch: Batch) -> Scores:
@@ -284,28 +292,32 @@ class EvidenceReader(Predictor):
         self,
         native: Kernels,
         batch: Batch,
+        lambdas: Float32[np.ndarray, " sentences"] | None = None,
         *,
         scores: Scores | None = None,
         alpha: Float32[np.ndarray, "sentences classes"] | None = None,
         free: Float32[np.ndarray, "sentences 1"] | None = None,
+        words: Float64[np.ndarray, "words classes"] | None = None,
+        ends: Float32[np.ndarray, " words"] | None = None,
     ) -> None:
-        """Writes potentials, their sums over all segmentations, and the sums of the cohesion alone, each where there is
-        room for it: what the other methods do step by step."""
-        words, odds = np.ascontiguousarray(batch.words), None
+        """Writes potentials, their sums over all segmentations, the sums of the cohesion alone, what each word adds
+        (which takes alpha and lambdas) and `_ends`, each where there is room: what other methods do step by step."""
+        ids, odds = np.ascontiguousarray(batch.words), None
         encoder: tuple[np.ndarray | None, ...] = (None, None, None, None)
         if self.config.pauses:
             odds = self.arrays["pauses.odds"]
-            check_index(words, odds.shape[1])
+            check_index(ids, odds.shape[1])
         if self.encoder is not None:
-            projected, places = self._projected(words)
+            projected, places = self._projected(ids)
             check_index(places, len(projected))
             encoder = places, projected, self.encoder.bias, self.encoder.output
         native.call(
             "evidence_pass", batch.n_documents, np.ascontiguousarray(batch.document_offsets),
-            np.ascontiguousarray(batch.sentence_offsets), words, self.longest, len(self.bias), *self.index.places,
+            np.ascontiguousarray(batch.sentence_offsets), ids, self.longest, len(self.bias), *self.index.places,
             np.array([self.config.presence], dtype=np.float32), self.phrase_table, self.config.encoder_size, *encoder,
             None if self.rule is None else self.cohesion(batch), self.arrays["length_prior"],
-            self.arrays["pause_strength"], odds, 0 if odds is None else odds.shape[1], scores, alpha, free, threads(),
+            self.arrays["pause_strength"], odds, 0 if odds is None else odds.shape[1], lambdas, READING, scores, alpha,
+            free, words, ends, threads(),
         )  # fmt: skip
 
     def _alpha(
@@ -323,18 +335,33 @@ class EvidenceReader(Predictor):
         return forward_pass(scores, batch.sentence_offsets, keep=False)[0]
 
     def _told(
-        self, batch: Batch, scores: Scores
-    ) -> tuple[Float32[np.ndarray, "documents classes"], Float64[np.ndarray, "words classes"]]:
-        """The same logits, and what each word adds to them: in double precision, in which what is level is 0."""
+        self, batch: Batch
+    ) -> tuple[
+        Scores,
+        Float32[np.ndarray, "documents classes"],
+        Float64[np.ndarray, "words classes"],
+        Float32[np.ndarray, " words"] | None,
+    ]:
+        """Potentials, the same logits, what each word adds to them, and what the segmentation to show gains by an end
+        after each word. Words are in double precision, in which what is level is 0."""
+        lambdas = self.lambdas(batch)
+        native = kernels()
+        if native and not self.overlapping:
+            C, n = len(self.bias), batch.n_words
+            scores, alpha = np.empty((n, self.longest, C), np.float32), np.empty((batch.n_sentences, C), np.float32)
+            free = np.empty((batch.n_sentences, 1), np.float32) if self.several else None
+            words, ends = np.empty((n, C)), np.empty(n, np.float32) if self.config.pauses else None
+            self._pass(native, batch, lambdas, scores=scores, alpha=alpha, free=free, words=words, ends=ends)
+            return scores, self._added(batch, _compared(alpha, free), lambdas), self._evened(batch, words), ends
+        scores = self.potentials(batch)
         alpha, words = self._increments(batch, scores)
         if self.several:
             free, free_words = self._increments(batch, self.cohesion(batch)[:, :, None])
             alpha, words = _compared(alpha, free), _compared(words, free_words)
         else:
             alpha, words = _compared(alpha), _compared(words)
-        lambdas = self.lambdas(batch)
         words *= lambdas[batch.sentence_of_word][:, None]
-        return self._added(batch, alpha, lambdas), words
+        return scores, self._added(batch, alpha, lambdas), words, self._ends(batch)
 
     def _added(
         self, batch: Batch, alpha: Float32[np.ndarray, "sentences classes"], lambdas: Float32[np.ndarray, " sentences"]
@@ -353,11 +380,17 @@ class EvidenceReader(Predictor):
         _, right = increments(scores, batch.sentence_offsets, from_right=True)
         words = np.add(left, right, dtype=np.float64)
         words /= 2
-        if self.rule is not None:  # alpha is -inf inside phrases
-            ends, widths = phrases_of(capped(self.rule(batch), self.longest))
-            evenly = np.add.reduceat(words, ends - widths + 1) / widths[:, None]  # (phrases, classes)
-            words = np.repeat(evenly, widths, axis=0)
-        return alpha, words
+        return alpha, self._evened(batch, words)
+
+    def _evened(
+        self, batch: Batch, words: Float64[np.ndarray, "words classes"]
+    ) -> Float64[np.ndarray, "words classes"]:
+        """What each word adds; the words of a phrase of a fixed segmentation share it evenly: alpha is -inf inside."""
+        if self.rule is None:
+            return words
+        ends, widths = phrases_of(capped(self.rule(batch), self.longest))
+        evenly = np.add.reduceat(words, ends - widths + 1) / widths[:, None]  # (phrases, classes)
+        return np.repeat(evenly, widths, axis=0)
 
     def _shares(self, batch: Batch, scores: Scores) -> Float64[np.ndarray, "words classes"]:
         """Of each word, in all candidates: their words share them evenly."""
@@ -374,17 +407,14 @@ class EvidenceReader(Predictor):
         result: np.ndarray = scores * (position[:, None] >= np.arange(self.longest))[:, :, None]
         return result
 
-    def _shown(
-        self, batch: Batch, scores: Scores, chosen: Int64[np.ndarray, " documents"]
-    ) -> Bool[np.ndarray, " words"]:
-        """The ends of the best segmentation of the chosen classes, where a reader would pause."""
-        ends = None
-        if self.config.pauses:
-            unknown = (batch.words == UNKNOWN_WORD).astype(np.float32)
-            odds = self.pauses(batch) - np.float32(READING_UNKNOWN) * (unknown + np.roll(unknown, -1))
-            ends = np.float32(READING_PAUSES) * odds * ~batch.sentence_final - np.float32(READING_LENGTH)
-        z: np.ndarray = best_cut(scores, batch.sentence_offsets, chosen[batch.document_of_sentence], ends=ends)[0]
-        return z
+    def _ends(self, batch: Batch) -> Float32[np.ndarray, " words"] | None:
+        """What the segmentation to show gains by an end after each word: it ends phrases where a reader would pause."""
+        if not self.config.pauses:
+            return None
+        unknown = (batch.words == UNKNOWN_WORD).astype(np.float32)
+        odds = self.pauses(batch) - np.float32(READING_UNKNOWN) * (unknown + np.roll(unknown, -1))
+        ends: np.ndarray = np.float32(READING_PAUSES) * odds * ~batch.sentence_final - np.float32(READING_LENGTH)
+        return ends
 
 
 def phrases_of(z: Bool[np.ndarray, " words"]) -> tuple[Int64[np.ndarray, " phrases"], Int64[np.ndarray, " phrases"]]:

@@ -103,17 +103,19 @@ class WordEncoder:
     def locate(self, texts: Sequence[Text]) -> list[Located]:
         """The same words, and where each stands in its text; sentences that are given are joined with a blank."""
         encoded, (starts, ends) = self._read(texts, spans=True)
+        wholes = [text if isinstance(text, str) else " ".join(text) for text in texts]
+        sentences, bounds = (
+            encoded.document_offsets.tolist(),
+            encoded.sentence_offsets[encoded.document_offsets].tolist(),
+        )
         located, position = [], 0
-        for text, (first, last) in zip(texts, pairwise(encoded.document_offsets.tolist()), strict=True):
-            whole = text if isinstance(text, str) else " ".join(text)
-            offsets = encoded.sentence_offsets[first : last + 1]
-            words = slice(int(offsets[0]), int(offsets[-1]))
-            located.append(
-                Located(
-                    whole, encoded.words[words].copy(), starts[words] - position, ends[words] - position,
-                    offsets - offsets[0],
-                )
-            )  # fmt: skip
+        for d, whole in enumerate(wholes):
+            words, offsets = (
+                slice(bounds[d], bounds[d + 1]),
+                encoded.sentence_offsets[sentences[d] : sentences[d + 1] + 1],
+            )
+            of_words = encoded.words[words].copy(), starts[words] - position, ends[words] - position
+            located.append(Located(whole, *of_words, offsets - bounds[d]))
             position += len(whole)
         return located
 
