@@ -53,7 +53,10 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
 
 @pytest.mark.parametrize(
     "pages",
-    [("README.md",), ("docs/own_csv.md", "docs/classes.md", "docs/updating.md", "docs/abstain.md", "docs/wrong.md")],
+    [
+        ("README.md",),
+        ("docs/own_csv.md", "docs/classes.md", "docs/updating.md", "docs/abstain.md", "docs/wrong.md", "docs/move.md"),
+    ],
 )
 def test_the_marked_blocks_run(folder: Path, pages: tuple[str, ...]) -> None:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -17,7 +17,8 @@ from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import EFFECTS, VALUES, explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.extras import need
-from emhrnn.training.run import Run, load_run, located
+from emhrnn.training.pack import located
+from emhrnn.training.run import Run, load_run
 
 if TYPE_CHECKING:
     from emhrnn.corpus.dataset import Corpus
@@ -182,11 +183,11 @@ class Model:
 
 
 def load(folder: str | Path) -> Model:
-    """The trained classifier of a run folder, as `emhrnn train` or `EMHRNNClassifier.save` wrote it; or "demo", a small
-    model of reviews that the package has inside.
+    """The trained classifier of a run folder, as `emhrnn train` or `DocumentClassifier.save` wrote it; of a file that
+    `emhrnn pack` wrote; or "demo", a small model of reviews that the package has inside.
 
     Raises:
-        CheckpointError: the folder is no run, is damaged, or of another version.
+        CheckpointError: it is no run, is damaged, or of another version.
     """
     return Model(load_run(located(folder)))
 

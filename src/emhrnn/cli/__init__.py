@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from emhrnn.cli.calibrate import calibrate
 from emhrnn.cli.demo import demo
@@ -24,6 +25,7 @@ from emhrnn.cli.export import export
 from emhrnn.cli.info import info
 from emhrnn.cli.models import models
 from emhrnn.cli.output import complain
+from emhrnn.cli.pack import pack
 from emhrnn.cli.predict import predict
 from emhrnn.cli.serve import serve
 from emhrnn.cli.settings import CommandWithSettings
@@ -39,8 +41,25 @@ HUGE = 100  # times its default: a setting that may have used up the memory
 PAUSE = 0.05  # seconds until an interrupt that came during an import is tried again
 IMPORT = "<frozen importlib._bootstrap>"
 
+
+class GroupedCommands(TyperGroup):
+    """The help lists the commands in the groups of COMMANDS."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        groups = {title: [command.__name__ for command, _ in group] for title, group in COMMANDS.items()}
+        grouped = {name for names in groups.values() for name in names}
+        groups["Research"] = [name for name in self.list_commands(ctx) if name not in grouped]
+        for title, names in groups.items():
+            commands = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name, one.get_short_help_str(limit=90)) for name, one in commands.items() if one is not None]
+                )
+
+
 app = typer.Typer(
     name="emhrnn",
+    cls=GroupedCommands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -65,21 +84,26 @@ def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
 
 paper = import_module("emhrnn.paper.cli")  # by name: the product does not import the paper
 
-COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
-    (demo, "Run a full example on generated data."),
-    (train, "Train a classifier on labelled documents."),
-    (tune, "Search for good settings within a time limit."),
-    (evaluate, "Score a run on labelled data."),
-    (calibrate, "Recalibrate probabilities on new labelled data."),
-    (predict, "Classify files of any size."),
-    (explain, "Show which sentence, phrase and word decided."),
-    (export, "Write a run as ONNX, for programs without this package."),
-    (serve, "Serve the viewer and its REST API."),
-    (info, "Describe a run, a prepared corpus or data."),
-    (paper.compare, "Compare models, with error bars and significance."),
-    (models, "List the models that can be trained."),
-)
-for command, summary in COMMANDS:
+COMMANDS: dict[str, tuple[tuple[Callable[..., None], str], ...]] = {
+    "Every day": (
+        (demo, "Run a full example on generated data."),
+        (info, "Describe data or a run: classes, lengths, likely problems."),
+        (train, "Train a classifier on labelled documents."),
+        (evaluate, "Score a run on labelled data."),
+        (predict, "Classify files of any size."),
+        (explain, "Show which sentence, phrase and word decided."),
+        (serve, "Serve the viewer and its REST API."),
+    ),
+    "Data and models": (
+        (calibrate, "Recalibrate probabilities on new labelled data."),
+        (pack, "Write a run as one file, to move or send it."),
+        (export, "Write a run as ONNX, for programs without this package."),
+        (models, "List the models that can be trained."),
+        (tune, "Search for good settings within a time limit."),
+        (paper.compare, "Compare models, with error bars and significance."),
+    ),
+}
+for command, summary in (pair for group in COMMANDS.values() for pair in group):
     kind = CommandWithSettings if command in (train, tune, paper.compare) else None
     app.command(short_help=summary, cls=kind)(_with_farewell(command))
 for command, summary in paper.COMMANDS:

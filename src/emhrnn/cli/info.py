@@ -34,7 +34,7 @@ def info(
     from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, is_corpus
     from emhrnn.errors import DataError
-    from emhrnn.training.run import located
+    from emhrnn.training.pack import located
 
     facts: dict[str, Any]
     path = located(path)

@@ -34,13 +34,18 @@ OptionalData = Annotated[Path | None, _DATA]
 
 
 def _located(run: Path) -> Path:
-    from emhrnn.training.run import located
+    from emhrnn.training.pack import located
 
     return located(run)
 
 
 RunFolder = Annotated[
-    Path, argument("A folder made by `emhrnn train`; demo: the model in the package.", "RUN", callback=_located)
+    Path,
+    argument(
+        "A folder made by `emhrnn train`, or a file made by `emhrnn pack`; demo: the model in the package.",
+        "RUN",
+        callback=_located,
+    ),
 ]
 TextColumn = Annotated[str | None, option("Column of the text.", "NAME", shown="guessed")]
 LabelColumn = Annotated[str | None, option("Column of the label.", "NAME", shown="guessed")]

@@ -39,6 +39,6 @@ def serve(
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; install it with: pip install emhrnn") from None
     from emhrnn.serve import serve as run_server
-    from emhrnn.training.run import located
+    from emhrnn.training.pack import located
 
     run_server([located(run) for run in runs], host=host, port=port, token=token, data=data, say=say)

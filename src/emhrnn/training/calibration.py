@@ -1,6 +1,7 @@
 """Predictions of a run made right, with all processes of a job: scores on labelled data, and the calibration of its
 probabilities at the end of training and on new data (the mathematics are in evaluation/calibration.py)."""
 
+import tempfile
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from emhrnn.files import atomic_folder, check_free, write_text
 from emhrnn.training.card import card_of, markdown
 from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.distributed import ALONE, Processes
+from emhrnn.training.pack import SUFFIX, is_unpacked, pack
 from emhrnn.training.run import (
     CARD,
     WEIGHTS,
@@ -136,15 +138,17 @@ def calibrate_run(
     folder: Path, data: Named, *, out: Path | None = None, dry_run: bool = False, progress: bool = True
 ) -> tuple[Calibration, Report]:
     """Recalibrate a run on labelled data that it has not learned from. It begins with the weights as they were learned,
-    so it is idempotent. With `out`, the run stays as it is, and that new folder has a copy, without checkpoints and
-    data; with `dry_run`, nothing is written. What it came to, and the report of the data.
+    so it is idempotent. With `out`, the run stays as it is, and that new folder, or file of the suffix .emhrnn, has a
+    copy without checkpoints and data; with `dry_run`, nothing is written. What it came to, and the report of the data.
 
     Raises:
         DataError: the data cannot be used, or cannot decide, or `out` is taken; the run is left as it was.
     """
     read_description(folder)  # is it a run?
-    if out is not None:
+    if out is not None and out.suffix != SUFFIX:
         check_free(out)
+    if out is None and not dry_run and is_unpacked(folder):
+        raise DataError("a packed run is not changed; give --out with the name of a new folder or .emhrnn file")
     with nullcontext() if dry_run or out is not None else locked_run(folder):  # before it is read
         run = load_run(folder)
         _, note = load_arrays(folder / WEIGHTS)
@@ -164,7 +168,12 @@ def calibrate_run(
                     "more, some of which it gets wrong. The run is left as it was"
                 )
             calibration = replace(calibration, source=data.path.resolve().name)
-        if out is not None and not dry_run:
+        if out is not None and not dry_run and out.suffix == SUFFIX:
+            with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+                copy_model(folder, Path(scratch))
+                _save(Path(scratch), run, epoch, calibration)
+                pack(Path(scratch), out)
+        elif out is not None and not dry_run:
             with atomic_folder(out) as copy:
                 copy_model(folder, copy)
                 _save(copy, run, epoch, calibration)

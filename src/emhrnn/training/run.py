@@ -141,12 +141,6 @@ def facts_of(run: Run, saved: Path | None = None) -> Facts:
     )
 
 
-def located(folder: str | Path) -> Path:
-    """The folder of a run; "demo" is the model that the package ships, unless a run of that name is here."""
-    path = Path(folder)
-    return SHIPPED if str(folder) == "demo" and not is_run(path) else path
-
-
 def is_run(path: Path) -> bool:
     """True for a folder with the description of a run."""
     return (path / CONFIG).is_file() and not is_corpus(path)
