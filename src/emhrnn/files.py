@@ -52,7 +52,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
-        _sync_folder(path)
+        sync_name(path)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -95,10 +95,10 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
             yield partial
             for file in sorted(partial.iterdir()):
                 _sync_file(file)
-            _sync_folder(partial / "any")
+            sync_name(partial / "any")
         old = _move_away(path)
         partial.rename(path)
-        _sync_folder(path)
+        sync_name(path)
         if old is not None:
             shutil.rmtree(old)
     finally:
@@ -232,7 +232,7 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(path: Path) -> None:
+def sync_name(path: Path) -> None:
     """Sync the folder that holds the name `path`: else a rename may not survive a power loss. Not on Windows."""
     if os.name == "nt":
         return

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,30 @@ def test_a_damaged_part_is_scored_anew(run: Path, reviews: Path, tmp_path: Path,
     (begun / "rows").write_bytes(content)
     assert scored(run, reviews, tmp_path / "p.csv").before == 5
     assert (tmp_path / "p.csv").read_bytes() == whole
+
+
+@pytest.mark.parametrize("name", ["settings.json", "journal.jsonl"])
+def test_no_damage_of_what_is_known_changes_the_output(
+    name: str, run: Path, reviews: Path, tmp_path: Path, begun: Path, whole: bytes
+) -> None:
+    """Flips and cuts: all rows as they would be, and counted, or one line that says what to do."""
+    kept, rng = shutil.copytree(begun, tmp_path / "kept"), random.Random(name)
+    original, refused = (begun / name).read_bytes(), []
+    for trial in range(16):
+        shutil.rmtree(begun, ignore_errors=True)
+        shutil.copytree(kept, begun)
+        content, place = bytearray(original), rng.randrange(len(original))
+        content[place] ^= 1 << rng.randrange(8)
+        (begun / name).write_bytes(content if trial % 4 else original[:place])
+        try:
+            result = scored(run, reviews, tmp_path / "p.csv")
+        except DataError as error:
+            refused.append(str(error))
+            result = scored(run, reviews, tmp_path / "p.csv", restart=True)
+        assert (tmp_path / "p.csv").read_bytes() == whole
+        assert (result.rows, result.unscored, result.repaired) == (43, 0, 0)
+    assert all("--restart" in message for message in refused)
+    assert bool(refused) == (name == "settings.json")
 
 
 @pytest.mark.parametrize("name", ["rows", "journal.jsonl"])

@@ -8,7 +8,7 @@ OUT.unfinished/ holds what is done, and the same command goes on from there:
 OUT.unfinished/settings.json     what is being done; another run, other data or other options cannot resume it
 OUT.unfinished/rows              the output so far
 OUT.unfinished/errors            the errors file so far; mistakes: the file of wrong labels
-OUT.unfinished/journal.jsonl     one line per chunk: how many bytes of each are its own, and their checksums
+OUT.unfinished/journal.jsonl     one line per chunk: how many bytes of each are its own, their checksums and its own
 
 A chunk counts once its line is in the journal. What a kill left after the last whole line is cut off; what the journal
 lists is read again and compared, so that a damaged part is scored anew instead of being believed.
@@ -29,7 +29,7 @@ from typing import IO, Any, BinaryIO
 from emhrnn.errors import DataError
 from emhrnn.extras import parquet
 from emhrnn.extras import pyarrow as pa
-from emhrnn.files import atomic_file, encoded, locked, write_json
+from emhrnn.files import atomic_file, encoded, locked, sync_name, write_json
 from emhrnn.scoring.chunks import ResumePoint
 
 Row = dict[str, Any]
@@ -90,7 +90,7 @@ def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
     writer = None
     for part in parts:
         table = pa.ipc.open_stream(part).read_all()
-        writer = writer or parquet.ParquetWriter(out, table.schema)
+        writer = writer or parquet.ParquetWriter(out, table.schema, write_page_checksum=True)
         writer.write_table(table)
     if writer is not None:
         writer.close()
@@ -176,7 +176,7 @@ class Unfinished:
             self._files[name].write(content)
             self._files[name].flush()
             line[name] = [len(content), hashlib.sha256(content).hexdigest()]
-        self._files["journal.jsonl"].write(json.dumps(line).encode() + b"\n")
+        self._files["journal.jsonl"].write(json.dumps({**line, "checksum": _checksum(line)}).encode() + b"\n")
         self._files["journal.jsonl"].flush()
         self._count(line)
 
@@ -196,6 +196,7 @@ class Unfinished:
                 write_parquet(table, (rows.read(size) for size in self.sizes))
         else:
             (self.folder / "rows").replace(self.out)
+        sync_name(self.out)
         shutil.rmtree(self.folder)
 
     def _count(self, line: dict[str, Any]) -> None:
@@ -210,7 +211,10 @@ class Unfinished:
                 (self.folder / name).unlink(missing_ok=True)
             write_json(file, settings)
             return
-        before = json.loads(file.read_text(encoding="utf-8"))
+        try:
+            before = dict(json.loads(file.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise DataError(f"{file} is damaged; give --restart to score all anew, or another --out") from None
         for what, value in settings.items():
             if before.get(what) != value:
                 raise DataError(
@@ -248,11 +252,16 @@ def _same(file: IO[bytes], expected: list[Any]) -> bool:
 
 
 def _line(raw: bytes) -> dict[str, Any] | None:
-    """None for a line that was being written when the process was killed."""
+    """None for a line that is damaged, or was being written when the process was killed."""
     try:
-        return dict(json.loads(raw)) if raw.endswith(b"\n") else None
-    except ValueError:
+        line = dict(json.loads(raw)) if raw.endswith(b"\n") else {}
+    except (ValueError, TypeError):
         return None
+    return line if line.pop("checksum", None) == _checksum(line) else None
+
+
+def _checksum(line: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()
 
 
 def _told(value: Any) -> str:
