@@ -28,7 +28,7 @@ def sha256(*paths: Path) -> str:
     """SHA-256 of the file, or of several one after another, as hexadecimal digits; read in constant memory."""
     digest = hashlib.sha256()
     for path in paths:
-        with path.open("rb") as file:
+        with _named(path), path.open("rb") as file:
             hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()
 
@@ -160,7 +160,7 @@ def _held_folder(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the file in errors of a full disk, which do not."""
+    """Name the file in errors of reading and writing, which do not."""
     try:
         yield
     except OSError as error:

@@ -323,7 +323,7 @@ def test_a_full_disk_before_there_is_a_checkpoint(
 
     monkeypatch.setattr(os, "fsync", fail)
     told = cli.error("train", data, "--out", tmp_path / "new", *TINY, "--quiet")
-    assert "No space left on device; make it possible to write there, then train anew" in told
+    assert "No space left on device; make it possible to write there, then give the same command again" in told
     assert not (tmp_path / "new").exists()
 
 

@@ -70,6 +70,18 @@ def test_memory_that_runs_out_is_no_bug_of_ours(cli: Cli, run: Path, monkeypatch
     assert "model.ngrams" not in told
 
 
+@pytest.mark.parametrize("error", ["libtorch_cpu.so: failed to map segment from shared object"])
+def test_a_library_that_finds_no_room(
+    error: str, cli: Cli, run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ImportError(error)
+
+    monkeypatch.setattr("emhrnn.scoring.score", fail)
+    told = cli.error("predict", run, tmp_path / "x.csv", "--out", tmp_path / "y.csv")
+    assert "memory ran out while libtorch_cpu.so was loaded" in told
+
+
 def test_the_setting_that_uses_up_the_memory_is_named(cli: Cli, tmp_path: Path) -> None:
     data = write_reviews(tmp_path / "a.csv", 24)
     size = "model.word_size=1000000000"

@@ -19,7 +19,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { READ = 1, CREATE = 2, WRITE = 4, SYNC = 8, RENAME = 16, UNLINK = 32, MKDIR = 64, TRUNCATE = 128, RMDIR = 256 };
+enum { READ = 1, CREATE = 2, WRITE = 4, SYNC = 8, RENAME = 16, UNLINK = 32, MKDIR = 64, TRUNCATE = 128, RMDIR = 256,
+       FETCH = 512 };
 enum { COUNT, KILL, TEAR, FAIL, FAIL_ALL, SHORT };
 
 static int armed, action, error_number, log_file = -1;
@@ -154,6 +155,15 @@ ssize_t writev(int file, const struct iovec *parts, int count) {
     char name[PATH_MAX];
     if (!opened(file, name)) return REAL(writev)(file, parts, count);
     return count ? write_at(file, parts[0].iov_base, parts[0].iov_len, -1) : 0;
+}
+
+ssize_t read(int file, void *content, size_t size) {
+    char name[PATH_MAX];
+    int ours = opened(file, name);
+    if (ours && due(FETCH)) return -1;
+    ssize_t done = syscall(SYS_read, file, content, size);
+    if (ours && done >= 0) note("fetch", name, "", 0);
+    return done;
 }
 
 static int synced(int file, long call) {

@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-READ, CREATE, WRITE, SYNC, RENAME, UNLINK, MKDIR, TRUNCATE, RMDIR = (1 << bit for bit in range(9))
+READ, CREATE, WRITE, SYNC, RENAME, UNLINK, MKDIR, TRUNCATE, RMDIR, FETCH = (1 << bit for bit in range(10))
 CHANGES = CREATE | WRITE | SYNC | RENAME | UNLINK | MKDIR | TRUNCATE | RMDIR
 COUNT, KILL, TEAR, FAIL, FAIL_ALL, SHORT = range(6)
 TIMEOUT = 120  # seconds; a command that takes longer hangs
 KILLED = -signal.SIGKILL
 BITS = {
-    "read": READ, "create": CREATE, "open": CREATE, "write": WRITE, "sync": SYNC, "rename": RENAME, "unlink": UNLINK,
-    "mkdir": MKDIR, "rmdir": RMDIR, "truncate": TRUNCATE,
+    "read": READ, "fetch": FETCH, "create": CREATE, "open": CREATE, "write": WRITE, "sync": SYNC, "rename": RENAME,
+    "unlink": UNLINK, "mkdir": MKDIR, "rmdir": RMDIR, "truncate": TRUNCATE,
 }  # fmt: skip
 
 
@@ -49,9 +49,9 @@ CLASSES = {
     "power loss": FaultClass(CHANGES, KILL),  # of bytes
     "power loss, names too": FaultClass(CHANGES, KILL),
     "disk full": FaultClass(CREATE | WRITE | MKDIR, FAIL_ALL, errno.ENOSPC),
-    "I/O error": FaultClass(WRITE | SYNC | READ, FAIL, errno.EIO),
+    "I/O error": FaultClass(WRITE | SYNC | READ | FETCH, FAIL, errno.EIO),
     "short write": FaultClass(WRITE, SHORT),
-    "EINTR": FaultClass(READ | CREATE | WRITE | SYNC, FAIL, errno.EINTR),
+    "EINTR": FaultClass(READ | FETCH | CREATE | WRITE | SYNC, FAIL, errno.EINTR),
     "rename or unlink refused": FaultClass(RENAME | UNLINK, FAIL, errno.EACCES),
     "no descriptors": FaultClass(READ | CREATE, FAIL, errno.EMFILE),
 }

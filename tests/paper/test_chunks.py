@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from emhrnn.errors import DataError
 from emhrnn.paper.chunks import as_batch, learned, read_chunks
 from emhrnn.training.run import load_run
 from tests.behaviour.commands import Cli
@@ -73,3 +74,18 @@ def test_what_is_no_gold_standard(cli: Cli, run: Path, conll: Path, tmp_path: Pa
     assert "not text" in cli.error("paper", "chunks", run, tmp_path / "binary", *out)
     (tmp_path / "empty").write_text("\n\n")
     assert "no sentences" in cli.error("paper", "chunks", run, tmp_path / "empty", *out)
+
+
+def test_a_damaged_zip(conll: Path) -> None:
+    """Bytes of the member, of its header and of the directory: an error that names the file, or the same words."""
+    original = conll.read_bytes()
+    expected, refused = read_chunks(conll, "test").sentences, 0
+    for place in range(0, len(original), 3):
+        content = bytearray(original)
+        content[place] ^= 0x41
+        conll.write_bytes(content)
+        try:
+            assert read_chunks(conll, "test").sentences == expected
+        except DataError as error:
+            refused += str(conll) in str(error)
+    assert refused > len(original) // 10

@@ -1,10 +1,11 @@
 """Settings: presets, files and assignments; every mistake names the key and what to write instead."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.models.table import MODELS
 from emhrnn.training.config import (
     Config,
@@ -174,3 +175,21 @@ def test_with_settings() -> None:
     assert (config.training.epochs, config.training.optimizer) == (3, "sgd")
     with pytest.raises(ConfigError, match=r"write section.key"):
         with_settings(config, {"epochs": 3})
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "9" * 5000], ids=["nested", "digits"])
+def test_a_value_that_no_parser_takes_is_no_internal_error(value: str, tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(f"[training]\nepochs = {value}\n")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        make_config(file=file)
+    with pytest.raises(ConfigError, match=r"training\.epochs"):
+        make_config(assignments=[f"training.epochs={value}"])
+
+
+def test_a_pipe_or_a_folder_as_the_file_of_settings(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.toml")
+    with pytest.raises(DataError, match="is a pipe"):
+        make_config(file=tmp_path / "pipe.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        make_config(file=tmp_path)

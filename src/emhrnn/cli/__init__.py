@@ -37,6 +37,7 @@ from emhrnn.version import __version__
 
 WRONG_INPUT, INTERNAL, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "size calculation overflowed", "multiplication overflow")
+NO_ROOM = ("failed to map segment", "annot allocate memory", "cannot create shared object descriptor")  # a library
 HUGE = 100  # times its default: a setting that may have used up the memory
 PAUSE = 0.05  # seconds until an interrupt that came during an import is tried again
 IMPORT = "<frozen importlib._bootstrap>"
@@ -162,6 +163,9 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("EMHRNN_DEBUG"):
             raise
+        if isinstance(error, ImportError) and any(sign in str(error) for sign in NO_ROOM):
+            name = str(error).partition(":")[0]
+            _fail(f"memory ran out while {name} was loaded; allow more memory (ulimit -v, container)", WRONG_INPUT)
         if isinstance(error, MemoryError) or any(sign in str(error) for sign in OUT_OF_MEMORY):
             _fail(f"memory ran out; {_memory_advice()}", WRONG_INPUT)
         if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":

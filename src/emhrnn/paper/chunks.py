@@ -4,6 +4,7 @@ Precision, recall and F1 of phrase ends against chunk ends. Sentence ends are le
 """
 
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -67,11 +68,14 @@ def _text(path: Path, part: str) -> str:
         )
     if not zipfile.is_zipfile(path):
         return _decoded(path, path.read_bytes())
-    with zipfile.ZipFile(path) as archive:
-        members = [name for name in archive.namelist() if Path(name).name == f"{part}.txt"]
-        if len(members) != 1:
-            raise DataError(f"{path} has no {part}.txt; give conll2000.zip, and --part train or test")
-        return _decoded(path, archive.read(members[0]))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [name for name in archive.namelist() if Path(name).name == f"{part}.txt"]
+            if len(members) != 1:
+                raise DataError(f"{path} has no {part}.txt; give conll2000.zip, and --part train or test")
+            return _decoded(path, archive.read(members[0]))
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:  # RuntimeError: encrypted
+        raise DataError(f"{path} is damaged ({error}); copy or download it again") from None
 
 
 def _decoded(path: Path, content: bytes) -> str:

@@ -95,7 +95,7 @@ class Checkpoints:
             for old in checkpoint_files(self.out)[KEPT:]:
                 old.unlink()
         except OSError as error:
-            remedy = "make it possible to write there, then train anew"
+            remedy = "make it possible to write there, then give the same command again"
             if checkpoint_files(self.out):
                 remedy = "the last good one is intact: make it possible to write there, then resume with --resume"
             raise CheckpointError(f"cannot save a checkpoint to {self.folder}: {error.strerror}; {remedy}") from None

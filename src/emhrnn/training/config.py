@@ -28,6 +28,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from emhrnn.errors import ConfigError
+from emhrnn.files import refuse_pipe
 from emhrnn.models.settings import EMConfig, ModelConfig, Section
 from emhrnn.models.table import DEFAULT, MODELS, PAPER, check_model
 
@@ -306,11 +307,14 @@ def _unknown(place: str, models: Collection[str]) -> ConfigError:
 
 
 def _read_sections(file: Path) -> dict[str, dict[str, Any]]:
+    refuse_pipe(file)
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{file}: no such config file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}; give a TOML file of settings") from None
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits, and lists as deep
         raise ConfigError(f"{file}: not valid TOML: {error}") from None
     for section, settings in values.items():
         if not isinstance(settings, dict):
@@ -322,5 +326,5 @@ def _toml_value(text: str) -> Any:
     """3 -> 3, true -> True, 0.5 -> 0.5; anything that is not a TOML value is a plain string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text

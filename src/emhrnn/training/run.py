@@ -203,7 +203,9 @@ def read_description(folder: Path) -> dict[str, Any]:
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
         version = description["format"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}; correct that, and try again") from None
+    except (ValueError, KeyError, TypeError):
         raise CheckpointError(f"{path}: corrupt; copy the run again or train anew") from None
     if version != FORMAT:
         raise CheckpointError(f"{path}: format {version}, this emhrnn reads format {FORMAT}; install the matching one")
@@ -244,7 +246,9 @@ def read_metrics(folder: Path) -> dict[str, Any] | None:
     try:
         metrics = dict(json.loads(path.read_text(encoding="utf-8")))
         sound = metrics.pop("checksum", None) in (None, _checksum(metrics))  # version 0.1 wrote none
-    except (OSError, ValueError, TypeError):
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}; correct that, and try again") from None
+    except (ValueError, TypeError):
         sound = False
     if not sound:
         raise CheckpointError(f"{path}: corrupt; copy the run again or train anew")

@@ -36,7 +36,9 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         with safe_open(path, framework="np") as file:
             note = json.loads((file.metadata() or {}).get(_NOTE, "null"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}; correct that, and try again") from None
+    except (SafetensorError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path}: corrupt checkpoint ({error}); copy it again or train anew") from None
     if not isinstance(note, dict):
         raise CheckpointError(f"{path}: not written by emhrnn; give a run folder made by `emhrnn train`")
