@@ -13,7 +13,7 @@ from emhrnn.models.output import log_likelihood
 from emhrnn.models.segmentation import single_words, whole_sentences
 from emhrnn.paper.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.paper.em.likelihood import configuration_likelihood, sentence_vectors
-from emhrnn.paper.em.numpy_plan import flip_keys, plan_sentences
+from emhrnn.paper.em.plan import make_plan
 from tests.oracles import brute_force, em_hrnn
 from tests.paper.em.examples import make_batch, random_z, seeds, shapes, small_model
 
@@ -193,11 +193,10 @@ def test_ragged_token_synchronous_segment_table_and_trie_agree(words, seed):
     model, batch = small_model(seed), make_batch([[words]], seed)
     states, z = model.words(batch), random_z(batch, seed)
     blocks = exact_blocks(batch)
-    plan = plan_sentences(batch, z, blocks, flip_keys(blocks, batch.n_words))
-    trie = sentence_vectors(model, states, plan)
+    plan = make_plan(batch, z, blocks)
+    trie, documents = sentence_vectors(model, states, plan.sentences), plan.documents
     table = em_hrnn.segment_table(states.h1, states.scores)
     h1 = list(states.h1)
-    start = int(np.packbits(z[:-1], bitorder="little")[0]) if words > 1 else 0  # z itself, as a configuration
     for c, (_, setting) in enumerate(brute_force.settings(z, brute_force.free_positions(batch, 0))):
         ragged = em_hrnn.sentence_vector(
             model, [em_hrnn.pool(model.word_attention, phrase) for phrase in em_hrnn.phrases(h1, setting)]
@@ -205,7 +204,7 @@ def test_ragged_token_synchronous_segment_table_and_trie_agree(words, seed):
         ends = np.flatnonzero(setting)
         q = [table[a, b] for a, b in zip([0, *(ends[:-1] + 1)], ends, strict=True)]
         by_table = em_hrnn.sentence_vector(model, q)
-        variant = plan.variants[c ^ start] if words > 1 else 0
+        variant = documents.forward.inputs[documents.forward_nodes[documents.offsets[documents.configurations[0, c]]]]
         for other in (
             em_hrnn.token_synchronous(model, states.h1, states.scores, setting),
             by_table,
@@ -219,10 +218,10 @@ def test_every_trie_node_is_there_once():
     """All segmentations of a T-word sentence: 2^T - 1 nodes and T (T + 1) / 2 segments (docs/paper.md 6.2)."""
     batch = make_batch([[7]])
     blocks = exact_blocks(batch)
-    plan = plan_sentences(batch, random_z(batch), blocks, flip_keys(blocks, batch.n_words))
+    plan = make_plan(batch, random_z(batch), blocks).sentences
     assert len(plan.phrases.inputs) == 2**7 - 1
     assert len(plan.segment_begin) == 28
-    assert len(plan.sentences) == 64
+    assert len(plan.path_offsets) - 1 == 64
 
 
 @torch.no_grad()

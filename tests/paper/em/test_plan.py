@@ -1,4 +1,4 @@
-"""The two planners, NumPy and C++, make the same plan up to numbering."""
+"""The two planners, Python and C++, make the same plan up to numbering."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def described(plan):
     return {
         "segments": sorted(segments),
         "nodes": sorted(nodes),
-        "sentences": [variants[i] for i in sentences.variants],
+        "sentences": sorted(variants),
         "forward": sorted(forward),
         "backward": sorted(backward),
         "configurations": [[pairs[v] if v >= 0 else None for v in row] for row in documents.configurations],
@@ -49,8 +49,8 @@ def described(plan):
 
 def both(make, *arguments):
     with native_kernels(False):
-        by_numpy = make(*arguments)
-    return by_numpy, make(*arguments)
+        plain = make(*arguments)
+    return plain, make(*arguments)
 
 
 @given(shapes(4, 4, 6), seeds, st.integers(1, 5))
@@ -58,15 +58,15 @@ def both(make, *arguments):
 def test_both_planners_agree(lengths, seed, length):
     batch = make_batch(lengths, seed)
     blocks = local_blocks(batch, 4, length, generator=np.random.default_rng(seed))
-    by_numpy, native = both(make_plan, batch, random_z(batch, seed), blocks)
-    assert described(by_numpy) == described(native)
+    plain, native = both(make_plan, batch, random_z(batch, seed), blocks)
+    assert described(plain) == described(native)
 
 
 def test_blocks_may_have_gaps():
     batch = make_batch([[6, 5, 4]])
     blocks = Blocks(np.array([[0, 4, 8, 12], [1, 3, 11, -1]]), np.array([0, 0]))
-    by_numpy, native = both(make_plan, batch, random_z(batch), blocks)
-    assert described(by_numpy) == described(native)
+    plain, native = both(make_plan, batch, random_z(batch), blocks)
+    assert described(plain) == described(native)
 
 
 @pytest.mark.skipif(kernels() is None, reason="no C++ compiler")

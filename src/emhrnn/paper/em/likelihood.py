@@ -14,14 +14,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.batch import Batch, offsets_of, ranges
 from emhrnn.errors import DataError
 from emhrnn.layers.linear import linear
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.em.blocks import Blocks
-from emhrnn.paper.em.numpy_plan import DocumentPlan, Forest, SentencePlan, ranges
-from emhrnn.paper.em.plan import BlockChunk, chunks, make_plan
+from emhrnn.paper.em.plan import BlockChunk, DocumentPlan, Forest, SentencePlan, chunks, make_plan
 from emhrnn.paper.layers.attention import attend_path_pairs, attend_paths, pair_attention
 from emhrnn.paper.layers.forest import forest_h
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
@@ -80,8 +79,8 @@ def sentence_vectors(
     model: EMHRNN, states: WordStates, plan: SentencePlan
 ) -> Float[Tensor, "variants phrase_features"]:
     """s of every distinct sentence."""
-    bounds, _, words = ranges(plan.segment_begin, plan.segment_end - plan.segment_begin)
-    segments = torch.from_numpy(bounds), torch.from_numpy(words)
+    lengths = plan.segment_end - plan.segment_begin
+    segments = torch.from_numpy(offsets_of(lengths)), torch.from_numpy(ranges(plan.segment_begin, lengths))
     q = attend_paths(states.h1, states.scores, *segments)  # (segments, word_features)
     h2 = _forest(model.phrase_layer, q, plan.phrases)  # (nodes, phrase_size)
     path = torch.from_numpy(plan.path_offsets), torch.from_numpy(plan.path_nodes)

@@ -3,14 +3,36 @@ r"""The integer plan of an E-step: everything that depends on z and the blocks o
     blocks -> flips of z -> distinct sentences -> trie of phrases
                         \-> distinct documents -> sentence chains
 
+A block's configuration flips some bits of z. What it makes of one sentence is a *variant* of that sentence; blocks
+overlap and configurations share, so there are far fewer variants than configurations. All variants of a sentence
+form a trie: a node is a phrase *together with all phrases before it*, so its phrase LSTM state exists once.
+
+    words   a b c d E        z = . 1 . . 1      one block on b, c: four variants of the sentence
+    paths   [ab][cdE]                           node = path from the root
+            [abc][dE]                                   [ab]      [abc]    [abcdE]      level 0
+            [ab][c][dE]                                /    \        \
+            [abcdE]                                [cdE]    [c]      [dE]               level 1
+                                                             |
+                                                            [dE]                        level 2
+
+The two nodes [dE] read the same segment, whose phrase vector q exists once, from different states.
+
+A *document variant* is a document with some sentences replaced by variants. Up to its last changed sentence its
+forward states are those of the variant without that change (its parent); from there on it has a chain of its own.
+Backward, the same with the first changed sentence.
+
+    document        s0   s1   s2   s3   s4
+    as z has it     F0 - F1 - F2 - F3 - F4
+    s2 changed             \_ F2'- F3'- F4'         own chain from s2
+    s2, s3 changed                \_F3"- F4"        own chain from s3, parent: the variant with only s2 changed
+
 `chunks` cuts the blocks so that one plan and its states fit a byte budget; the result does not depend on the cuts. The
-plan is made in C++ (plan.cpp, compiled on first use, like the layers' kernels), or ten times slower by numpy_plan.py,
-which says what a plan is.
+plan is made in C++ (plan.cpp, compiled on first use, like the layers' kernels), or slowly by `plain_plan`.
 """
 
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -20,20 +42,163 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 from emhrnn.compiler import try_library
-from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.layers.native import kernels
 from emhrnn.paper.em.blocks import Blocks
-from emhrnn.paper.em.numpy_plan import DocumentPlan, EStepPlan, Forest, SentencePlan, find_parts, numpy_plan
 
 WORDS_PER_PHRASE = 4  # a guess for the byte budget
 SOURCE = Path(__file__).with_name("plan.cpp")
-ARRAYS = 20  # of a plan
+ARRAYS = 18  # of a plan
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Nodes of many trees, level by level: what each reads, and whose state it goes on from (-1: a fresh one)."""
+
+    inputs: Int64[np.ndarray, " nodes"]
+    parents: Int64[np.ndarray, " nodes"]
+    level_sizes: Int64[np.ndarray, " levels"]
+
+
+@dataclass(frozen=True, eq=False)
+class SentencePlan:
+    """Distinct sentences: first all of them as z has them, then the other variants."""
+
+    segment_begin: Int64[np.ndarray, " segments"]  # distinct phrases, as words begin .. end - 1
+    segment_end: Int64[np.ndarray, " segments"]
+    phrases: Forest  # the tries; inputs are segments
+    path_offsets: Int64[np.ndarray, " variants_plus_1"]  # each variant's path through its trie
+    path_nodes: Int64[np.ndarray, " steps"]
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentPlan:
+    """Distinct documents; the sentence layer's states of variant v are rows offsets[v] .. offsets[v + 1] of
+    `forward_nodes` and `backward_nodes`."""
+
+    documents: Int64[np.ndarray, " variants"]  # the document that each variant is of
+    forward: Forest  # inputs are sentence variants
+    backward: Forest
+    offsets: Int64[np.ndarray, " variants_plus_1"]
+    forward_nodes: Int64[np.ndarray, " states"]
+    backward_nodes: Int64[np.ndarray, " states"]
+    configurations: Int64[np.ndarray, "blocks configurations"]  # each one's document variant; -1 where invalid
+
+
+@dataclass(frozen=True, eq=False)
+class EStepPlan:
+    """What is to be computed for all configurations of some blocks."""
+
+    sentences: SentencePlan
+    documents: DocumentPlan
 
 
 def make_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> EStepPlan:
     """The plan of all configurations of the blocks, the rest as in z; in C++ where that is at hand."""
     library = _library() if kernels() is not None else None
-    return numpy_plan(batch, z, blocks) if library is None else _native_plan(library, batch, z, blocks)
+    return plain_plan(batch, z, blocks) if library is None else _native_plan(library, batch, z, blocks)
+
+
+def plain_plan(batch: Batch, z: Bool[np.ndarray, " words"], blocks: Blocks) -> EStepPlan:
+    """The same, one configuration after the other."""
+    segments: dict[tuple[int, int], int] = {}
+    sentences: dict[tuple[int, ...], int] = {}  # number of a sentence and its phrase ends -> variant
+    documents: dict[tuple[int, ...], int] = {}  # variants of all its sentences -> variant
+    phrases, forward, backward = _Trie(), _Trie(), _Trie()
+    begins = batch.sentence_offsets.tolist()
+
+    def variant(sentence: int, changed: Bool[np.ndarray, " words"]) -> int:
+        begin, end = begins[sentence], begins[sentence + 1]
+        ends = (np.flatnonzero(changed[begin:end]) + begin + 1).tolist()
+        if (sentence, *ends) not in sentences:
+            bounds = pairwise([begin, *ends])
+            phrases.add([segments.setdefault(segment, len(segments)) for segment in bounds])
+        return sentences.setdefault((sentence, *ends), len(sentences))
+
+    unchanged = [variant(sentence, z) for sentence in range(batch.n_sentences)]
+    configurations = np.full((len(blocks), 1 << blocks.length), -1)
+    of_document = []
+    for block, (row, document) in enumerate(zip(blocks.positions, blocks.documents.tolist(), strict=True)):
+        positions = row[row >= 0]
+        touched = set(batch.sentence_of_word[positions].tolist())
+        inside = range(*batch.document_offsets[document : document + 2].tolist())
+        for number in range(1 << len(positions)):
+            changed = z.copy()
+            changed[positions] = (number >> np.arange(len(positions))) & 1
+            found = tuple(variant(i, changed) if i in touched else unchanged[i] for i in inside)
+            if found not in documents:
+                of_document.append(document)
+                forward.add(found)
+                backward.add(found[::-1])
+            configurations[block, number] = documents.setdefault(found, len(documents))
+    begin, end = np.array(list(segments), dtype=np.int64).reshape(-1, 2).T
+    of_sentences = SentencePlan(begin, end, *phrases.forest())
+    there, offsets, nodes = forward.forest()
+    back, _, from_end = backward.forest()
+    lengths = np.diff(offsets)
+    last_first = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths) - np.arange(offsets[-1])
+    of_documents = DocumentPlan(
+        np.array(of_document), there, back, offsets, nodes, from_end[last_first], configurations
+    )
+    return EStepPlan(of_sentences, of_documents)
+
+
+class _Trie:
+    """Paths with common beginnings, each node once."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[tuple[int, int], int] = {}  # parent, input -> node
+        self.levels: list[int] = []
+        self.paths: list[list[int]] = []
+
+    def add(self, inputs: Sequence[int]) -> None:
+        path, parent = [], -1
+        for level, read in enumerate(inputs):
+            if (parent, read) not in self.nodes:
+                self.levels.append(level)
+            parent = self.nodes.setdefault((parent, read), len(self.nodes))
+            path.append(parent)
+        self.paths.append(path)
+
+    def forest(self) -> tuple[Forest, Int64[np.ndarray, " paths_plus_1"], Int64[np.ndarray, " steps"]]:
+        """Its nodes level by level, and the paths: offsets and nodes."""
+        levels = np.array(self.levels)
+        order = np.argsort(levels, kind="stable")
+        rank = np.append(np.argsort(order, kind="stable"), -1)  # of no node, at -1: -1
+        parents, inputs = np.array(list(self.nodes))[order].T
+        steps = rank[np.concatenate(self.paths)]
+        return (
+            Forest(inputs.copy(), rank[parents], np.bincount(levels)),
+            offsets_of(np.array([*map(len, self.paths)])),
+            steps,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """A part is the run of a block's slots that lies in one sentence.
+
+    `flips` of a part count 0 .. 2^width - 1: bit j flips its j-th slot. Row `offsets[part] + flips` stands for them.
+    """
+
+    block: Int64[np.ndarray, " parts"]
+    sentence: Int64[np.ndarray, " parts"]
+    first_slot: Int64[np.ndarray, " parts"]
+    width: Int64[np.ndarray, " parts"]
+    offsets: Int64[np.ndarray, " parts_plus_1"]
+
+
+def find_parts(batch: Batch, blocks: Blocks) -> Parts:
+    """The parts of all blocks, in the order of the blocks."""
+    present = blocks.positions >= 0
+    sentence = np.where(present, batch.sentence_of_word[blocks.positions], -1)
+    starts = present.copy()
+    starts[:, 1:] &= sentence[:, 1:] != sentence[:, :-1]
+    block, first_slot = np.nonzero(starts)
+    after = np.append(first_slot[1:], 0)
+    last_of_block = np.append(block[1:] != block[:-1], True)
+    width = np.where(last_of_block, blocks.free[block], after) - first_slot
+    return Parts(block, sentence[block, first_slot], first_slot, width, offsets_of(1 << width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +255,9 @@ def _native_plan(library: ctypes.CDLL, batch: Batch, z: Bool[np.ndarray, " words
         ),
     )  # fmt: skip
     made = plan.arrays()
-    of, variants, begin, end, path_offsets, path_nodes = (next(made) for _ in range(6))
+    begin, end, path_offsets, path_nodes = (next(made) for _ in range(4))
     phrases = Forest(next(made), next(made), next(made))
-    sentences = SentencePlan(of, parts, variants, begin, end, phrases, path_offsets, path_nodes)
+    sentences = SentencePlan(begin, end, phrases, path_offsets, path_nodes)
     of, offsets, forward_nodes, backward_nodes, configurations = (next(made) for _ in range(5))
     forward = Forest(next(made), next(made), next(made))
     backward = Forest(next(made), next(made), next(made))
@@ -133,7 +298,7 @@ class _Memory:
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    library = try_library(SOURCE, numeric=True, instead="the E-step is planned in NumPy")
+    library = try_library(SOURCE, numeric=True, instead="the E-step is planned in Python")
     if library is None:
         return None
     library.plan_make.restype = ctypes.c_void_p
