@@ -44,7 +44,7 @@ src/emhrnn/
   layers/        ragged LSTM and GRU, phrase candidates, semi-Markov recursion: pure torch, and
     native/      the same in C++, compiled on first use; kernels.cpp lists its parts
   models/        what people deploy, one file per system; table.py lists all, those of the paper too
-  evaluation/    predictions, scores, calibration, significance
+  evaluation/    predictions, scores, calibration
   training/      how a model learns
     train.py         from data to a run folder: prepare, describe, fit
     loop.py          for each batch: loss, gradient, step

@@ -24,12 +24,12 @@ from torch import Tensor
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.predict import Predictions, predict
-from emhrnn.evaluation.significance import Difference, paired_bootstrap
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import rule
 from emhrnn.paper.em.imputation import sample_prior
 from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.significance import Difference, paired_bootstrap
 
 DRAWN = 8
 RULES = ("none", "words", "punctuation", "random", "every-4")

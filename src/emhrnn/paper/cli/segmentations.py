@@ -75,7 +75,7 @@ def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple
 def comparison_table(comparison: "SegmentationComparison") -> str:
     """The segmentations as text, one row each."""
     from emhrnn.cli.output import aligned, percent
-    from emhrnn.evaluation.significance import p_value
+    from emhrnn.paper.significance import p_value
 
     rows = [["phrases", "accuracy", "vs learned", "p", "other labels", "words per phrase"]]
     rows += [

@@ -7,12 +7,12 @@ from importlib.resources import files
 from typing import Any
 
 from emhrnn.cli.output import aligned
-from emhrnn.evaluation.significance import p_value
 from emhrnn.explain.escape import escape
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import round_ticks
 from emhrnn.paper.comparison.table import Against, ComparisonTable, TableRow
 from emhrnn.paper.markdown import markdown_table, percent, plain
+from emhrnn.paper.significance import p_value
 
 HEAD = (
     "model", "accuracy %", "sd", "seeds", "95 %", "macro-F1 %", "vs reference", "p", "McNemar p",

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.evaluation.significance import (
+from emhrnn.paper.significance import (
     LEVEL,
     SAMPLES,
     Difference,

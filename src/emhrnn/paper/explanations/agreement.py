@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 from scipy.stats import rankdata
 
-from emhrnn.evaluation.significance import LEVEL
+from emhrnn.paper.significance import LEVEL
 
 Sums = Float64[np.ndarray, "documents columns"]
 Figure = Callable[[Float64[np.ndarray, "n columns"]], Float64[np.ndarray, " n"]]  # of n sums

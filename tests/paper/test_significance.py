@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from emhrnn.evaluation.significance import (
+from emhrnn.paper.significance import (
     SAMPLES,
     Interval,
     accuracy_interval,
