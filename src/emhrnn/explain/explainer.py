@@ -15,7 +15,6 @@ from emhrnn.explain.arrays import Attention
 from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
 from emhrnn.explain.evidence import AddsEvidence, exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
-from emhrnn.explain.owen import owen_effects
 from emhrnn.explain.removal import strongest_left_out
 from emhrnn.models.table import MODELS
 from emhrnn.text import Document, Located, Text
@@ -109,6 +108,8 @@ def explain_read(
     batch = batch_of(run, documents, users=users, products=products)
     found = findings(run, batch, threshold=threshold, exact=exact and values != OWEN)
     if values == OWEN and found.z is not None and found.effects is not None and found.effects.by != "evidence":
+        from emhrnn.explain.owen import owen_effects
+
         found = replace(found, effects=owen_effects(run, batch, found.z, found.effects.classes))
     if found.z is None:
         raise ConfigError(

@@ -22,7 +22,6 @@ from typing import IO, Any
 
 from emhrnn.errors import CheckpointError, DataError
 from emhrnn.files import atomic_file, write_json, write_text
-from emhrnn.training.card import card_of, markdown
 from emhrnn.training.run import (
     CARD,
     CONFIG,
@@ -70,6 +69,8 @@ def pack(folder: Path, out: Path | None = None) -> PackResult:
         CheckpointError: the folder is no run, or has no weights.
         DataError: `out` is a folder, or lies in the run.
     """
+    from emhrnn.training.card import card_of, markdown  # not at the top: `located` is a part of every command
+
     description = read_description(folder)
     if not (folder / WEIGHTS).is_file():
         raise CheckpointError(f"{folder} has no weights yet; finish training it first: --resume")
