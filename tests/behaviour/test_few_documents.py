@@ -47,7 +47,7 @@ def test_the_defaults_are_not_below_tfidf(
 def test_few_documents_have_their_own_defaults_unless_settings_say_otherwise(cli: Cli, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "a.csv", [(f"{w} soup {i}.", w) for i in range(20) for w in ("good", "bad")])
     told = cli.ok("train", data, "--out", tmp_path / "run", "--set", "model.encoder_size=4").err
-    (line,) = [line for line in told.splitlines() if line.startswith("Defaults for few documents: ")]
+    (line,) = [line for line in told.splitlines() if line.startswith("Defaults that suit the data: ")]
     assert "training.epochs=24" in line
     assert "encoder_size" not in line
 

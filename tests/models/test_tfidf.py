@@ -87,5 +87,5 @@ def test_a_document_of_unknown_words_gets_the_bias() -> None:
 
 def test_no_ngram_of_two_documents() -> None:
     batch = Batch.from_lists([[[1, 2]], [[3, 4]], [[0, 0]]], labels=[0, 1, 0])
-    with pytest.raises(DataError, match="no word or pair of words is in 2 of the 3 documents or more"):
+    with pytest.raises(DataError, match="no n-gram of 1 to 2 words is in 2 of the 3 documents or more"):
         small().fit([batch])

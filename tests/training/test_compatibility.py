@@ -12,7 +12,12 @@ from emhrnn.training.config import make_config, settings_of, validated
 
 CONFIG = make_config("paper")
 GONE = "gone"
-LATER = {"model.rate": 0.23, "model.table_decay": 0.0, "training.average_epochs": 0.0}  # what older runs stand for
+LATER = {
+    "data.language": "en",
+    "model.rate": 0.23,
+    "model.table_decay": 0.0,
+    "training.average_epochs": 0.0,
+}  # what older runs stand for
 RUNS = Path(__file__).parents[1] / "behaviour" / "runs"
 
 

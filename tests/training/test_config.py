@@ -21,7 +21,7 @@ from emhrnn.training.config import (
 def test_every_setting_of_the_paper_preset() -> None:
     assert make_config("paper").model_dump() == {
         "data": {
-            "lowercase": True, "vocabulary": "vectors", "min_count": 2, "max_vocabulary": None,
+            "language": "auto", "lowercase": True, "vocabulary": "vectors", "min_count": 2, "max_vocabulary": None,
             "max_sentence_words": None, "max_sentences": None, "validation": 0.1,
         },
         "model": {

@@ -7,7 +7,8 @@ cannot be used and counts everything. Then the vocabulary and the order of the c
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from emhrnn.corpus.record import Label, Record
 from emhrnn.errors import DataError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.text import UNK, Encoded, TextSettings, Vocabulary, WordEncoder
+from emhrnn.text.language import AUTO, SAMPLE, detected
+from emhrnn.text.vocabulary import encoded_words
 
 EMPTY_TEXT = "empty text"
 NO_LABEL = "no label"
@@ -41,7 +44,7 @@ class Recipe:
     labelled: bool = True
     multi_label: bool | None = None
     cells: bool = False  # labels are cells of a table, which cannot hold lists
-    text: TextSettings = field(default_factory=TextSettings)
+    text: TextSettings = field(default_factory=lambda: TextSettings(language=AUTO))
     strict: bool = False
 
 
@@ -225,6 +228,11 @@ def _renumbered(array: Any, table: Int32[np.ndarray, " names"]) -> Any:
 
 def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str) -> Assembly:
     """Tokenises all records and writes them with ids by first appearance. `origin` names them in an error."""
+    if recipe.text.language == AUTO:
+        records = iter(records)
+        first = list(islice(records, SAMPLE))
+        language = detected(record.text for record in first)
+        recipe, records = replace(recipe, text=replace(recipe.text, language=language)), chain(first, records)
     assembly = Assembly(sink, recipe)
     assembly.read(records)
     if not assembly.documents:
@@ -235,13 +243,13 @@ def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str
     return assembly
 
 
-def second_pass(assembly: Assembly, recipe: Recipe, reader: Any, sink: Any) -> Contents:
+def second_pass(assembly: Assembly, reader: Any, sink: Any) -> Contents:
     """Decides the vocabulary and the order of the classes, and writes the documents with their final ids."""
-    counts, words = assembly.word_counts(), assembly.words.names
+    recipe, counts, words = assembly.recipe, assembly.word_counts(), assembly.words.names
     vocabulary = recipe.vocabulary or choose_vocabulary(
         words, counts, min_count=recipe.min_count, max_words=recipe.max_words, known=recipe.known
     )
-    word_table = vocabulary.encode(words)
+    word_table = encoded_words(words, vocabulary, recipe.text.language)
     found = assembly.classes.names
     split = recipe.multi_label is None and recipe.classes is None and not assembly.multi_label and are_cells(found)
     members = [parts_of(name) if split else (name,) for name in found]

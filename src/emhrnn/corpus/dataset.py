@@ -18,6 +18,8 @@ from emhrnn.corpus.store import Store
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.text import TextSettings, Vocabulary
+from emhrnn.text.language import AUTO
+from emhrnn.text.vocabulary import encoded_words
 
 Rows = Int64[np.ndarray, " rows"]
 FEWEST_TEXTS = 20  # different ones, that are held out as a whole
@@ -101,11 +103,11 @@ class Corpus:
             classes=classes,
             labelled=labels is not None,
             multi_label=False,  # a string is one label, whatever it holds
-            text=text or TextSettings(),
+            text=text or TextSettings(language=AUTO),
         )
         first, second = pa.BufferOutputStream(), pa.BufferOutputStream()
         assembly = first_pass(records_of(texts, labels, weights), recipe, first, "the list of texts")
-        contents = second_pass(assembly, recipe, pa.ipc.open_file(first.getvalue()), second)
+        contents = second_pass(assembly, pa.ipc.open_file(first.getvalue()), second)
         return cls(Store(second.getvalue()), contents)
 
     def __len__(self) -> int:
@@ -246,7 +248,7 @@ class Corpus:
     ) -> "Corpus":
         """The same documents in the ids of another vocabulary, and of other users and products where they are given.
         What is `<unk>` here stays so there; a user that is not given becomes -1."""
-        table = vocabulary.encode(self._contents.vocabulary.words)
+        table = encoded_words(self._contents.vocabulary.words, vocabulary, self.text.language)
         names = {name: given for name, given in (("users", users), ("products", products)) if given is not None}
         return self._view(vocabulary=vocabulary, word_table=table, **names)
 

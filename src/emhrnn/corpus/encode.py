@@ -21,6 +21,7 @@ from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.corpus.record import clean_name, clean_text
 from emhrnn.errors import DataError
 from emhrnn.text import Document, Encoded, Located, Text, TextSettings, Vocabulary, WordEncoder, split_sentences
+from emhrnn.text.vocabulary import encoded_words
 
 UNKNOWN = -1
 NO_WORDS = "has no words; give a text with at least one word"
@@ -100,7 +101,9 @@ class TextEncoder:
     ) -> Batch:
         """Documents that are read already."""
         words = [
-            document.ids if isinstance(document, Located) else self.vocabulary.encode(document.words)
+            document.ids
+            if isinstance(document, Located)
+            else encoded_words(document.words, self.vocabulary, self.words.settings.language)
             for document in documents
         ]
         bounds = [document.sentence_offsets for document in documents]

@@ -19,6 +19,7 @@ from emhrnn.errors import DataError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.files import atomic_folder, check_free
 from emhrnn.text import TextSettings, Vocabulary
+from emhrnn.text.language import AUTO
 
 PROGRESS_ROWS = 200
 CELLS = {"csv", "tsv", "xlsx"}  # formats without lists
@@ -64,7 +65,7 @@ def prepare(
         users, products: names in the order of their ids; any other becomes -1. By default, the names found.
         multi_label: whether a label such as `plot|cast` is two labels, as for a model that was trained on several. By
             default, it is if `plot` or `cast` is in another label, too, and `classes` are not given.
-        text: how text is split into words, and limits on the size of documents.
+        text: how text is split into words, and limits on the size of documents; by default, the language is detected.
         strict: rows that would be skipped (no text, no label) or repaired (broken UTF-8, NUL bytes) are errors.
         progress: a bar on stderr, if that is a terminal.
         overwrite: replace a corpus that is already at `destination`.
@@ -88,7 +89,7 @@ def prepare(
         multi_label=multi_label,
         cells=CELLS.issuperset(origin.formats),
         labelled=origin.columns.labelled,
-        text=text or TextSettings(),
+        text=text or TextSettings(language=AUTO),
         strict=strict,
     )
     with atomic_folder(destination, overwrite=overwrite) as folder:
@@ -107,7 +108,7 @@ def _write_data(
     with pa.OSFile(str(scratch), "wb") as sink, closing(_with_progress(origin, rows, progress)) as records:
         assembly = first_pass(records, recipe, sink, str(origin))
     with pa.OSFile(str(scratch), "rb") as file, pa.OSFile(str(folder / DATA), "wb") as sink:
-        contents = second_pass(assembly, recipe, pa.ipc.open_file(file), sink)
+        contents = second_pass(assembly, pa.ipc.open_file(file), sink)
     scratch.unlink()
     return contents
 

@@ -13,28 +13,34 @@ from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
 from emhrnn.corpus.manifest import Report
 from emhrnn.corpus.preparation import prepare
+from emhrnn.text.language import FEWEST, LEAST, votes_of
 
 RARE = 0.2  # of the documents that a class would have if all had the same number
 FEW = 5  # documents of a class that cannot be learned
 MANY, FEW_PER_CLASS = 20, 3  # more classes than MANY, with fewer documents each: the label column is probably another
 SHORT = 0.1  # share of documents with one word in a text column that is probably another column
+OTHER = 0.05  # share of documents in another language that is worth a warning
+LOOKED_AT = 2000  # documents whose language is looked at
 SHOWN_WORDS, SHOWN_NAMES = 8, 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSummary:
     """What prepared data holds. `duplicates` counts documents whose words are those of an earlier one, `conflicts` the
-    texts that occur with different labels; `problems` are sentences for people."""
+    texts that occur with different labels; `languages` are shares of the documents whose language was recognised, by
+    ISO 639-1 code; `problems` are sentences for people."""
 
     report: Report
+    language: str
     median_words: float
     one_word: int
     duplicates: int
     conflicts: int
+    languages: dict[str, float]
     problems: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        own = ("median_words", "one_word", "duplicates", "conflicts", "problems")
+        own = ("language", "languages", "median_words", "one_word", "duplicates", "conflicts", "problems")
         return {**self.report.to_dict(), **{name: getattr(self, name) for name in own}}
 
     def lines(self) -> list[tuple[str, str]]:
@@ -46,6 +52,7 @@ class DataSummary:
                 "duplicates",
                 f"{_counted(self.duplicates, 'document')}; {_counted(self.conflicts, 'text')} with different labels",
             ),
+            ("language", f"{_told(self.languages)}; read as {self.language}"),
             *(("problem", problem) for problem in self.problems),
         ]
 
@@ -66,17 +73,21 @@ def summarise(corpus: Corpus) -> DataSummary:
     again = np.flatnonzero(first != np.arange(len(corpus)))
     conflicts = _conflicts(corpus, first, again)
     one_word = int((corpus.lengths == 1).sum())
+    languages = _languages(corpus)
     problems = [
         *_label_problems(corpus),
         *_text_problems(corpus, one_word),
+        *_language_problems(corpus, languages),
         *_duplicate_problems(corpus, len(again), conflicts),
     ]
     return DataSummary(
         report=corpus.report,
+        language=corpus.text.language,
         median_words=float(np.median(corpus.lengths)),
         one_word=one_word,
         duplicates=len(again),
         conflicts=len(conflicts),
+        languages=languages,
         problems=tuple(problems),
     )
 
@@ -122,6 +133,37 @@ def _text_problems(corpus: Corpus, one_word: int) -> list[str]:
     if one_word <= SHORT * len(corpus):
         return []
     return [f"{one_word / len(corpus):.0%} of the documents have one word: check that the text column is the right one"]
+
+
+def _languages(corpus: Corpus) -> dict[str, float]:
+    """Shares of the recognised documents, of LOOKED_AT from all over the corpus; the most frequent language first."""
+    batch = corpus.batch(corpus.spread(LOOKED_AT))
+    words, number = np.unique(batch.words, return_inverse=True)
+    votes = [votes_of(word.lower()) for word in corpus.vocabulary.decode(words)]
+    names = sorted({language for some in votes for language in some})
+    if not names:
+        return {}
+    table = np.array([[some.get(name, 0.0) for name in names] for some in votes], dtype=np.float32)
+    sums = np.add.reduceat(table[number], batch.word_offsets[:-1])  # (documents, languages)
+    clear = sums.max(axis=1) >= np.maximum(LEAST * batch.document_lengths, FEWEST)
+    counts = np.bincount(sums[clear].argmax(axis=1), minlength=len(names))
+    order = [i for i in np.argsort(-counts, kind="stable").tolist() if counts[i]]
+    return {names[i]: float(counts[i] / counts.sum()) for i in order}
+
+
+def _language_problems(corpus: Corpus, languages: dict[str, float]) -> list[str]:
+    others = {name: share for name, share in languages.items() if name != corpus.text.language and share >= OTHER}
+    if not others:
+        return []
+    return [
+        f"the texts are read as {corpus.text.language}, and some are of another language ({_told(others)}): train a "
+        "model for each language, or set data.language"
+    ]
+
+
+def _told(languages: dict[str, float]) -> str:
+    shown = ", ".join(f"{name} {100 * share:.0f} %" for name, share in list(languages.items())[:SHOWN_NAMES])
+    return shown or "not recognised"
 
 
 def _duplicate_problems(corpus: Corpus, duplicates: int, conflicts: dict[int, int]) -> list[str]:

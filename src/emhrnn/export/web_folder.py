@@ -34,7 +34,9 @@ from emhrnn.models.evidence_reader import (
     EvidenceReader,
 )
 from emhrnn.text import TextSettings, Vocabulary, split_sentences
-from emhrnn.text.words import TOKEN_PATTERN
+from emhrnn.text.language import COMPOUNDING
+from emhrnn.text.vocabulary import ENDINGS, NEGATIONS, SHORTEST_HEAD, SHORTEST_REST, SHORTEST_STEM
+from emhrnn.text.words import token_pattern
 from emhrnn.training.run import Run
 
 FORMAT = 1
@@ -158,12 +160,16 @@ def text_rules(vocabulary: Vocabulary, text: TextSettings) -> dict[str, Any]:
     def joined(before: str, after: str) -> bool:
         return len(split_sentences(f"of {before}. {after} there", text.language)) == 1
 
+    relatives = {
+        "endings": ENDINGS, "negations": NEGATIONS, "stem": SHORTEST_STEM, "head": SHORTEST_HEAD, "rest": SHORTEST_REST,
+    }  # fmt: skip
     whole = {form for form in forms if joined(form, "Tom")}
     never = {form for form in whole if joined(form, "The")}
     return {
-        "pattern": javascript_pattern(TOKEN_PATTERN),
+        "pattern": javascript_pattern(token_pattern(text.language)),
         "lowercase": text.lowercase,
         "language": text.language,
+        "relatives": relatives if text.language in COMPOUNDING else None,
         **asdict(text.limits),
         "abbreviations": sorted(never),
         "markers": sorted(whole - never),

@@ -20,7 +20,6 @@ from emhrnn.layers.phrases import UNKNOWN_WORD
 
 MERGE = 20_000_000  # counted n-grams to hold before equal ones are merged
 LARGEST_KEY = np.iinfo(np.int64).max
-NAMES = {1: "word", 2: "word or pair of words", 3: "word, pair or triple of words"}
 
 
 def check_keys_fit(vocabulary: int, longest: int) -> None:
@@ -78,7 +77,7 @@ def frequent_ngrams(
     frequent = np.flatnonzero(counts >= min_documents)
     if not len(frequent):
         raise DataError(
-            f"no {NAMES[longest]} is in {min_documents} of the {documents} documents or more, so there "
+            f"no n-gram of 1 to {longest} words is in {min_documents} of the {documents} documents or more, so there "
             "is nothing to tell classes by; give more documents, or lower data.min_count"
         )
     chosen = np.sort(frequent[np.argsort(-counts[frequent], kind="stable")][:most])

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 
-MARK = re.compile(r"[,;:.!?)\]…—–]+|--+").fullmatch
+MARK = re.compile(r"[,;:.!?)\]…—–，、。；：！？）】」』]+|--+").fullmatch
 SURE = 6.0  # log-odds of an end behind a mark; twice as much against one before it
 SMOOTH = 10.0  # times that an average word is added to the counts of each
 

@@ -115,6 +115,7 @@ class EMConfig(Section):
 class TfIdfConfig(ModelConfig):
     """Settings of tfidf-lr. Its C and that of tfidf-svm are the best of 0.05 to 10 on 8,000 Yelp reviews."""
 
+    ngram_words: int = Field(2, ge=1, le=4, description="most words of an n-gram; in Chinese, most characters")
     max_features: int = Field(200_000, ge=1, description="most n-grams, those of most documents")
     C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
 

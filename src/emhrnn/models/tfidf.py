@@ -1,7 +1,8 @@
 r"""TF-IDF of words and word pairs with a linear classifier: what most people would try first. `tfidf-lr` ends in a
 logistic regression, `tfidf-svm` in a linear support vector machine, both fitted by scikit-learn.
 
-    the room was great      words and pairs of neighbours within a sentence; unknown words make none
+    the room was great      words and pairs of neighbours within a sentence; unknown words make none. Of Chinese and
+                            other languages that are written without blanks, runs of at most four characters
     count -> (1 + ln count) * idf -> rows of length 1 -> W f + b
 
     idf = 1 + ln((1 + documents) / (1 + documents that have it))
@@ -20,12 +21,11 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.fitting import Classifier, fit_linear, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
-from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
+from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngram_counts
 from emhrnn.models.output import Output
 from emhrnn.models.settings import TfIdfConfig
 
 NO_KEY = np.iinfo(np.int64).max  # behind all keys: a feature that is not used
-LONGEST = 2  # words of an n-gram
 
 
 class TfIdf(DocumentModel):
@@ -43,7 +43,8 @@ class TfIdf(DocumentModel):
     ) -> None:
         """`vocabulary` is how many words there are. N-grams of fewer than `min_documents` documents are left out."""
         super().__init__()
-        max_features = config.max_features
+        max_features, self.longest = config.max_features, config.ngram_words
+        check_keys_fit(vocabulary, self.longest)
         self.vocabulary = vocabulary
         self.kind: Classifier = kind
         self.min_documents = min_documents
@@ -69,7 +70,7 @@ class TfIdf(DocumentModel):
 
     def features(self, batch: Batch) -> sparse.csr_matrix:
         """(documents, features), float32, rows of length 1; a document without any feature is a row of zeros."""
-        counts = ngram_counts(batch, self.keys.numpy(), vocabulary=self.vocabulary, longest=LONGEST)
+        counts = ngram_counts(batch, self.keys.numpy(), vocabulary=self.vocabulary, longest=self.longest)
         counts.data = (1 + np.log(counts.data)) * self.idf.numpy()[counts.indices]
         return normalize(counts)
 
@@ -77,7 +78,7 @@ class TfIdf(DocumentModel):
         keys, counts, documents = frequent_ngrams(
             batches,
             vocabulary=self.vocabulary,
-            longest=LONGEST,
+            longest=self.longest,
             min_documents=self.min_documents,
             most=len(self.keys),
         )

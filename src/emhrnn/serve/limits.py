@@ -9,9 +9,9 @@ from itertools import islice
 from emhrnn.corpus.encode import NO_WORDS, has_words
 from emhrnn.corpus.record import clean_text
 from emhrnn.text import split_sentences
-from emhrnn.text.words import TOKEN_PATTERN
+from emhrnn.text.words import token_pattern
 
-_WORD = re.compile(TOKEN_PATTERN)
+_WORD = re.compile(token_pattern())
 
 
 @dataclass(frozen=True)

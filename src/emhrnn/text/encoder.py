@@ -13,9 +13,10 @@ import numpy as np
 from jaxtyping import Bool, Int32, Int64, Integer
 
 from emhrnn.errors import ConfigError
+from emhrnn.text.language import USUAL
 from emhrnn.text.sentences import split_sentences
 from emhrnn.text.stretches import stretches
-from emhrnn.text.vocabulary import WordIds
+from emhrnn.text.vocabulary import WordIds, word_ids
 from emhrnn.text.words import normalise, token_spans
 
 CHUNK_SENTENCES = 10_000  # encoded at once: enough that a call costs nothing, and about a megabyte
@@ -40,9 +41,10 @@ class TextLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class TextSettings:
-    """How text becomes words. A model reads all text as its training data was read, so this is stored with both."""
+    """How text becomes words. A model reads all text as its training data was read, so this is stored with both.
+    `language` is an ISO 639-1 code; or "auto" for data that is not yet read."""
 
-    language: str = "en"
+    language: str = USUAL
     lowercase: bool = True
     limits: TextLimits = field(default_factory=TextLimits)
 
@@ -94,7 +96,10 @@ class WordEncoder:
 
     def __init__(self, vocabulary: WordIds, settings: TextSettings | None = None, *, native: bool = True) -> None:
         self.settings = settings or TextSettings()
-        self._stretches = stretches(vocabulary, lowercase=self.settings.lowercase, native=native)
+        ids = word_ids(vocabulary, self.settings.language)
+        self._stretches = stretches(
+            ids, lowercase=self.settings.lowercase, language=self.settings.language, native=native
+        )
 
     def encode(self, texts: Iterable[Text]) -> Encoded:
         """Documents, one after the other, as far as the limits allow."""
@@ -212,7 +217,7 @@ class Document:
         return list(zip(self.starts[first].tolist(), self.ends[last].tolist(), strict=True))
 
 
-def read_document(text: str, *, language: str = "en", lowercase: bool = True) -> Document:
+def read_document(text: str, *, language: str = USUAL, lowercase: bool = True) -> Document:
     """Split a text into sentences and words, without limits. A blank text gives a document without words.
 
     Blanks and `<br>` tags are in no word; every other character is in exactly one.
@@ -222,7 +227,7 @@ def read_document(text: str, *, language: str = "en", lowercase: bool = True) ->
     offsets = [0]
     position = 0
     for sentence in split_sentences(text, language):
-        for start, end in token_spans(sentence):
+        for start, end in token_spans(sentence, language):
             words.append(normalise(sentence[start:end], lowercase=lowercase))
             spans.append((position + start, position + end))
         position += len(sentence)

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Int32, Int64
 
 from emhrnn.compiler import try_library
+from emhrnn.text.language import USUAL
 from emhrnn.text.vocabulary import WordIds
 from emhrnn.text.words import normalise, token_spans, tokenise
 
@@ -47,19 +48,22 @@ class Stretches(Protocol):
         """The words of some sentences, and where they stand."""
 
 
-def stretches(vocabulary: WordIds, *, lowercase: bool, native: bool = True) -> Stretches:
+def stretches(vocabulary: WordIds, *, lowercase: bool, language: str = USUAL, native: bool = True) -> Stretches:
     """The compiled table, or the one in Python where that cannot or shall not be used."""
     library = _library() if native else None
     if library is None:
-        return PythonStretches(vocabulary, lowercase=lowercase)
-    return NativeStretches(library, vocabulary, lowercase=lowercase)
+        return PythonStretches(vocabulary, lowercase=lowercase, language=language)
+    return NativeStretches(library, vocabulary, lowercase=lowercase, language=language)
 
 
 class PythonStretches:
     """The table in Python."""
 
-    def __init__(self, vocabulary: WordIds, *, lowercase: bool, max_entries: int = 500_000) -> None:
-        self._table = _IdTable(vocabulary, lowercase=lowercase, max_entries=max_entries)
+    def __init__(
+        self, vocabulary: WordIds, *, lowercase: bool, language: str = USUAL, max_entries: int = 500_000
+    ) -> None:
+        self._language = language
+        self._table = _IdTable(vocabulary, lowercase=lowercase, language=language, max_entries=max_entries)
 
     def encode(self, sentences: list[str]) -> Words:
         ids_of = self._table.__getitem__
@@ -74,7 +78,7 @@ class PythonStretches:
         lengths = []
         position = 0
         for sentence in sentences:
-            in_sentence = token_spans(sentence)
+            in_sentence = token_spans(sentence, self._language)
             for start, end in in_sentence:
                 ids.append(self._table.id_of(sentence[start:end]))
                 spans.append((position + start, position + end))
@@ -87,10 +91,10 @@ class PythonStretches:
 class _IdTable(dict[str, bytes]):
     """Stretch of text without blanks -> the ids of its words, as int32 bytes."""
 
-    def __init__(self, vocabulary: WordIds, *, lowercase: bool, max_entries: int) -> None:
+    def __init__(self, vocabulary: WordIds, *, lowercase: bool, max_entries: int, language: str = USUAL) -> None:
         super().__init__()
         self._vocabulary = vocabulary
-        self._lowercase = lowercase
+        self._lowercase, self._language = lowercase, language
         self._max_entries = max_entries
 
     def id_of(self, token: str) -> int:
@@ -101,7 +105,7 @@ class _IdTable(dict[str, bytes]):
         if cut:
             ids = self[stretch[:cut]] + self[stretch[cut:]]
         else:
-            words = tokenise(stretch, lowercase=self._lowercase)
+            words = tokenise(stretch, lowercase=self._lowercase, language=self._language)
             ids = array("i", map(self._vocabulary.id_of, words)).tobytes()
         if len(stretch) <= 40:  # longer ones hardly come twice
             if len(self) >= self._max_entries:
@@ -130,11 +134,17 @@ class NativeStretches:
     """Serves one thread at a time; others wait. A copy, also in another process, starts with an empty table."""
 
     def __init__(
-        self, library: ctypes.CDLL, vocabulary: WordIds, *, lowercase: bool, max_bytes: int = MAX_BYTES
+        self,
+        library: ctypes.CDLL,
+        vocabulary: WordIds,
+        *,
+        lowercase: bool,
+        language: str = USUAL,
+        max_bytes: int = MAX_BYTES,
     ) -> None:
         self._library = library
         self._vocabulary = vocabulary
-        self._lowercase = lowercase
+        self._lowercase, self._language = lowercase, language
         self._lock = Lock()
         self._table = ctypes.c_void_p(library.open_table(int(lowercase), max_bytes))
         weakref.finalize(self, library.close_table, self._table)
@@ -175,10 +185,10 @@ class NativeStretches:
         self, parts: list[str]
     ) -> tuple[Int32[np.ndarray, " ids"], Int64[np.ndarray, " parts"], Int32[np.ndarray, " ids_of_several"]]:
         """The ids of all parts, how many each has, and how many bytes the words are where a part has several."""
-        words = [tokenise(part, lowercase=self._lowercase) for part in parts]
+        words = [tokenise(part, lowercase=self._lowercase, language=self._language) for part in parts]
         ids = np.fromiter(map(self._vocabulary.id_of, chain.from_iterable(words)), np.int32)
         several = [part for part, of_part in zip(parts, words, strict=True) if len(of_part) > 1]
-        sizes = [len(_bytes(part[start:end])) for part in several for start, end in token_spans(part)]
+        sizes = [len(_bytes(part[start:end])) for part in several for start, end in token_spans(part, self._language)]
         return ids, np.fromiter(map(len, words), np.int64, len(words)), np.array(sizes, dtype=np.int32)
 
     @property
@@ -186,11 +196,11 @@ class NativeStretches:
         return int(self._library.table_bytes(self._table))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._vocabulary, self._lowercase)
+        return _again, (self._vocabulary, self._lowercase, self._language)
 
 
-def _again(vocabulary: WordIds, lowercase: bool) -> Stretches:
-    return stretches(vocabulary, lowercase=lowercase)
+def _again(vocabulary: WordIds, lowercase: bool, language: str) -> Stretches:
+    return stretches(vocabulary, lowercase=lowercase, language=language)
 
 
 @cache

@@ -10,8 +10,12 @@ from jaxtyping import Int, Int32
 
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_text
+from emhrnn.text.language import COMPOUNDING
 
 UNK = "<unk>"
+ENDINGS = ("ern", "est", "em", "en", "er", "es", "st", "te", "e", "n", "s", "t")  # of inflected words, longest first
+SHORTEST_STEM, SHORTEST_HEAD, SHORTEST_REST = 4, 5, 3  # letters: Zimmer|n, Hotel|zimmer; never un|freundlich
+NEGATIONS = ("miss", "nicht", "kein", "anti", "niet", "icke", "ikke")
 
 
 @runtime_checkable
@@ -92,3 +96,36 @@ class Vocabulary:
             raise CheckpointError(f"cannot read the vocabulary {path}: {error.strerror}") from error
         except (UnicodeDecodeError, DataError) as error:
             raise CheckpointError(f"{path} is not a vocabulary: {error}; save it again") from error
+
+
+def word_ids(vocabulary: WordIds, language: str) -> WordIds:
+    """How words are looked up: in a language with compounds, an unknown word is read as one that it is made of."""
+    return Relatives(vocabulary) if language in COMPOUNDING and isinstance(vocabulary, Vocabulary) else vocabulary
+
+
+def encoded_words(words: Iterable[str], vocabulary: Vocabulary, language: str) -> Int32[np.ndarray, " words"]:
+    """The ids of words, as text of the language is read."""
+    return np.fromiter(map(word_ids(vocabulary, language).id_of, words), dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Relatives:
+    """A vocabulary in which an unknown word has the id of a known relative: the same word with another ending
+    (freundlichem -> freundlich), or the word that it ends with, which in a compound is what it is about
+    (Hotelzimmer -> Zimmer). 0 where there is none."""
+
+    vocabulary: Vocabulary
+
+    def id_of(self, word: str) -> int:
+        return self.vocabulary.id_of(word) or (self._relative(word) if word.isalpha() else 0)
+
+    def _relative(self, word: str) -> int:
+        known = self.vocabulary.id_of
+        for ending in ENDINGS:
+            stem = word.removesuffix(ending)
+            if SHORTEST_STEM <= len(stem) < len(word) and (found := known(stem) or known(stem + "e")):
+                return found
+        if word.lower().startswith(NEGATIONS):
+            return 0
+        heads = (word[start:] for start in range(SHORTEST_REST, len(word) - SHORTEST_HEAD + 1))
+        return next((found for head in heads if (found := known(head) or known(head.capitalize()))), 0)

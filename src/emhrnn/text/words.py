@@ -10,7 +10,8 @@ tokens and the gaps between them are the text again. A token's *word* is its nor
 apostrophes, long runs of punctuation shortened. Spans are taken before the word is made, so the form never moves them.
 
 URLs and e-mail addresses are one token; `#` and `@` are tokens of their own, so the word behind them is known. Han
-characters and kana are one token each; an emoji with its modifiers is one token.
+characters and kana are one token each, and Thai ones where the language is Thai; an emoji with its modifiers is one
+token. In French, Italian and Catalan, an elided word is a token: l'hôtel -> l' hôtel.
 
 A token depends only on the characters between two blanks. Scoring uses that: see `encoder`, which runs this pattern
 once per distinct stretch. `python -m benchmarks.text` compares it with `tokenizers`: its `Whitespace` splitter, the
@@ -21,7 +22,9 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 
+from emhrnn.text.language import ELIDING, USUAL
 from emhrnn.text.sentences import split_sentences
 
 # What continues a word although `\w` may leave it out: accents, vowel signs (with their whole block), joiners.
@@ -47,6 +50,7 @@ _PICTURE = "[\u2190-\u2bff\U0001f000-\U0001faff]"
 # Rules in order of precedence, in two lists by the first character. Repetitions that could fail late are bounded, so
 # that the time stays linear in the text whatever it holds.
 _ALPHANUMERIC_RULES = (
+    "{first}",
     r"[a-zA-Z]+(?![^\s,;!?)\"])",  # most words: no rule below says otherwise for them
     r"[a-zA-Z]{5,}(?=\.(?!\S))",
     r"(?:[hH][tT][tT][pP][sS]?://|[wW][wW][wW]\.)[^\s<>\"]*[^\s<>\"'’”.,;:!?)\]}]",
@@ -54,6 +58,7 @@ _ALPHANUMERIC_RULES = (
     rf"(?:[\w-]{{1,63}}\.){{1,8}}(?:com|org|net|edu|gov){_END}",
     rf"{_NOT}",
     rf"{_ALPHA}+?(?={_NOT})",
+    "{elided}",
     rf"(?:{_ALPHA}\.){{2,}}(?:{_ALPHA}{_END})?",
     rf"(?:{_ABBREVIATED})\.(?!\.)",
     rf"[A-Z]{{1,3}}&[A-Z]{{1,3}}{_END}",
@@ -68,24 +73,36 @@ _OTHER_RULES = (
     rf"{_PICTURE}(?:[\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]|\u200d{_PICTURE})*",
     r"\S[\u0300-\u036f\u20d0-\u20ff\ufe00-\ufe0f]*",
 )
-TOKEN_PATTERN = rf"(?=\S)(?:(?=[^\W_])(?:{'|'.join(_ALPHANUMERIC_RULES)})|{'|'.join(_OTHER_RULES)})"
-_TOKEN = re.compile(TOKEN_PATTERN)
+_THAI = rf"[\u0e01-\u0e2f\u0e30\u0e32\u0e33\u0e40-\u0e46][{_MARK}]*"
+_ELIDED = rf"[aA]ujourd{_APOSTROPHE}hui|{_ALPHA}{{1,8}}{_APOSTROPHE}(?={_LETTER})(?!{_SUFFIX})"
 
 _PLAIN = re.compile(r"[a-zA-Z0-9]+(?:-[a-zA-Z0-9]+)*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPEATED = re.compile(r"([.*=_~#+'`()-])\1{2,}")
 
 
-def token_spans(text: str) -> list[tuple[int, int]]:
+def token_pattern(language: str = USUAL) -> str:
+    """The regular expression of a token, by ISO 639-1 code. Most languages have the same."""
+    special = {"{first}": _THAI if language == "th" else "", "{elided}": _ELIDED if language in ELIDING else ""}
+    rules = filter(None, (special.get(rule, rule) for rule in _ALPHANUMERIC_RULES))
+    return rf"(?=\S)(?:(?=[^\W_])(?:{'|'.join(rules)})|{'|'.join(_OTHER_RULES)})"
+
+
+@cache
+def _compiled(language: str) -> re.Pattern[str]:
+    return re.compile(token_pattern(language))
+
+
+def token_spans(text: str, language: str = USUAL) -> list[tuple[int, int]]:
     """Start and end of each token of a text."""
-    return [match.span() for match in _TOKEN.finditer(text)]
+    return [match.span() for match in _compiled(language).finditer(text)]
 
 
-def tokenise(text: str, *, lowercase: bool = True) -> list[str]:
+def tokenise(text: str, *, lowercase: bool = True, language: str = USUAL) -> list[str]:
     """The words of a text, in order, in their normal form. A `<br>` is text here: `split_sentences` takes it away."""
     if (text.isalpha() and text.isascii()) or _PLAIN.fullmatch(text):  # one word; the pattern would be slow
         return [text.lower() if lowercase else text]
-    return [normalise(token, lowercase=lowercase) for token in _TOKEN.findall(text)]
+    return [normalise(token, lowercase=lowercase) for token in _compiled(language).findall(text)]
 
 
 def normalise(token: str, *, lowercase: bool = True) -> str:
@@ -114,5 +131,5 @@ def count_words(texts: Iterable[str], *, language: str = "en", lowercase: bool =
     words: Counter[str] = Counter()
     for text in texts:
         for sentence in split_sentences(text, language):
-            words.update(tokenise(sentence, lowercase=lowercase))
+            words.update(tokenise(sentence, lowercase=lowercase, language=language))
     return words

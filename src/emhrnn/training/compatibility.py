@@ -7,6 +7,7 @@ import numpy as np
 
 from emhrnn.errors import CheckpointError
 from emhrnn.models.table import MODELS
+from emhrnn.text.language import USUAL
 from emhrnn.training.config import Config
 
 # What may be changed when a run is resumed: how long to train, and what has nothing to do with what is learned.
@@ -60,6 +61,8 @@ def migrated(config: Any) -> Any:
         if kept.get(key, ...) is None:
             kept[key] = fields[key].default
     now = {**config, "model": kept}
+    if isinstance(data := now.get("data"), dict):
+        now["data"] = {"language": USUAL, **data}  # all text was read as English
     em = now.pop("em", None)
     if MODELS[name].learns != "fit" and isinstance(training := now.get("training"), dict):
         now["training"] = {"average_epochs": 0.0, **training}  # weights were not averaged

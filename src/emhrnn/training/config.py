@@ -31,6 +31,7 @@ from emhrnn.errors import ConfigError
 from emhrnn.files import refuse_pipe
 from emhrnn.models.settings import EMConfig, ModelConfig, Section
 from emhrnn.models.table import DEFAULT, MODELS, PAPER, check_model
+from emhrnn.text.language import AUTO
 
 FITTED = {"class_weight", "calibrate", "seed", "threads"}  # of the section `training`, what a fit in one go reads
 
@@ -38,6 +39,9 @@ FITTED = {"class_weight", "calibrate", "seed", "threads"}  # of the section `tra
 class DataConfig(Section):
     """How text becomes word ids, and how data is split."""
 
+    language: str = Field(
+        AUTO, pattern="^(auto|[a-z]{2,3})$", description="ISO 639-1 code of the texts, such as de; auto = detected"
+    )
     lowercase: bool = Field(True, description="read all words in lower case")
     vocabulary: Literal["data", "vectors", "both"] = Field(
         "both", description="words of the data (seen min_count times), of the vectors (the paper), or of both"

@@ -6,7 +6,7 @@ import math
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,15 @@ from emhrnn.errors import DataError
 from emhrnn.files import encoded, sha256
 from emhrnn.models.settings import EvidenceConfig
 from emhrnn.text import TextLimits, Vectors, Vocabulary
+from emhrnn.text.language import AUTO, CHARACTERS
 from emhrnn.training.config import Config, DataConfig, with_settings
 from emhrnn.training.run import Run, is_run, new_run, read_description
 from emhrnn.training.schedule import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
 FEW = 3000  # documents: fewer have other defaults
+NGRAMS = ("model.ngram_words", 4)
+FOR_CHARACTERS = {"evidence": ("model.longest", 8), "tfidf-lr": NGRAMS, "tfidf-svm": NGRAMS}  # by model
 STEPS, MOST_EPOCHS, BATCH = 500, 24, 32  # few documents: steps that training takes, in at most so many epochs
 
 
@@ -69,7 +72,7 @@ def learned_from(run: Path, data: Named) -> bool:
 def text_settings(config: DataConfig) -> TextSettings:
     """How the settings ask text to be read."""
     limits = TextLimits(max_words_per_sentence=config.max_sentence_words, max_sentences=config.max_sentences)
-    return TextSettings(lowercase=config.lowercase, limits=limits)
+    return TextSettings(language=config.language, lowercase=config.lowercase, limits=limits)
 
 
 def prepared(data: Named) -> Corpus | None:
@@ -104,10 +107,12 @@ def training_corpus(
     """The training data in the vocabulary that the model will have."""
     corpus = prepared(data)
     if corpus is not None:
-        if text_settings(config.data) not in (TextSettings(), corpus.text):
+        asked = text_settings(config.data)
+        usual = TextSettings(language=AUTO)
+        if asked not in (usual, replace(usual, language=corpus.text.language), corpus.text):
             raise DataError(
-                f"{data.path} was prepared with {_told(corpus.text)}, the settings ask for "
-                f"{_told(text_settings(config.data))}; prepare it anew with these, or leave the settings out"
+                f"{data.path} was prepared with {_told(corpus.text)}, the settings ask for {_told(asked)}; "
+                "prepare it anew with these, or leave the settings out"
             )
         return in_model_words(corpus, config, vectors)
     pretrained = None if vectors is None else Vocabulary.from_words(vectors.words)
@@ -260,20 +265,32 @@ def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | N
 
 
 def suited(config: Config, corpus: Corpus, vectors: Vectors | None) -> Config:
-    """The settings, with defaults that suit few documents where they say nothing themselves: the evidence model then
-    takes more epochs, and has no encoder of word vectors where those would be random (docs/evidence.md)."""
+    """The settings, with defaults that suit the data where they say nothing themselves."""
+    wanted = _for_characters(config, corpus) | _for_few(config, corpus, vectors)
+    given = {
+        f"{section}.{name}" for section in ("model", "training") for name in getattr(config, section).model_fields_set
+    }
+    return with_settings(config, {name: value for name, value in wanted.items() if name not in given})
+
+
+def _for_characters(config: Config, corpus: Corpus) -> dict[str, Any]:
+    """Where words are single characters, phrases and n-grams are longer."""
+    name = config.model.name if corpus.text.language in CHARACTERS else ""
+    return dict([FOR_CHARACTERS[name]]) if name in FOR_CHARACTERS else {}
+
+
+def _for_few(config: Config, corpus: Corpus, vectors: Vectors | None) -> dict[str, Any]:
+    """With few documents, the evidence model takes more epochs, and has no encoder of word vectors where those would be
+    random (docs/evidence.md)."""
     model = config.model
     if not isinstance(model, EvidenceConfig) or len(corpus) >= FEW:
-        return config
+        return {}
     batches = math.ceil(len(corpus) / (config.training.batch_documents or BATCH))
     epochs = min(max(config.training.epochs, math.ceil(STEPS / batches)), MOST_EPOCHS)
     wanted: dict[str, Any] = {"training.epochs": epochs}
     if vectors is None and (model.counts or model.tables):
         wanted["model.encoder_size"] = 0
-    given = {
-        f"{section}.{name}" for section in ("model", "training") for name in getattr(config, section).model_fields_set
-    }
-    return with_settings(config, {name: value for name, value in wanted.items() if name not in given})
+    return wanted
 
 
 def untrained(config: Config, corpus: Corpus, vectors: Vectors | None) -> Run:

@@ -125,7 +125,7 @@ def new_run_at(
             usual = config.changed_settings()
             chosen = [f"{name}={value}" for name, value in run.config.changed_settings().items() if name not in usual]
             if chosen:
-                sys.stderr.write(f"Defaults for few documents: {', '.join(chosen)}\n")
+                sys.stderr.write(f"Defaults that suit the data: {', '.join(chosen)}\n")
         yield Opened(run, training, validation)
 
 
@@ -181,6 +181,7 @@ def material_line(name: str, train: Corpus, valid: Corpus) -> str:
         f"{len(train):,} documents of {train.lengths.mean():.0f} words to learn from, {len(valid):,} to validate",
         taken,
         ", ".join(f"encoding {name}" for name in train.report.encodings if name != "utf-8"),
+        f"language {train.text.language}",
         f"{len(train.classes)} classes: {classes}",
     ]
     return f"{name}: {'; '.join(filter(None, parts))}"

@@ -129,13 +129,30 @@ const emhrnn = (() => {
       if (document.offsets.length > (limits.max_sentences ?? Infinity)) return;
       for (const token of shown.slice(start, starts[i + 1]).matchAll(model.token)) {
         if (document.ids.length - document.offsets.at(-1) >= (limits.max_words_per_sentence ?? Infinity)) break;
-        document.ids.push(model.ids.get(normalised(token[0])) ?? UNKNOWN);
+        document.ids.push(idOf(normalised(token[0])));
         document.starts.push(start + token.index);
         document.ends.push(start + token.index + token[0].length);
       }
       if (document.ids.length > document.offsets.at(-1)) document.offsets.push(document.ids.length);
     });
     return { text, ...document };
+  }
+
+  /** The id of a word; in a language with compounds, an unknown one has that of a relative (text/vocabulary.py). */
+  function idOf(word) {
+    const { relatives } = model.text, ids = model.ids;
+    if (ids.has(word)) return ids.get(word);
+    if (!relatives || !/^\p{L}+$/u.test(word)) return UNKNOWN;
+    for (const ending of relatives.endings) {
+      const stem = word.slice(0, -ending.length), found = ids.get(stem) ?? ids.get(stem + "e");
+      if (word.endsWith(ending) && stem.length >= relatives.stem && found !== undefined) return found;
+    }
+    if (relatives.negations.some((start) => word.toLowerCase().startsWith(start))) return UNKNOWN;
+    for (let start = relatives.rest; start <= word.length - relatives.head; start++) {
+      const head = word.slice(start), found = ids.get(head) ?? ids.get(head[0].toUpperCase() + head.slice(1).toLowerCase());
+      if (found !== undefined) return found;
+    }
+    return UNKNOWN;
   }
 
   /** The word that a token stands for: lower case, NFC, straight apostrophes, short runs of marks. */

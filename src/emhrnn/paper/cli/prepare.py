@@ -44,14 +44,15 @@ def prepare(
     from emhrnn.corpus import Columns, TextSettings
     from emhrnn.corpus import prepare as prepare_corpus
     from emhrnn.text import TextLimits
+    from emhrnn.text.language import AUTO
 
     columns = Columns(text=text_column, label=label_column, weight=weight_column)
     limits = TextLimits(max_words_per_sentence=max_sentence_words, max_sentences=max_sentences)
-    vocabulary, classes, text = None, None, TextSettings(lowercase=lowercase, limits=limits)
+    vocabulary, classes, text = None, None, TextSettings(language=AUTO, lowercase=lowercase, limits=limits)
     if like is not None:
         from emhrnn.training.run import load_run
 
-        if text != TextSettings() or min_count != 1:
+        if text != TextSettings(language=AUTO) or min_count != 1:
             from emhrnn.errors import ConfigError
 
             raise ConfigError("--like takes words and text settings from the run; leave out the others")

@@ -24,7 +24,7 @@ from emhrnn.files import atomic_folder, write_bytes, write_text
 from emhrnn.paper.export.network import network
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.text import UNK, Vocabulary
-from emhrnn.text.words import TOKEN_PATTERN
+from emhrnn.text.words import token_pattern
 from emhrnn.training.run import Run
 
 MODEL, INT8 = "model.onnx", "model.int8.onnx"
@@ -179,7 +179,7 @@ def _spelt_out(pattern: str) -> str:
 def tokenizer(vocabulary: Vocabulary, text: TextSettings) -> Tokenizer:
     """Our words as a file of the `tokenizers` library, for programs that have nothing else of ours. It splits by the
     same pattern. What cannot be said there differs in rare words: lower case comes before splitting, and so does the
-    shortening of runs of marks."""
+    shortening of runs of marks; and unknown words stay unknown in languages with compounds, too."""
     made = Tokenizer(WordLevel({word: i for i, word in enumerate(vocabulary.words)}, unk_token=UNK))
     steps = [normalizers.Replace(Regex(r"<[bB][rR]\s?/?>"), " "), normalizers.NFC()]
     if text.lowercase:
@@ -187,7 +187,8 @@ def tokenizer(vocabulary: Vocabulary, text: TextSettings) -> Tokenizer:
     steps.append(normalizers.Replace("\u2019", "'"))
     steps += [normalizers.Replace(Regex(pattern), short) for pattern, short in SHORTENED]
     made.normalizer = normalizers.Sequence(steps)
+    pattern = _spelt_out(token_pattern(text.language))
     made.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(_spelt_out(TOKEN_PATTERN)), "isolated")]
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(pattern), "isolated")]
     )
     return made
