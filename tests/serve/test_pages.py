@@ -73,7 +73,7 @@ def test_a_file(client: TestClient) -> None:
     assert "without words" in page
     assert 'class="confusion"' in page
     bad = client.get(path, params={"label": "bad"}).text
-    assert "6 labelled" in bad
+    assert "6 documents, labelled <strong>bad<" in bad
     for order in ("sure", "error", "file", "nonsense"):
         assert client.get(path, params={"order": order, "page": 99}).status_code == 200
     opened = client.get("/", params={"job": path.rpartition("/")[2], "row": 1}).text
@@ -88,7 +88,7 @@ def test_a_file_without_labels_and_a_broken_one(client: TestClient) -> None:
 
     plain = opened("plain.csv", b"text\nThe soup was good.\nThe soup was bad.\n")
     assert "Predicted classes" in plain
-    assert "Not compared with labels: they are read from a column named" in plain
+    assert "Not compared with labels" in plain
     broken = opened("broken.parquet", b"this is no parquet")
     assert 'class="trouble"' in broken
     assert "Traceback" not in broken

@@ -64,7 +64,7 @@ def test_labels_are_a_set(client: TestClient, run: Path, tmp_path: Path) -> None
 
 def test_what_if_names_all_labels(client: TestClient, run: Path) -> None:
     served = load_run(run)
-    reading = Readings().read(served, RequestText(GOOD), None)
+    reading = Readings().read(served, "run", RequestText(GOOD), None)
     without = reading.without([0])
     assert without is not None
     assert without.predicted == labels_of(served, without.probabilities[None].astype("float32"))[0]

@@ -98,7 +98,7 @@ def _routes(state: ServerState) -> FastAPI:
     )  # fmt: skip
     app.state.emhrnn = state
     app.state.jobs = Jobs(state.limits)
-    app.state.readings = [Readings() for _ in state.runs]
+    app.state.readings = Readings()
     for router in (api, document.pages, corpus.pages, feedback.pages, pages.pages):
         app.include_router(router)
     app.add_api_route("/metrics", _metrics, include_in_schema=False)

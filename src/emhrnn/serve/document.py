@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -19,13 +20,12 @@ from emhrnn.explain.page import percent
 from emhrnn.explain.points import in_points
 from emhrnn.explain.svg import drawn
 from emhrnn.models.table import EXPLAINING
-from emhrnn.serve.corpus import jobs_of, row_of
+from emhrnn.serve.corpus import filter_of, jobs_of, neighbours, row_of
 from emhrnn.serve.engine import RequestText, ServedRun, state_of
 from emhrnn.serve.limits import RefusedError, check_aside, check_texts
 from emhrnn.serve.pages import form_of, rendered
 from emhrnn.serve.readings import Change, Reading, Readings
 from emhrnn.serve.samples import samples_of
-from emhrnn.training.run import Run
 
 pages = APIRouter(include_in_schema=False)
 DRAWN_WORDS = 1500  # of the sentences that are drawn with their phrases before they are scrolled to
@@ -139,9 +139,9 @@ class DocumentView:
         return f'<tr><th scope="row" dir="auto">{escape(word.text)}{unknown}</th>{cell}</tr>'
 
 
-def readings_of(request: Request) -> list[Readings]:
-    """What is kept of each run."""
-    kept: list[Readings] = request.app.state.readings
+def readings_of(request: Request) -> Readings:
+    """What is kept."""
+    kept: Readings = request.app.state.readings
     return kept
 
 
@@ -150,9 +150,13 @@ async def read_page(request: Request, job: str = "", row: int = 0) -> Response:
     """The first page; with a row of a file, where one is asked for."""
     if not job:
         return await _reading(request, "read.html", {})
-    found = row_of(jobs_of(request).get(job), row)
-    form = {"text": found.text, "user": found.user or "", "product": found.product or ""}
-    return await _reading(request, "read.html", form, label=found.label)
+    opened = jobs_of(request).get(job).snapshot()
+    found = row_of(opened, row)
+    form = {"text": found.text, "user": found.user or "", "product": found.product or "", "run": opened.served.name}
+    shown = filter_of(request, opened)
+    before, after = neighbours(shown.of(opened.rows), row)
+    place = {"job": opened, "row": row, "before": before, "after": after, "query": shown.query()}
+    return await _reading(request, "read.html", form, label=found.label, place=place)
 
 
 @pages.post("/")
@@ -172,7 +176,7 @@ async def read_part(request: Request) -> Response:
 @pages.get("/part/{key}/sentences")
 async def sentences(request: Request, key: str, first: int = 0, last: int = 0, dropped: str = "") -> Response:
     """Sentences of a long document, drawn when they are scrolled to."""
-    reading, last = readings_of(request)[0].get(key), min(last, first + ASKED_SENTENCES)
+    reading, last = readings_of(request).get(key), min(last, first + ASKED_SENTENCES)
     view = DocumentView(reading, _numbers(dropped))
     return HTMLResponse(await asyncio.to_thread(view.sentences, max(first, 0), last))
 
@@ -180,7 +184,7 @@ async def sentences(request: Request, key: str, first: int = 0, last: int = 0, d
 @pages.get("/part/{key}/phrase")
 async def phrase(request: Request, key: str, k: int = 0) -> Response:
     """What is known of a phrase."""
-    return HTMLResponse(DocumentView(readings_of(request)[0].get(key)).words(k))
+    return HTMLResponse(DocumentView(readings_of(request).get(key)).words(k))
 
 
 @pages.get("/compare")
@@ -196,7 +200,13 @@ async def compare_texts(request: Request) -> Response:
 
 
 async def _reading(
-    request: Request, name: str, form: dict[str, str], *, both: bool = False, label: str | None = None
+    request: Request,
+    name: str,
+    form: dict[str, str],
+    *,
+    both: bool = False,
+    label: str | None = None,
+    place: dict[str, Any] | None = None,
 ) -> Response:
     """The page with the text read, or without one, or with what is wrong with it."""
     state = state_of(request)
@@ -204,13 +214,12 @@ async def _reading(
     written = RequestText(form.get("text", ""), user, product)
     trouble, views = "", list[DocumentView | PlainPrediction]()
     status = 200
-    models = state.runs if both else state.runs[:1]
+    models = state.runs if both else (state.named(form.get("run") or None),)
     if written.text or request.method == "POST":
         try:
             for text in ([] if "key" in form else [written.text]) + ([form["edited"]] if form.get("edited") else []):
                 await check_aside(check_texts, [text], state.limits)
-            kept = zip(models, readings_of(request), strict=False)
-            views = [await _view(served, readings, written, form) for served, readings in kept]
+            views = [await _view(served, readings_of(request), written, form) for served in models]
         except RefusedError as refusal:
             if refusal.status == 404:
                 raise
@@ -218,7 +227,8 @@ async def _reading(
     return await asyncio.to_thread(  # seconds for the longest text, in which nobody else would be answered
         rendered, request, name, status=status, written=written, trouble=trouble, views=_paired(views),
         samples=samples_of(models[0].folder, models[0].model.classes), label=label,
-        ids=any(served.reads_ids for served in models), explaining=EXPLAINING,
+        ids=any(served.reads_ids for served in models), explaining=EXPLAINING, place=place,
+        chosen=models[0],
     )  # fmt: skip
 
 
@@ -227,17 +237,17 @@ async def _view(
 ) -> DocumentView | PlainPrediction:
     run = served.model.run
     if served.explains:
-        return await served.submit(partial(_view_of, run, readings, written, form))
+        return await served.submit(partial(_view_of, served, readings, written, form))
     table = await served.predict([written if served.reads_ids else RequestText(written.text)])
     return PlainPrediction(run.config.model.name, run.classes, table[0], labels_of(run, table)[0])
 
 
-def _view_of(run: Run, readings: Readings, written: RequestText, form: dict[str, str]) -> DocumentView:
+def _view_of(served: ServedRun, readings: Readings, written: RequestText, form: dict[str, str]) -> DocumentView:
     """In the thread of the model."""
     if "key" in form:
         reading = readings.get(form["key"])
     else:
-        reading = readings.read(run, written, _number(form.get("threshold", "")))
+        reading = readings.read(served.model.run, served.name, written, _number(form.get("threshold", "")))
     dropped = frozenset(k for k in _numbers(form.get("dropped", "")) if k < len(reading.explanation.phrases))
     edited = form.get("edited", "")
     return DocumentView(reading, dropped, reading.edited(edited) if edited else reading.without(dropped))

@@ -72,17 +72,18 @@ def _objects(lines: Iterable[bytes]) -> Iterable[dict[str, Any]]:
 
 
 @pages.get("/feedback")
-async def feedback_page(request: Request, saved: bool = False) -> Response:
-    """What was saved, the newest first."""
-    path = feedback_file(state_of(request).first.folder)
+async def feedback_page(request: Request, saved: bool = False, run: str = "") -> Response:
+    """What was saved of a run, the newest first."""
+    chosen = state_of(request).named(run or None)
+    path = feedback_file(chosen.folder)
     entries, count = newest(path)
-    return rendered(request, "feedback.html", entries=entries, count=count, file=path.name, saved=saved)
+    return rendered(request, "feedback.html", entries=entries, count=count, file=path.name, saved=saved, chosen=chosen)
 
 
 @pages.get("/feedback.jsonl")
-async def download(request: Request) -> Response:
+async def download(request: Request, run: str = "") -> Response:
     """The file itself."""
-    path = feedback_file(state_of(request).first.folder)
+    path = feedback_file(state_of(request).named(run or None).folder)
     if not path.is_file():
         raise RefusedError(404, "nothing has been saved yet")
     return FileResponse(path, media_type="application/x-ndjson", filename=path.name)
@@ -92,7 +93,7 @@ async def download(request: Request) -> Response:
 async def save(request: Request) -> Response:
     """Save the right label of a text, and the phrases that should have decided."""
     state, form = state_of(request), await form_of(request)
-    served, text = state.first, form.get("text", "")
+    served, text = state.named(form.get("run") or None), form.get("text", "")
     await check_aside(check_texts, [text], state.limits)
     label = _label(served, form.get("label", ""))
     written = RequestText(text, form.get("user") or None, form.get("product") or None)

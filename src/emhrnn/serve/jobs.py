@@ -12,7 +12,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -69,6 +69,8 @@ class FileJob:
     served: ServedRun
     limits: ServerLimits
     own: bool = False  # the file is a copy for this job alone
+    columns: Columns | None = None  # that a person chose; None: those of the usual names
+    names: list[str] = field(default_factory=list)  # of the columns of the file; empty where it has none
     rows: list[FileRow] = field(default_factory=list)
     skipped: int = 0  # rows without words
     too_long: int = 0  # rows
@@ -77,7 +79,7 @@ class FileJob:
     lexicon: list[tuple[str, list[Entry]]] = field(default_factory=list)  # by class
     share: float = 0.0  # of what there is to do
     doing: str = "Reading and classifying"
-    state: str = "running"  # running, done, cancelled, failed
+    state: str = "running"  # running, done, cancelled, failed; columns: a person has to choose them
     trouble: str = ""
     cut: bool = False  # the file has more rows than are shown
     cancel: threading.Event = field(default_factory=threading.Event)
@@ -95,11 +97,15 @@ class FileJob:
         try:
             if self.own:
                 _check_unpacked(self.path, self.limits.unpacked_bytes)
-            for piece in self._pieces():
+            self._choose_columns()
+            for piece in [] if self.columns is None else self._pieces(self.columns):
                 if self.cancel.is_set():
                     self.state = "cancelled"
                     return
                 self._add(piece)
+            if self.columns is None:
+                self.state = "columns"
+                return
             if not self.rows:
                 what = "words" if not self.too_long else f"words and at most {self.limits.row_characters:,} characters"
                 self.state, self.trouble = "failed", f"the file has no rows with {what}; pick another one"
@@ -112,8 +118,31 @@ class FileJob:
             self.state, self.trouble = "failed", "an error on the server; its log says more"
             raise
         finally:
-            if self.own:
-                shutil.rmtree(self.path.parent, ignore_errors=True)
+            if self.state != "columns":
+                self.delete_upload()
+
+    def delete_upload(self) -> None:
+        """The file, if it is a copy for this job alone."""
+        if self.own:
+            shutil.rmtree(self.path.parent, ignore_errors=True)
+
+    def _choose_columns(self) -> None:
+        """Of the usual names, unless a person chose; none where it is not clear which column has the text."""
+        self.names = column_names(self.path)
+        if self.columns is not None:
+            return
+        for labelled in (True, False):
+            with suppress(DataError):
+                columns = Columns(labelled=labelled)
+                if self.names:
+                    columns.resolve(self.names, self.name)
+                else:
+                    with closing(iter(Source(self.path, columns=columns))) as records:
+                        next(records, None)
+                self.columns = columns
+                return
+        if not self.names:  # nothing to choose from: the reader says what is wrong
+            self.columns = Columns(labelled=False)
 
     def _gather(self) -> bool:
         """The lexicon; False when cancelled on the way."""
@@ -139,10 +168,10 @@ class FileJob:
         self.lexicon = lexicon
         return True
 
-    def _pieces(self) -> Iterator[list[Record]]:
-        source = _open(self.path)
+    def _pieces(self, columns: Columns) -> Iterator[list[Record]]:
+        source = Source(self.path, columns=columns)
         with closing(iter(source)) as records:
-            while len(self.rows) < self.limits.rows and (piece := _piece(records)):
+            while (left := self.limits.rows - len(self.rows)) > 0 and (piece := _piece(records, left)):
                 self.share = source.meter.done / source.meter.total if source.meter.total else 1.0
                 yield piece
             self.cut = next(records, None) is not None
@@ -192,25 +221,36 @@ def _stream_bytes(path: Path) -> Iterator[int]:
         yield from accumulate(len(block) for block in iter(lambda: stream.read(1 << 20), b""))
 
 
-def _piece(records: Iterator[Record]) -> list[Record]:
+def _piece(records: Iterator[Record], most: int = PIECE) -> list[Record]:
     """The next rows, for one turn of the model."""
     piece, characters = list[Record](), 0
     for record in records:
         piece.append(record)
         characters += len(record.text)
-        if len(piece) == PIECE or characters >= PIECE_CHARACTERS:
+        if len(piece) == min(PIECE, most) or characters >= PIECE_CHARACTERS:
             break
     return piece
 
 
-def _open(path: Path) -> Source:
-    """With labels where the file has them; which is seen at its first row."""
+class _NamesError(Exception):
+    """Carries the names of the columns of a file."""
+
+
+class _Names(Columns):
+    def resolve(self, present: Sequence[str], file: str) -> Columns:
+        raise _NamesError(*present)
+
+
+def column_names(path: Path) -> list[str]:
+    """Of the file; empty for a format without columns, and for a file that cannot be read."""
     try:
-        with closing(iter(Source(path, columns=Columns()))) as records:
+        with closing(iter(Source(path, columns=_Names()))) as records:
             next(records, None)
-    except DataError:
-        return Source(path, columns=Columns(labelled=False))
-    return Source(path, columns=Columns())
+    except _NamesError as found:
+        return list(found.args)
+    except (EmhrnnError, OSError):
+        return []
+    return []
 
 
 def _classified(run: Run, records: list[Record]) -> Predictions:
@@ -253,18 +293,40 @@ class Jobs:
         if sum(job.running for job in self._jobs.values()) >= 2:
             raise RefusedError(503, "two files are being read already; wait for one or cancel it")
 
-    def start(self, served: ServedRun, path: Path, name: str, *, own: bool = False) -> FileJob:
-        """An `own` file, with its folder, goes when it has been read."""
+    def start(
+        self,
+        served: ServedRun,
+        path: Path,
+        name: str,
+        *,
+        key: str = "",
+        own: bool = False,
+        columns: Columns | None = None,
+    ) -> FileJob:
+        """An `own` file, with its folder, goes when it has been read. A job of the same key makes room for it."""
         self.check_room()
-        while len(self._jobs) >= self.limits.jobs:
-            oldest = next((key for key, job in self._jobs.items() if not job.running), None)
-            if oldest is None:
-                break
-            del self._jobs[oldest]
-        job = FileJob(secrets.token_hex(8), name, path, served, self.limits, own)
+        job = FileJob(key or secrets.token_hex(8), name, path, served, self.limits, own, columns)
+        self._jobs.pop(job.key, None)
         self._jobs[job.key] = job
-        threading.Thread(target=job.run, name=f"emhrnn-file-{job.key}", daemon=True).start()
+        threading.Thread(target=self._run, args=(job,), name=f"emhrnn-file-{job.key[:16]}", daemon=True).start()
         return job
+
+    def _run(self, job: FileJob) -> None:
+        """Then forgets the oldest: one that came to nothing never makes another go that did."""
+        try:
+            job.run()
+        finally:
+            for useful in (True, False):
+                some = [one for one in self.all() if not one.running and bool(one.rows) == useful]
+                for old in some[self.limits.jobs :]:
+                    self.delete(old.key)
+
+    def delete(self, key: str) -> None:
+        """Forget a file: its rows, and the copy that was sent."""
+        job = self.get(key)
+        job.cancel.set()
+        job.delete_upload()
+        self._jobs.pop(key, None)
 
     def get(self, key: str) -> FileJob:
         if key not in self._jobs:
@@ -272,8 +334,8 @@ class Jobs:
         return self._jobs[key]
 
     def all(self) -> list[FileJob]:
-        return list(reversed(self._jobs.values()))
+        return list(self._jobs.values())[::-1]
 
     def stop(self) -> None:
-        for job in self._jobs.values():
+        for job in self.all():
             job.cancel.set()

@@ -180,7 +180,7 @@ class Reading:
 
 
 class Readings:
-    """The last readings of a run, by their keys."""
+    """The last readings, by their keys."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Reading] = OrderedDict()
@@ -194,11 +194,11 @@ class Readings:
             self._kept.move_to_end(key)
             return self._kept[key]
 
-    def read(self, run: Run, written: RequestText, threshold: float | None) -> Reading:
-        """The reading of a text; as it was, if it was read before."""
+    def read(self, run: Run, name: str, written: RequestText, threshold: float | None) -> Reading:
+        """The reading of a text by the run of this name; as it was, if it was read before."""
         learned = run.model.segments
         threshold = threshold if learned else None
-        key = hashlib.sha256(repr((written, threshold)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        key = hashlib.sha256(repr((name, written, threshold)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
         with suppress(RefusedError):
             return self.get(key)
         texts, users, products = columns([written])

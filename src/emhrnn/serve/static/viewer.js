@@ -8,7 +8,7 @@ const reading = document.getElementById("reading");
 const written = document.querySelector("form.write");
 const writing = document.querySelector(".writing");
 const live = document.querySelector(".live");
-const EMPTY = { text: "", user: "", product: "", dropped: "", threshold: "", label: "" };
+const EMPTY = { text: "", run: "", user: "", product: "", dropped: "", threshold: "", label: "" };
 const VERDICT = 1, PARTS = 2, ALL = 3; // how much of the page a question changes
 const LINKED = 6000; // letters of an address that holds the text; a longer text is kept by the browser alone
 const place = { ...EMPTY }; // what the page explains; the form may have moved on
@@ -106,6 +106,7 @@ function complain(reason) {
 function fold() {
   document.querySelector(".samples")?.setAttribute("hidden", "");
   document.getElementById("trouble")?.remove();
+  document.querySelector(".rows-nav")?.remove(); // another text than that row
   writing.querySelector(".excerpt").textContent = place.text.slice(0, 160);
   writing.open = false;
   reading.classList.remove("stale");
@@ -215,9 +216,9 @@ function mark(phrase) {
 
 async function correct(form) {
   const chosen = [...form.elements.label.selectedOptions].map((option) => option.value);
-  const { text, user, product } = place;
+  const { text, run, user, product } = place;
   const predicted = reading.querySelector(".said .prediction").firstChild.textContent.trim();
-  const body = new URLSearchParams({ text, user, product, predicted, label: chosen.join("\n"), spans: [...marks.values()].join(",") });
+  const body = new URLSearchParams({ text, run, user, product, predicted, label: chosen.join("\n"), spans: [...marks.values()].join(",") });
   const told = form.querySelector("[role=status]");
   try {
     const answer = await fetch("/feedback", { method: "POST", body });
@@ -378,7 +379,8 @@ function read(form) {
 
 // Back and Forward, and a page that was loaded again.
 function goto(state) {
-  for (const name of ["text", "user", "product"]) if (written.elements[name]) written.elements[name].value = state[name] ?? "";
+  for (const name of ["text", "run", "user", "product"])
+    if (written.elements[name] && (state[name] || name !== "run")) written.elements[name].value = state[name] ?? "";
   Object.assign(place, EMPTY, state);
   past = [];
   if (place.text) {
@@ -460,7 +462,8 @@ document.querySelectorAll("[data-upload]").forEach((form) => {
     };
     if (!file) return tell("Pick a file first.");
     try {
-      const answer = await fetch(`/corpus/upload?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+      const query = new URLSearchParams({ name: file.name, run: form.elements.run?.value ?? "" });
+      const answer = await fetch(`/corpus/upload?${query}`, { method: "POST", body: file });
       const told = await answer.json();
       if (answer.ok) location.href = told.job;
       else tell(told.error);
