@@ -32,7 +32,8 @@ INTRODUCTION = """# Phrase evidence: learned segmentations against fixed ones
 The rows from `learned` to `overlapping` are one model, `evidence`, with the same counts, tables, encoder and training.
 They differ only in how words form phrases: the exact sum over all segmentations (`learned`), one fixed segmentation, or
 all candidate phrases at once (`overlapping`: the usual bag of n-grams, here of up to six words). `random` ends phrases
-at 40 % of the words. The model is described in [docs/evidence.md](../docs/evidence.md).
+at 40 % of the words. A set named `parts` leaves out one part of the model in each row, or changes the longest phrase.
+The model is described in [docs/evidence.md](../docs/evidence.md).
 
 K, `presence`, `table_documents` and the size of batches were chosen in exploratory runs (seed 0, IMDB, Yelp, ohsumed
 and 20 newsgroups) that printed test figures beside validation figures: the test sets are not untouched. Averaging of
@@ -188,8 +189,12 @@ def _settings(settings: Mapping[str, Any]) -> tuple[str, ...]:
 def _summary(one: EvidenceSet) -> str:
     """One line: the learned segmentation against the fixed ones and against the overlapping bag."""
     rows = {row.model: row for row in one.rows if row.settings}
-    fixed = [row for name, row in rows.items() if name not in (LEARNED, OVERLAPPING) and row.against is not None]
+    others = [row for name, row in rows.items() if name not in (LEARNED, OVERLAPPING) and row.against is not None]
+    fixed = [row for row in others if row.settings != rows[LEARNED].settings]
     told = f"- {plain(one.name)}: learned {percent(rows[LEARNED].accuracy)} %"
+    if others and not fixed:  # all segmentations are learned: the ablation of the parts
+        changes = sorted(others, key=lambda row: row.accuracy)
+        return f"{told}; {', '.join(f'{plain(row.model)} {_points(row, rows[LEARNED])}' for row in changes)} points."
     if fixed:
         gains = sorted(rows[LEARNED].accuracy - row.accuracy for row in fixed)
         counts = sum(row.against is not None and row.against.counts for row in fixed)
@@ -199,6 +204,11 @@ def _summary(one: EvidenceSet) -> str:
         sure = "significant" if bag.against.counts else "not significant"
         told += f"; against the overlapping bag {100 * (rows[LEARNED].accuracy - bag.accuracy):+.1f} ({sure})"
     return told + "."
+
+
+def _points(row: TableRow, reference: TableRow) -> str:
+    sure = row.against is not None and row.against.counts
+    return f"{100 * (row.accuracy - reference.accuracy):+.1f}{' (significant)' if sure else ''}"
 
 
 def _making(one: EvidenceSet) -> str:

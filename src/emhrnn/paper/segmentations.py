@@ -18,12 +18,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from emhrnn.corpus import Corpus
-from emhrnn.corpus.batch import Batch
-from emhrnn.evaluation.predict import Predictions, predict
+from emhrnn.corpus.batch import Batch, BatchPlan
+from emhrnn.evaluation.predict import BATCH_WORDS, Predictions, predict
+from emhrnn.layers.semi_markov import best_cut
+from emhrnn.models.evidence_reader import EvidenceReader, phrases_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import rule
@@ -112,6 +114,53 @@ def compare_segmentations(
 def _found(predictions: Predictions) -> Found:
     assert predictions.phrases is not None
     return predictions.logits.argmax(axis=1), predictions.phrases.mean
+
+
+@dataclass(frozen=True)
+class ShownPhrases:
+    """Phrase evidence: accuracy by the exact sum over all segmentations, by the best one alone, and by the one alone
+    that explanations show, which ends phrases where a reader would pause. (The evidence that explanations give to the
+    shown phrases is that of the sum.)"""
+
+    documents: int
+    exact: float
+    best: float
+    shown: float
+    differs: float  # share of the documents to which the shown phrases alone give another label than the sum
+    words_per_phrase: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare_shown(reader: EvidenceReader, corpus: Corpus) -> ShownPhrases:
+    """Labelled documents, each with all segmentations and with the shown one alone."""
+    assert corpus.labels is not None
+    labels = np.empty((3, len(corpus)), dtype=np.int64)  # by the sum, by the best, by the shown phrases
+    phrases = 0
+    for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():
+        batch = corpus.batch(rows)
+        reading = reader.read(batch)
+        chosen = reading.chosen[batch.document_of_sentence]
+        best, *_ = best_cut(reader.potentials(batch), batch.sentence_offsets, chosen)
+        alone = [cut_logits(reader, batch, z) + reading.priors for z in (best, reading.z)]
+        labels[:, rows] = reading.chosen, *(logits.argmax(axis=1) for logits in alone)
+        phrases += int(reading.z.sum())
+    exact, best_alone, shown = (labels == corpus.labels).mean(axis=1).tolist()
+    differs = float((labels[0] != labels[2]).mean())
+    return ShownPhrases(len(corpus), exact, best_alone, shown, differs, int(corpus.lengths.sum()) / phrases)
+
+
+def cut_logits(
+    reader: EvidenceReader, batch: Batch, z: Bool[np.ndarray, " words"]
+) -> Float[np.ndarray, "documents classes"]:
+    """What the phrases of z say alone, up to what is the same for all classes."""
+    ends, widths = phrases_of(z)
+    evidence = reader.evidence(batch)[ends, widths - 1].astype(np.float64)  # (phrases, classes)
+    evidence *= reader.lambdas(batch)[batch.sentence_of_word[ends]][:, None]
+    logits = np.zeros((batch.n_documents, evidence.shape[1]))
+    np.add.at(logits, batch.document_of_sentence[batch.sentence_of_word[ends]], evidence)
+    return logits
 
 
 class Marginal(DocumentModel):

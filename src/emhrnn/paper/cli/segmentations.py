@@ -7,7 +7,7 @@ from emhrnn.cli.options import Data, Encoding, Format, Json, LabelColumn, Quiet,
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
-    from emhrnn.paper.segmentations import SegmentationComparison
+    from emhrnn.paper.segmentations import SegmentationComparison, ShownPhrases
     from emhrnn.training.data import Named
 
 
@@ -22,16 +22,17 @@ def segmentations(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a run of em-hrnn with its learned phrases and with others: does it need the learned ones?
+    """Score a run with its learned phrases and with others: does it need the learned ones?
 
     \b
     Examples:
       emhrnn paper segmentations run test.csv
       emhrnn paper segmentations run all.parquet --split test --json
 
-    Nothing is trained again. The others are whole sentences, single words, phrases that end at punctuation, random ones
-    and phrases of 4 words; and the mean prediction over phrases that are drawn by their probabilities. Writes nothing:
-    the table goes to stdout.
+    Nothing is trained again. em-hrnn: the others are whole sentences, single words, phrases that end at punctuation,
+    random ones and phrases of 4 words; and the mean prediction over phrases that are drawn by their probabilities.
+    evidence: the phrases alone that explanations show, in place of the sum over all segmentations. Writes nothing: the
+    table goes to stdout.
     """
     from emhrnn.cli.output import complain, print_json, say, tell_of_rows
     from emhrnn.training.data import learned_from
@@ -44,18 +45,21 @@ def segmentations(
     if json:
         print_json({**comparison.to_dict(), "skipped": report.skipped, "repaired": report.repaired})
     else:
-        say(comparison_table(comparison))
+        say(told(comparison))
 
 
-def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[SegmentationComparison, Report]":
+def compare_run(
+    folder: Path, data: "Named", *, progress: bool = True
+) -> "tuple[SegmentationComparison | ShownPhrases, Report]":
     """The run with its learned phrases and with other segmentations; and the report on the data.
 
     Raises:
         ConfigError: the run has no phrases, did not learn them, or its documents have several labels.
     """
     from emhrnn.errors import ConfigError
+    from emhrnn.models.evidence_reader import EvidenceReader
     from emhrnn.paper.models.em_hrnn import EMHRNN
-    from emhrnn.paper.segmentations import compare_segmentations
+    from emhrnn.paper.segmentations import compare_segmentations, compare_shown
     from emhrnn.training.data import labelled_corpus
     from emhrnn.training.run import load_run
 
@@ -65,18 +69,30 @@ def compare_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple
     if run.config.segmentation != "learned":
         raise ConfigError(f"this run's phrases are {run.config.segmentation}, and were not learned; give another")
     model = run.model
-    if not isinstance(model, EMHRNN):
-        raise ConfigError(f"the phrases of {run.config.model.name} cannot be replaced; give a run of em-hrnn")
+    if not isinstance(model, EMHRNN | EvidenceReader):
+        raise ConfigError(
+            f"the phrases of {run.config.model.name} cannot be replaced; give a run of evidence or em-hrnn"
+        )
     with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
+        if isinstance(model, EvidenceReader):
+            return compare_shown(model, corpus), corpus.report
         words, rate = run.vocabulary.words, run.config.em.rate
         return compare_segmentations(model, corpus, words, rate=rate, temperature=run.temperature), corpus.report
 
 
-def comparison_table(comparison: "SegmentationComparison") -> str:
+def told(comparison: "SegmentationComparison | ShownPhrases") -> str:
     """The segmentations as text, one row each."""
     from emhrnn.cli.output import aligned, percent
+    from emhrnn.paper.segmentations import ShownPhrases
     from emhrnn.paper.significance import p_value
 
+    if isinstance(comparison, ShownPhrases):
+        return (
+            f"{comparison.documents:,} documents. Accuracy by the sum over all segmentations "
+            f"{percent(comparison.exact)}, by the best one alone {percent(comparison.best)}, by the shown phrases "
+            f"alone {percent(comparison.shown)} ({comparison.words_per_phrase:.1f} words each; "
+            f"{percent(comparison.differs)} of the labels differ)"
+        )
     rows = [["phrases", "accuracy", "vs learned", "p", "other labels", "words per phrase"]]
     rows += [
         [
