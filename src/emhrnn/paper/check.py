@@ -74,10 +74,10 @@ def page_problems(page: Path, root: Path) -> list[Problem]:
 
 
 def _stated(text: str) -> set[str]:
-    """The numbers of a record, and shares in per cent, too: 0.756 states 75.6."""
+    """The numbers of a record, and shares in per cent with one digit, too: 0.756 states 75.6."""
     numbers = set(NUMBER.findall(text))
-    shares = (number for number in numbers if number.startswith("0.") and len(number) > 4)
-    return numbers | {f"{100 * float(number):.{len(number) - 4}f}" for number in shares}
+    shares = (number for number in numbers if number.startswith("0.") and len(number) > 3)
+    return numbers | {f"{100 * float(number):.1f}" for number in shares}
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
