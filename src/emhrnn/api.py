@@ -257,6 +257,7 @@ def train(
     text_column: str | None = None,
     label_column: str | None = None,
     weight_column: str | None = None,
+    spans_column: str | None = None,
     format: str | None = None,
     encoding: str | None = None,
     overwrite: bool = False,
@@ -279,6 +280,8 @@ def train(
         text_column, label_column, format: of the data and of `valid`; by default guessed.
         encoding: of text files, such as cp1252; by default detected.
         weight_column: how often a row of the data counts in training; validation counts every row once.
+        spans_column: parts of the text that people marked as reasons for the label, as lists of [start, end) in
+            characters; empty where nothing is marked (docs/explanations.md).
         overwrite: replace a run that is at `out`.
         resume: continue the run at `out`, if there is one, as if it had never stopped. Data, vectors and settings may
             be left out (data: None); what is given must be the same, except `training.epochs`, `patience`, `threads`
@@ -319,7 +322,7 @@ def train(
     columns = Columns(text=text_column, label=label_column)
     named = data if isinstance(data, Named) else None
     if isinstance(data, str | Path):
-        weighed = replace(columns, weight=weight_column)
+        weighed = replace(columns, weight=weight_column, spans=spans_column)
         named = Named(path=Path(data), format=format, columns=weighed, split=split, encoding=encoding)
     valid_data = None
     if valid_split is not None and named is not None:

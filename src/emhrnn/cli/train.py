@@ -43,6 +43,10 @@ def train(
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     weight_column: WeightColumn = None,
+    spans_column: Annotated[
+        str | None,
+        option("Column of [start, end) lists: parts that people marked as reasons (evidence).", "NAME", shown="none"),
+    ] = None,
     format: Format = None,
     encoding: Encoding = None,
     split: Split = None,
@@ -106,7 +110,8 @@ def train(
             finished = resume and is_run(out) and is_finished(out, settings)
             trained = train_run(
                 data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
-                text_column=text_column, label_column=label_column, weight_column=weight_column, format=format,
+                text_column=text_column, label_column=label_column, weight_column=weight_column,
+                spans_column=spans_column, format=format,
                 encoding=encoding, overwrite=overwrite, resume=resume, tensorboard=tensorboard, progress=not quiet,
                 say=complain,
             )  # fmt: skip

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32, Int64
+from jaxtyping import Int32, Int64, UInt8
 
 from emhrnn.corpus.batch import fingerprints, offsets_of
 from emhrnn.corpus.encode import UNKNOWN, NameTable
@@ -154,10 +154,20 @@ class Assembly:
             columns["label"] = self._labels(records)
         if records[0].weight is not None:  # then all have one
             columns["weight"] = pa.array([record.weight for record in records], pa.float32())
+        if records[0].spans is not None:  # then all have some, or none that are marked
+            columns["marked"] = pa.array([self._marked(record) for record in records], pa.list_(pa.uint8()))
         batch = pa.record_batch(columns)
         if self._writer is None:
             self._writer = pa.ipc.new_file(self._sink, batch.schema)
         self._writer.write_batch(batch)
+
+    def _marked(self, record: Record) -> UInt8[np.ndarray, " words"]:
+        """1 for each word that a span touches."""
+        (document,) = self._encoder.locate([record.sentences or record.text])
+        marked = np.zeros(len(document), dtype=np.uint8)
+        for start, end in record.spans or ():
+            marked[(document.starts < end) & (document.ends > start)] = 1
+        return marked
 
     def _labels(self, records: list[Record]) -> Any:
         if self.multi_label is None:

@@ -57,7 +57,8 @@ def fingerprints(words: Integer[np.ndarray, " words"], lengths: Int64[np.ndarray
 class Batch:
     """Documents as word ids. `rows` are the documents' row numbers in their corpus; `labels` is (documents,) class
     ids or, for multi-label data, (documents, classes) of 0 and 1; ids of users and products are -1 where unknown;
-    a document of weight 2 counts in training as if it were there twice, without weights all count 1."""
+    a document of weight 2 counts in training as if it were there twice, without weights all count 1. `marked` are the
+    words that people marked as reasons for the label, in some documents."""
 
     words: Int64[np.ndarray, " words"]
     sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
@@ -67,6 +68,7 @@ class Batch:
     users: Int64[np.ndarray, " documents"] | None = None
     products: Int64[np.ndarray, " documents"] | None = None
     weights: Float32[np.ndarray, " documents"] | None = None
+    marked: Bool[np.ndarray, " words"] | None = None
 
     def __post_init__(self) -> None:
         for name, offsets, total in (
@@ -145,8 +147,9 @@ class Batch:
             None if values is None else values[rows]
             for values in (self.labels, self.users, self.products, self.weights)
         )
+        words = ranges(self.word_offsets[rows], self.document_lengths[rows])
         return Batch(
-            words=self.words[ranges(self.word_offsets[rows], self.document_lengths[rows])],
+            words=self.words[words],
             sentence_offsets=offsets_of(self.sentence_lengths[ranges(starts, counts)]),
             document_offsets=offsets_of(counts),
             rows=self.rows[rows],
@@ -154,6 +157,22 @@ class Batch:
             users=users,
             products=products,
             weights=weights,
+            marked=None if self.marked is None else self.marked[words],
+        )
+
+    def only(self, keep: Bool[np.ndarray, " words"]) -> "Batch | None":
+        """The words to keep, in the documents that have some; None where no document has."""
+        lengths = np.bincount(self.sentence_of_word, weights=keep, minlength=self.n_sentences).astype(np.int64)
+        counts = np.bincount(self.document_of_sentence, weights=lengths > 0, minlength=self.n_documents)
+        rows = np.flatnonzero(counts)
+        if not len(rows):
+            return None
+        return replace(
+            self._taken(rows),
+            words=self.words[keep],
+            sentence_offsets=offsets_of(lengths[lengths > 0]),
+            document_offsets=offsets_of(counts[rows].astype(np.int64)),
+            marked=None,
         )
 
     @classmethod

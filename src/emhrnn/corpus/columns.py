@@ -27,7 +27,8 @@ SENTENCE_WORDS = 4  # of a name that is more like a document
 @dataclass(frozen=True, kw_only=True)
 class Columns:
     """Column names, exactly as in the file; None means: guess. Without `labelled`, no label is looked for at all. The
-    weight is never guessed: a column of that name may hold grams."""
+    weight is never guessed: a column of that name may hold grams. Nor are spans, the parts of a text
+    that people marked."""
 
     text: str | None = None
     label: str | None = None
@@ -36,6 +37,7 @@ class Columns:
     product: str | None = None
     split: str | None = None
     weight: str | None = None
+    spans: str | None = None
     labelled: bool = True
     keep: bool = False  # all columns, as they are, in `Record.kept`
 
@@ -54,6 +56,7 @@ class Columns:
             product=_find("product", self.product, present, file),
             split=_find("split", self.split, present, file),
             weight=None if self.weight is None else _find("weight", self.weight, present, file),
+            spans=None if self.spans is None else _find("spans", self.spans, present, file),
         )
         for one, other in (("text", "label"), ("text", "weight"), ("label", "weight")):
             if getattr(found, one) is not None and getattr(found, one) == getattr(found, other):

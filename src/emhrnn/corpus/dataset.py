@@ -159,6 +159,11 @@ class Corpus:
         return self._store.labels(self._rows, len(self.classes))
 
     @property
+    def has_spans(self) -> bool:
+        """Whether the data had a column of spans that people marked."""
+        return self._store.marked is not None
+
+    @property
     def weights(self) -> Float32[np.ndarray, " documents"] | None:
         """How often each document counts in training; None where all count 1."""
         return None if self._store.weights is None else self._store.weights[self._rows]

@@ -1,5 +1,6 @@
 """One row of a source, as every reader yields it, before any judgement about its use."""
 
+import json
 import math
 import re
 from typing import Any, NamedTuple
@@ -8,6 +9,9 @@ from emhrnn.errors import DataError
 
 Label = str | tuple[str, ...]
 """One class, or the set of classes of a multi-label row."""
+
+Spans = tuple[tuple[int, int], ...]
+"""[start, end) in characters of a text."""
 
 LARGEST_WEIGHT = 1_000_000  # sums of float32 stay good
 
@@ -40,6 +44,7 @@ class Record(NamedTuple):
     sentences: tuple[str, ...] | None = None
     repairs: tuple[str, ...] = ()
     weight: float | None = None
+    spans: Spans | None = None  # characters that people marked as reasons for the label; None: there is no such column
     kept: dict[str, Any] | None = None  # all columns as they are, where `Columns.keep` asks for them
     fault: str | None = None  # why the row cannot be used; only lenient readers yield such rows
 
@@ -101,3 +106,23 @@ def clean_weight(value: Any, where: Where) -> float:
     if not 0 <= weight <= LARGEST_WEIGHT:
         raise DataError(f"{where} has the weight {value!r}; give every row a number from 0 to {LARGEST_WEIGHT:,}")
     return weight
+
+
+def clean_spans(value: Any, where: Where) -> Spans:
+    """The parts of a text that people marked: a list of [start, end), or the same as JSON in a string; none where the
+    cell is empty.
+
+    Raises:
+        DataError: it is anything else.
+    """
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return ()
+    try:
+        spans = tuple((int(start), int(end)) for start, end in (json.loads(value) if isinstance(value, str) else value))
+    except (TypeError, ValueError):
+        spans = ((-1, -1),)
+    if any(not 0 <= start < end for start, end in spans):
+        raise DataError(
+            f"{where} has the spans {value!r}; give a list of [start, end) in characters, such as [[4, 17]]"
+        )
+    return spans

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int32, Int64
+from jaxtyping import Bool, Float32, Int32, Int64
 
 from emhrnn.corpus.batch import Batch, offsets_of, ranges
 from emhrnn.corpus.encode import UNKNOWN
@@ -40,6 +40,11 @@ class Store:
         self.weights: Float32[np.ndarray, " rows"] | None = None
         if "weight" in reader.schema.names:
             self.weights = np.concatenate([batch.column("weight").to_numpy() for batch in self._batches])
+
+        self.marked: Bool[np.ndarray, " all_words"] | None = None
+        if "marked" in reader.schema.names:
+            values = [batch.column("marked").flatten().to_numpy() for batch in self._batches]
+            self.marked, self._marked_starts = np.concatenate(values) > 0, offsets_of(self.lengths)[:-1]
 
     @classmethod
     def open(cls, path: Path) -> "Store":
@@ -112,6 +117,7 @@ class Store:
             users=None if self.users is None else self.users[rows].astype(np.int64),
             products=None if self.products is None else self.products[rows].astype(np.int64),
             weights=None if self.weights is None else self.weights[rows],
+            marked=None if self.marked is None else self.marked[ranges(self._marked_starts[rows], self.lengths[rows])],
         )
 
     def _locate(self, words: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -50,7 +50,7 @@ from emhrnn.models.evidence_reader import (
 )
 from emhrnn.models.identity import IdScores
 from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output
+from emhrnn.models.output import Output, log_likelihood
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.predictor import Inference
 from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, saved_rows
@@ -164,6 +164,25 @@ class Evidence(DocumentModel):
         of_documents = _sums(self.lambdas(batch)[:, None] * alphas, batch.document_of_sentence, batch.n_documents)
         logits = self.priors(batch) + of_documents
         return Output(logits, logits)
+
+    def rationale_loss(self, batch: Batch, generator: torch.Generator) -> Float[Tensor, ""]:
+        """Of documents with marked words: these alone should get the label, and sentences should weigh as they are
+        marked. The mean over such documents; 0 where there is none."""
+        assert batch.marked is not None
+        alone = batch.only(batch.marked)
+        if alone is None or not self.config.rationales:
+            return self.bias.new_zeros(())
+        assert alone.labels is not None
+        loss = -log_likelihood(self(alone, generator).logits, torch.from_numpy(alone.labels)).mean()
+        if self.weigher is not None:
+            words = np.bincount(batch.sentence_of_word, weights=batch.marked, minlength=batch.n_sentences)
+            of_document = np.bincount(batch.document_of_sentence, weights=words, minlength=batch.n_documents)
+            target = words / np.maximum(of_document, 1)[batch.document_of_sentence]  # sums to 1 in marked documents
+            shares = self.weigher(batch, self.vectors) / torch.from_numpy(
+                np.diff(batch.document_offsets)[batch.document_of_sentence]
+            )
+            loss = loss - (torch.from_numpy(target).float() * torch.log(shares)).sum() / len(alone)
+        return self.config.rationales * loss
 
     def infer(self, batch: Batch) -> Inference:
         return self.reader.infer(batch)

@@ -55,6 +55,9 @@ class EvidenceConfig(ModelConfig):
         32, ge=0, description="units of recurrent layers that weigh sentences; 0 = all weigh the same"
     )
     pauses: bool = Field(True, description="phrases tend to end where readers pause")
+    rationales: float = Field(
+        1.0, ge=0, description="weight of the loss of marked spans, where the data has some (--spans-column)"
+    )
     ids: bool = Field(False, description="read users and products, too")
     id_count: int = Field(
         5, ge=1, description="ids: users and products of fewer training documents are read as the average"

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
-from emhrnn.errors import TrainingError
+from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.models.model import DocumentModel
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
-from emhrnn.training.objective import Objective, OwnObjective, PlainObjective, make_label_loss
+from emhrnn.training.objective import LearnsRationales, Objective, OwnObjective, PlainObjective, make_label_loss
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
 from emhrnn.training.run import BAD_BATCH
@@ -48,6 +48,10 @@ def make_objective(
     label_loss = make_label_loss(config.training, corpus)
     if isinstance(model, OwnObjective):
         return model.make_objective(config, label_loss, corpus, job, known=known)
+    if corpus.has_spans and not isinstance(model, LearnsRationales):
+        raise ConfigError(
+            f"{config.model.name} does not learn from marked spans; leave out --spans-column, or use evidence"
+        )
     if known or model.uncounted:
         model.count(_InOrder(corpus), label_loss.class_weights)
     return PlainObjective(model, label_loss, config.training.seed, job)

@@ -142,6 +142,13 @@ class OwnObjective(Protocol):
     ) -> Objective: ...
 
 
+@runtime_checkable
+class LearnsRationales(Protocol):
+    """A model with a loss of words that people marked."""
+
+    def rationale_loss(self, batch: Batch, generator: torch.Generator) -> Tensor: ...
+
+
 @dataclass(frozen=True, eq=False)
 class PlainObjective:
     """For every model without latent boundaries."""
@@ -154,7 +161,14 @@ class PlainObjective:
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
         self.model.set_epoch(epoch)
         output = self.model(batch, self.job.noise(torch_generator(self.seed, Purpose.DROPOUT, step)))
-        return label_part(self.label_loss, self.job, output.logits, batch), {}
+        loss = label_part(self.label_loss, self.job, output.logits, batch)
+        if batch.marked is None:
+            return loss, {}
+        assert isinstance(self.model, LearnsRationales)
+        marked = self.model.rationale_loss(batch, torch_generator(self.seed, Purpose.RATIONALES, step))
+        if self.job.size > 1:
+            marked = self.job.part(marked, self.label_loss.amount(batch), self.label_loss.amount(self.job.whole(batch)))
+        return loss + marked, {}
 
     def end_epoch(self) -> dict[str, float]:
         return {}

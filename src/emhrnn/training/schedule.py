@@ -61,6 +61,7 @@ class Purpose(IntEnum):
     DROPOUT = 3
     SPLIT = 4
     NGRAMS = 5  # dropout of n-grams beside a network
+    RATIONALES = 6  # dropout in documents of marked words
 
 
 def numpy_generator(seed: int, purpose: Purpose, step: int = 0) -> np.random.Generator:

@@ -34,6 +34,8 @@ def test_marked_documents_keep_their_spans(tmp_path: Path) -> None:
     (tmp_path / "movies.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert write_marked(tmp_path / "movies.jsonl", "train", tmp_path / "out.jsonl") == 1
     assert rows_of(tmp_path / "out.jsonl") == [{"text": "a good film", "label": "pos", "spans": [[2, 6]]}]
+    write_marked(tmp_path / "movies.jsonl", "train", tmp_path / "out.jsonl", marked=0)
+    assert rows_of(tmp_path / "out.jsonl") == [{"text": "a good film", "label": "pos", "spans": []}]
 
 
 def test_texts_of_pairs_are_left_out(tmp_path: Path) -> None:

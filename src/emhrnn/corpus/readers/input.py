@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.readers.encoding import codec_of, detect
-from emhrnn.corpus.record import BROKEN, Record, Where, clean_label, clean_name, clean_text, clean_weight
+from emhrnn.corpus.record import BROKEN, Record, Where, clean_label, clean_name, clean_spans, clean_text, clean_weight
 from emhrnn.errors import DataError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.files import refuse_pipe
@@ -183,6 +183,7 @@ class InputFile:
             sentences=sentences,
             repairs=repairs,
             weight=clean_weight(values["weight"], self.where(row)) if "weight" in values else None,
+            spans=clean_spans(values["spans"], self.where(row)) if "spans" in values else None,
             kept=kept if self.columns.keep else None,
             fault=fault if self.lenient else None,
         )

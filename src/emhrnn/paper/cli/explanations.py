@@ -123,6 +123,9 @@ def documents(
     out: Annotated[Path, option("File to write, as jsonl.", "FILE")],
     without: Annotated[Path | None, option("Leave out texts that are in this evidence.", "EVIDENCE")] = None,
     part: Annotated[str, option("Split of DATA.", "NAME", shown=True)] = "train",
+    marked: Annotated[
+        int | None, option("ERASER: keep the spans of so many documents.", "N", shown="all", min=0)
+    ] = None,
 ) -> None:
     """Write training data for `emhrnn paper rationales`.
 
@@ -130,7 +133,7 @@ def documents(
     Examples:
       emhrnn paper documents sst_trees_ptb.zip --part train --out sst.jsonl
       emhrnn paper documents imdb_train.jsonl.gz --without imdb_counterfactual_cad.zip --out imdb.jsonl
-      emhrnn paper documents eraser_movies.jsonl.gz --part train --out eraser.jsonl
+      emhrnn paper documents eraser_movies.jsonl.gz --out eraser.jsonl --marked 200
 
     SST trees become a document for each part that people do not find neutral, words and sentences included, labelled
     pos or neg. ERASER movies get a column `spans` of characters [start, end). With --without, the rows of DATA are
@@ -139,7 +142,7 @@ def documents(
     from emhrnn.cli.output import say
     from emhrnn.paper.explanations.documents import write_marked, write_without
 
-    count = write_marked(data, part, out) if without is None else write_without(data, without, out)
+    count = write_marked(data, part, out, marked) if without is None else write_without(data, without, out)
     say(f"{count:,} documents are in {out}.")
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
 from emhrnn.files import write_text
@@ -14,8 +16,9 @@ from emhrnn.paper.explanations.human import NEGATIVE, POSITIVE, EditedPair, High
 COMPARED = 200  # letters and digits at the start of a text
 
 
-def write_marked(path: Path, part: str, out: Path) -> int:
-    """Rated parts as documents of their own, each text and label once; marked documents with their spans. How many.
+def write_marked(path: Path, part: str, out: Path, marked: int | None = None, seed: int = 0) -> int:
+    """Rated parts as documents of their own, each text and label once; marked documents with their spans, or only
+    so many of them, drawn with the seed. How many documents.
 
     Raises:
         DataError: the evidence is of pairs, or not of a known format.
@@ -31,6 +34,9 @@ def write_marked(path: Path, part: str, out: Path) -> int:
             rows.append({"text": item.text, "label": item.label, "spans": spans})
         else:
             rows += _rated_rows(item)
+    if marked is not None:
+        for place in np.random.default_rng(seed).permutation(len(rows))[marked:].tolist():
+            rows[place] = {**rows[place], "spans": []}
     return _write(out, {json.dumps(row, ensure_ascii=False): None for row in rows})
 
 
