@@ -1,6 +1,5 @@
-"""The native kernels on torch tensors: recurrent layers, attention and their gradients."""
+"""The native kernels on torch tensors: recurrent layers, their gradients, linear layers."""
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,8 +12,6 @@ from emhrnn.layers.native.library import CELLS, CellName, Kernels
 from emhrnn.layers.native.library import check_index as check_numbers
 from emhrnn.layers.native.library import check_offsets as check_rising
 from emhrnn.layers.packing import Packing
-
-STATES: dict[CellName, int] = {"lstm": 2, "gru": 1}
 
 
 def kernels_for(*tensors: Tensor) -> "TorchKernels | None":
@@ -114,30 +111,6 @@ class TorchKernels(Kernels):
         of_x, of_h, of_bias = d_weights[:, :D], d_weights[:, D : D + H], d_weights[:, D + H]
         return RecurrentGradients(of_x.contiguous(), of_h.contiguous(), of_bias.contiguous(), d_projection, dx)
 
-    def forest_forward(
-        self,
-        cell: CellName,
-        level_sizes: Sequence[int],
-        inputs: Int64[Tensor, " n"],
-        parents: Int64[Tensor, " n"],
-        projection: Float[Tensor, "m gates"],
-        state_weight: Float[Tensor, "gates H"],
-        *,
-        keep: bool,
-    ) -> tuple[Float[Tensor, "n four_H"] | None, tuple[Float[Tensor, "n H"], ...]]:
-        """The gates with `keep`, and the states: h, and c of an LSTM."""
-        n, H = len(inputs), state_weight.shape[1]
-        sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
-        check_gates(projection, state_weight)
-        states = tuple(projection.new_empty(n, H) for _ in range(STATES[cell]))
-        h, c = states if cell == "lstm" else (*states, None)
-        gates = projection.new_empty(n, 4 * H) if keep else None
-        self.call(
-            "forest_forward", CELLS[cell], len(sizes), sizes, H, inputs, parents, projection, state_weight, gates, c, h,
-            torch.get_num_threads(),
-        )  # fmt: skip
-        return gates, states
-
     def linear(
         self, x: Float[Tensor, "n D"], weight: Float[Tensor, "columns D"], bias: Float[Tensor, " columns"] | None
     ) -> Float[Tensor, "n columns"]:
@@ -145,104 +118,6 @@ class TorchKernels(Kernels):
         y = x.new_empty(len(x), len(weight))
         self.call("linear", *x.shape, len(weight), x, weight, bias, y, torch.get_num_threads())
         return y
-
-    def attention_scores(
-        self,
-        h: Float[Tensor, "n H"],
-        weight: Float[Tensor, "A H"],
-        bias: Float[Tensor, " A"],
-        context: Float[Tensor, " A"],
-        *,
-        keep: bool,
-    ) -> tuple[Float[Tensor, " n"], Float[Tensor, "n A"] | None]:
-        """Scores, and with `keep` the tanh that the backward pass needs."""
-        check_columns(h, weight)
-        n, A = len(h), len(context)
-        scores = h.new_empty(n)
-        u = h.new_empty(n, A) if keep else None
-        self.call("attention_scores", n, h.shape[1], A, h, weight, bias, context, u, scores, torch.get_num_threads())
-        return scores, u
-
-    def attention_scores_backward(
-        self,
-        h: Float[Tensor, "n H"],
-        u: Float[Tensor, "n A"],
-        weight: Float[Tensor, "A H"],
-        context: Float[Tensor, " A"],
-        d_scores: Float[Tensor, " n"],
-        *,
-        need_weights: bool,
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, "A H"] | None, Float[Tensor, " A"] | None]:
-        """Gradients of h, and if they are needed of the weight and the bias."""
-        (n, H), A = h.shape, len(context)
-        d_weights = h.new_empty(A, self.padded_columns(H + 1)) if need_weights else None
-        dh = torch.empty_like(h)
-        self.call(
-            "attention_scores_backward", n, H, A, h, u, weight, context, d_scores, d_weights, dh,
-            torch.get_num_threads(),
-        )  # fmt: skip
-        if d_weights is None:
-            return dh, None, None
-        return dh, d_weights[:, :H].contiguous(), d_weights[:, H].contiguous()
-
-    def attend(
-        self,
-        h: Float[Tensor, "n H"],
-        scores: Float[Tensor, " n"],
-        offsets: Int64[Tensor, " m_plus_1"],
-        rows: Int64[Tensor, " k"] | None,
-        *,
-        keep: bool,
-    ) -> tuple[Float[Tensor, "m H"], Float[Tensor, " k"] | None]:
-        """Pooled rows, and with `keep` the weights."""
-        check_offsets(offsets, len(h) if rows is None else len(rows))
-        if rows is not None:
-            check_index(rows, len(h))
-        if len(scores) != len(h):
-            raise IndexError(f"{len(scores)} scores for {len(h)} rows")
-        m, H = len(offsets) - 1, h.shape[1]
-        pooled = h.new_empty(m, H)
-        weights = h.new_empty(len(h) if rows is None else len(rows)) if keep else None
-        self.call("attend", m, offsets, rows, H, h, scores, weights, pooled, torch.get_num_threads())
-        return pooled, weights
-
-    def attend_backward(
-        self,
-        h: Float[Tensor, "n H"],
-        weights: Float[Tensor, " n"],
-        offsets: Int64[Tensor, " m_plus_1"],
-        d_pooled: Float[Tensor, "m H"],
-        d_weights: Float[Tensor, " n"] | None,
-    ) -> tuple[Float[Tensor, "n H"], Float[Tensor, " n"]]:
-        """Gradients of h and of the scores."""
-        m, H = d_pooled.shape
-        dh, d_scores = torch.empty_like(h), torch.empty_like(weights)
-        threads = torch.get_num_threads()
-        self.call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
-        return dh, d_scores
-
-    def pair_attention(
-        self,
-        left: Float[Tensor, "F A_plus_C"],
-        right: Float[Tensor, "B A_plus_C"],
-        context: Float[Tensor, " A"],
-        offsets: Int64[Tensor, " v_plus_1"],
-        forward_nodes: Int64[Tensor, " k"],
-        backward_nodes: Int64[Tensor, " k"],
-    ) -> Float[Tensor, "v C"]:
-        check_offsets(offsets, len(forward_nodes))
-        check_index(forward_nodes, len(left))
-        check_index(backward_nodes, len(right))
-        if len(backward_nodes) != len(forward_nodes):
-            raise IndexError(f"{len(forward_nodes)} nodes against {len(backward_nodes)}")
-        check_columns(left, right)
-        variants, A, C = len(offsets) - 1, len(context), left.shape[1] - len(context)
-        logits = left.new_empty(variants, C)
-        self.call(
-            "pair_attention", variants, offsets, forward_nodes, backward_nodes, A, C, left, right, context, logits,
-            torch.get_num_threads(),
-        )  # fmt: skip
-        return logits
 
     def address(self, name: str, argument: Any) -> int:
         if not isinstance(argument, Tensor):
@@ -267,22 +142,6 @@ def check_gates(projection: Float[Tensor, "n gates"], state_weight: Float[Tensor
     """Raises an IndexError unless the projections are to the gates of this state weight."""
     if projection.shape[1] != len(state_weight):
         raise IndexError(f"projections to {projection.shape[1]} gates for a state of {len(state_weight)}")
-
-
-def _checked_levels(
-    level_sizes: Sequence[int], inputs: Int64[Tensor, " n"], parents: Int64[Tensor, " n"], distinct: int
-) -> Int64[Tensor, " levels"]:
-    """Level sizes as a tensor, for a forest over `distinct` inputs."""
-    n, sizes = len(inputs), torch.tensor(level_sizes, dtype=torch.int64)
-    check_index(inputs, distinct)
-    roots = int(sizes[0]) if len(sizes) else 0
-    if int(sizes.sum()) != n or len(parents) != n:
-        raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
-    check_index(parents[roots:], n)
-    level = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    if bool((level[parents[roots:]] != level[roots:] - 1).any()):
-        raise IndexError("a node's parent must be of the level before")
-    return sizes
 
 
 def check_offsets(offsets: Int64[Tensor, " m_plus_1"], rows: int) -> None:

@@ -23,7 +23,6 @@ from emhrnn.models import segmentation
 from emhrnn.models.settings import EMConfig
 from emhrnn.paper.em.blocks import Blocks, exact_blocks
 from emhrnn.paper.em.imputation import above, rate_shift, rate_threshold
-from emhrnn.paper.em.monitor import Monitor
 from emhrnn.paper.em.steps import STRATEGIES, EStep, m_step_pi, m_step_theta
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.training.config import Config
@@ -111,8 +110,7 @@ class EMObjective:
             self._move(rate_threshold(self.witness, a, self.config.rate), self._share(self.witness))
         if self.monitor.empty:
             return {}
-        summary = self.monitor.summary().to_dict()
-        return {name: value for name, value in summary.items() if np.isfinite(value)}
+        return {name: value for name, value in self.monitor.summary().items() if np.isfinite(value)}
 
     def settled(self, epoch: int) -> bool:
         return self.model.rule is not None or self.config.estep == "none" or phase(self.config, epoch) == "em"
@@ -229,6 +227,64 @@ def _of_blocks(weights: Float[Tensor, " documents"] | None, blocks: Blocks) -> F
     """The blocks of a document share its weight, however many they are."""
     shares = torch.from_numpy(1 / np.bincount(blocks.documents)[blocks.documents]).float()
     return shares if weights is None else shares * weights[torch.from_numpy(blocks.documents)]
+
+
+class Monitor:
+    """Is the segmentation alive? EM with latent boundaries dies in two ways: no phrase ends anywhere, or one ends at
+    every word. Both look healthy in the loss; the training history records these numbers epoch by epoch. It adds up
+    batches; `summary` gives the epoch's numbers and starts anew."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._words = self._free = self._boundaries = self._phrases = self._longest = 0
+        self._pi = self._entropy = 0.0
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The sums since the last summary, for a checkpoint."""
+        counts = [self._words, self._free, self._boundaries, self._phrases, self._longest]
+        return {"counts": torch.tensor(counts), "sums": torch.tensor([self._pi, self._entropy], dtype=torch.float64)}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        counts = state["counts"].tolist()[:5]  # version 0.1 counted more
+        self._words, self._free, self._boundaries, self._phrases, self._longest = counts
+        self._pi, self._entropy = state["sums"].tolist()
+
+    def update(self, batch: Batch, z: Bool[np.ndarray, " words"], pi: Float[np.ndarray, " words"]) -> None:
+        """Add a batch with the phrase ends z that an E-step found."""
+        free = ~batch.sentence_final
+        self._words += batch.n_words
+        self._free += int(free.sum())
+        self._boundaries += int(z[free].sum())
+        self._phrases += int(z.sum())
+        self._longest = max(self._longest, int(np.diff(np.flatnonzero(z), prepend=-1).max()))
+        p = pi[free].astype(np.float64)
+        self._pi += float(p.sum())
+        self._entropy -= float((_x_log_x(p) + _x_log_x(1 - p)).sum())
+
+    @property
+    def empty(self) -> bool:
+        """True while there is nothing to sum up, as in epochs that learn no boundaries."""
+        return self._words == 0
+
+    def summary(self) -> dict[str, float]:
+        """Of the words since the last one; free positions are all words but the ends of sentences."""
+        free = max(self._free, 1)
+        result = {
+            "boundary_rate": self._boundaries / free,  # share of free positions with z = 1
+            "mean_phrase_length": self._words / max(self._phrases, 1),
+            "max_phrase_length": self._longest,
+            "pi_mean": self._pi / free,
+            "pi_entropy": self._entropy / free,  # nats per free position; log 2 = 0.69 is undecided, 0 is certain
+        }
+        self._reset()
+        return result
+
+
+def _x_log_x(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    y: np.ndarray = x * np.log(np.maximum(x, 1e-300))
+    return y
 
 
 def phrase_remarks(config: Config, fitted: FitResult, valid: Corpus) -> list[str]:

@@ -1,1 +1,1 @@
-"""Layers of the paper's networks: attention, forests of the E-step, multiscale LSTMs."""
+"""Layers of the paper's networks: attention, forests of the E-step."""

@@ -18,7 +18,7 @@ from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cells import tanh_
 from emhrnn.layers.linear import linear
-from emhrnn.layers.native.torch_kernels import TorchKernels, kernels_for
+from emhrnn.layers.native.torch_kernels import TorchKernels, check_columns, check_index, check_offsets, kernels_for
 
 CHUNK = 8192  # pairs at a time: the sums stay in the cache
 
@@ -121,7 +121,10 @@ class _NativeScores(torch.autograd.Function):
     def forward(
         ctx: Any, kernels: TorchKernels, keep: bool, h: Tensor, weight: Tensor, bias: Tensor, context: Tensor
     ) -> Tensor:
-        scores, u = kernels.attention_scores(h, weight, bias, context, keep=keep)
+        check_columns(h, weight)
+        (n, H), A = h.shape, len(context)
+        scores, u = h.new_empty(n), h.new_empty(n, A) if keep else None  # u is the tanh
+        kernels.call("attention_scores", n, H, A, h, weight, bias, context, u, scores, torch.get_num_threads())
         if keep:
             ctx.kernels = kernels
             ctx.save_for_backward(h, u, weight, context)
@@ -131,17 +134,23 @@ class _NativeScores(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor | None, ...]:
         h, u, weight, context = ctx.saved_tensors
-        d_scores = d_scores.contiguous()
-        needed = any(ctx.needs_input_grad[3:])
-        d = ctx.kernels.attention_scores_backward(h, u, weight, context, d_scores, need_weights=needed)
-        return None, None, *d, d_scores @ u if needed else None
+        (n, H), A, d_scores = h.shape, len(context), d_scores.contiguous()
+        d_weights = h.new_empty(A, ctx.kernels.padded_columns(H + 1)) if any(ctx.needs_input_grad[3:]) else None
+        dh = torch.empty_like(h)
+        ctx.kernels.call(
+            "attention_scores_backward", n, H, A, h, u, weight, context, d_scores, d_weights, dh,
+            torch.get_num_threads(),
+        )  # fmt: skip
+        if d_weights is None:
+            return None, None, dh, None, None, None
+        return None, None, dh, d_weights[:, :H].contiguous(), d_weights[:, H].contiguous(), d_scores @ u
 
 
 class _NativeAttend(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernels: TorchKernels, h: Tensor, scores: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-        pooled, weights = kernels.attend(h, scores, offsets, None, keep=True)
-        assert weights is not None
+        weights = torch.empty_like(scores)
+        pooled = _native_attend(kernels, h, scores, offsets, None, weights)
         ctx.kernels = kernels
         ctx.save_for_backward(h, weights, offsets)
         ctx.set_materialize_grads(False)
@@ -153,9 +162,33 @@ class _NativeAttend(torch.autograd.Function):
         h, weights, offsets = ctx.saved_tensors
         if d_pooled is None and d_weights is None:
             return None, None, None, None
-        d_pooled = h.new_zeros(len(offsets) - 1, h.shape[1]) if d_pooled is None else d_pooled.contiguous()
+        m, H = len(offsets) - 1, h.shape[1]
+        d_pooled = h.new_zeros(m, H) if d_pooled is None else d_pooled.contiguous()
         d_weights = None if d_weights is None else d_weights.contiguous()
-        return None, *ctx.kernels.attend_backward(h, weights, offsets, d_pooled, d_weights), None
+        dh, d_scores = torch.empty_like(h), torch.empty_like(weights)
+        threads = torch.get_num_threads()
+        ctx.kernels.call("attend_backward", m, offsets, H, h, weights, d_pooled, d_weights, dh, d_scores, threads)
+        return None, dh, d_scores, None
+
+
+def _native_attend(
+    kernels: TorchKernels,
+    h: Float[Tensor, "n H"],
+    scores: Float[Tensor, " n"],
+    offsets: Int64[Tensor, " m_plus_1"],
+    rows: Int64[Tensor, " k"] | None,
+    weights: Float[Tensor, " k"] | None = None,
+) -> Float[Tensor, "m H"]:
+    """Pooled rows; `weights` are written, if they are given."""
+    check_offsets(offsets, len(h) if rows is None else len(rows))
+    if rows is not None:
+        check_index(rows, len(h))
+    if len(scores) != len(h):
+        raise IndexError(f"{len(scores)} scores for {len(h)} rows")
+    m, H = len(offsets) - 1, h.shape[1]
+    pooled = h.new_empty(m, H)
+    kernels.call("attend", m, offsets, rows, H, h, scores, weights, pooled, torch.get_num_threads())
+    return pooled
 
 
 # ------------------------------------------------------------------ of shared states, for the E-step
@@ -171,7 +204,7 @@ def attend_paths(
     if torch.is_grad_enabled() and (h.requires_grad or scores.requires_grad):
         return attend(h.index_select(0, index), scores.index_select(0, index), offsets)[0]
     if kernels := kernels_for(h, scores):
-        return kernels.attend(*(tensor.contiguous() for tensor in (h, scores, offsets, index)), keep=False)[0]
+        return _native_attend(kernels, *(tensor.contiguous() for tensor in (h, scores, offsets, index)))
     weights = segment_softmax(scores.index_select(0, index), offsets, segments(offsets))
     return weighted_sums(h, weights, offsets, index)
 
@@ -217,8 +250,18 @@ def pair_attention(
     differentiate = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (left, right, context))
     kernels = kernels_for(left, right, context)
     if kernels and not differentiate:
-        arguments = (left, right, context, offsets, forward_nodes, backward_nodes)
-        return kernels.pair_attention(*(tensor.contiguous() for tensor in arguments))
+        check_offsets(offsets, len(forward_nodes))
+        check_index(forward_nodes, len(left))
+        check_index(backward_nodes, len(right))
+        if len(backward_nodes) != len(forward_nodes):
+            raise IndexError(f"{len(forward_nodes)} nodes against {len(backward_nodes)}")
+        check_columns(left, right)
+        variants, C = len(offsets) - 1, left.shape[1] - A
+        logits = left.new_empty(variants, C)
+        nodes = (tensor.contiguous() for tensor in (offsets, forward_nodes, backward_nodes))
+        floats = (tensor.contiguous() for tensor in (left, right, context))
+        kernels.call("pair_attention", variants, *nodes, A, C, *floats, logits, torch.get_num_threads())
+        return logits
     scores = []
     for f, b in zip(torch.split(forward_nodes, CHUNK), torch.split(backward_nodes, CHUNK), strict=True):
         if differentiate:

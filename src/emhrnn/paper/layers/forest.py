@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from emhrnn.layers.cells import Cell, States
-from emhrnn.layers.native.torch_kernels import kernels_for
+from emhrnn.layers.native.library import CELLS
+from emhrnn.layers.native.torch_kernels import check_gates, check_index, kernels_for
 from emhrnn.layers.recurrent import Recurrent
 
 CHUNK = 2048  # nodes per matrix product: the gates of a chunk stay in the cache
@@ -93,12 +94,37 @@ def _run(
     *,
     keep: bool,
 ) -> tuple[Float[Tensor, "n four_H"] | None, States]:
-    """The activated gates if they are to be kept, and the states, on the back end at hand."""
+    """The activated gates if they are to be kept, and the states: h, and c of an LSTM."""
+    n, H = len(inputs), state_weight.shape[1]
+    states = tuple(projection.new_empty(n, H) for _ in range(cell.states))
+    gates = projection.new_empty(n, 4 * H) if keep else None
     if kernels := kernels_for(projection, state_weight):
-        return kernels.forest_forward(
-            cell.name, level_sizes, inputs, parents, projection, state_weight.contiguous(), keep=keep
-        )
-    return _forest(cell, projection, state_weight, inputs, parents, level_sizes, keep=keep)
+        sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
+        check_gates(projection, state_weight)
+        h, c = (*states, None)[:2]
+        kernels.call(
+            "forest_forward", CELLS[cell.name], len(sizes), sizes, H, inputs, parents, projection,
+            state_weight.contiguous(), gates, c, h, torch.get_num_threads(),
+        )  # fmt: skip
+    else:
+        _forest(cell, projection, state_weight, inputs, parents, level_sizes, gates, states)
+    return gates, states
+
+
+def _checked_levels(
+    level_sizes: Sequence[int], inputs: Int64[Tensor, " n"], parents: Int64[Tensor, " n"], distinct: int
+) -> Int64[Tensor, " levels"]:
+    """Level sizes as a tensor, for a forest over `distinct` inputs."""
+    n, sizes = len(inputs), torch.tensor(level_sizes, dtype=torch.int64)
+    check_index(inputs, distinct)
+    roots = int(sizes[0]) if len(sizes) else 0
+    if int(sizes.sum()) != n or len(parents) != n:
+        raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
+    check_index(parents[roots:], n)
+    level = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    if bool((level[parents[roots:]] != level[roots:] - 1).any()):
+        raise IndexError("a node's parent must be of the level before")
+    return sizes
 
 
 def _forest(
@@ -108,12 +134,10 @@ def _forest(
     inputs: Int64[Tensor, " n"],
     parents: Int64[Tensor, " n"],
     level_sizes: list[int],
-    *,
-    keep: bool,
-) -> tuple[Float[Tensor, "n four_H"] | None, States]:
-    n, H = len(inputs), state_weight.shape[1]
-    states = tuple(projection.new_empty(n, H) for _ in range(cell.states))
-    kept = projection.new_empty(n, 4 * H) if keep else None
+    kept: Float[Tensor, "n four_H"] | None,
+    states: States,
+) -> None:
+    """The same in torch: fills `kept`, if it is given, and the states."""
     transposed = cell.to_gates(state_weight).t().contiguous()
     for rows, root in _chunks(level_sizes):
         gates = cell.opened(projection.index_select(0, inputs[rows]))
@@ -124,7 +148,6 @@ def _forest(
         cell.activate_(gates, before, tuple(state[rows] for state in states))
         if kept is not None:
             kept[rows] = gates
-    return kept, states
 
 
 def _chunks(level_sizes: list[int]) -> list[tuple[slice, bool]]:

@@ -23,14 +23,15 @@ comes closer to z and the gradient to the truth.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native.torch_kernels import kernels_for
+from emhrnn.layers.native.torch_kernels import TorchKernels, check_gates, kernels_for, sequences
 from emhrnn.layers.packing import Packing
-from emhrnn.paper.layers.multiscale import multiscale
 
 FIRST_SLOPE, LAST_SLOPE, PER_EPOCH = 1.0, 5.0, 0.04
 # Gradients of gates before activation are clipped, as Graves (arXiv 1308.0850) does: they may grow from word to word
@@ -89,9 +90,7 @@ def multiscale_states(
     detector says, and the detector gets no gradient.
     """
     if kernels := kernels_for(projection, *weights, slope):
-        return multiscale(
-            kernels, packing, projection, weights, biases, slope, forced, size=wiring.size, flush_own=wiring.flush_own
-        )
+        return _native_states(kernels, projection, weights, biases, slope, packing, wiring, forced)
     H, sizes = wiring.size, packing.batch_sizes.tolist()
     must = torch.zeros(len(projection), dtype=torch.bool) if forced is None else forced
     rows = zip(*(torch.split(x.index_select(0, packing.order), sizes) for x in (projection, must)), strict=True)
@@ -144,3 +143,67 @@ def _step(
         else:
             z.append(torch.zeros_like(a))
     return h, c, z, inputs
+
+
+def _native_states(
+    kernels: TorchKernels,
+    projection: Float[Tensor, "n gates"],
+    weights: list[Tensor],
+    biases: list[Tensor],
+    slope: Float[Tensor, ""],
+    packing: Packing,
+    wiring: Wiring,
+    forced: Bool[Tensor, " n"] | None,
+) -> tuple[Float[Tensor, "n layers H"], Float[Tensor, "n detectors"]]:
+    if len(projection) != packing.rows or (forced is not None and len(forced) != packing.rows):
+        raise IndexError(f"{len(projection)} input rows for offsets that end at {packing.rows}")
+    check_gates(projection, weights[0])
+    forced = None if forced is None else forced.contiguous()
+    h, x_z = _Multiscale.apply(  # type: ignore[no-untyped-call]
+        kernels, packing, wiring, forced, slope, projection.contiguous(), *weights, *biases
+    )
+    return h, x_z
+
+
+class _Multiscale(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        kernels: TorchKernels,
+        packing: Packing,
+        wiring: Wiring,
+        forced: Tensor | None,
+        slope: Tensor,
+        projection: Tensor,
+        *parameters: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        n, layers, H, flush_own = len(projection), wiring.layers, wiring.size, wiring.flush_own
+        weights = torch.cat([weight.flatten() for weight in parameters[:layers]])
+        gates, c, h = (projection.new_empty(n, layers, columns) for columns in (4 * H + 1, H, H))
+        kernels.call(
+            "multiscale_forward", *sequences(packing)[:3], layers, H, int(flush_own), projection, weights,
+            torch.cat(parameters[layers:]), forced, gates, c, h, torch.get_num_threads(),
+        )  # fmt: skip
+        ctx.kernels, ctx.packing, ctx.sizes = kernels, packing, (layers, H, int(flush_own))
+        ctx.shapes = [weight.shape for weight in parameters[:layers]]
+        ctx.save_for_backward(slope, weights, forced, gates, c, h)
+        x_z = gates[:, :-1, 4 * H].clone()
+        ctx.mark_non_differentiable(x_z)
+        return h, x_z
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dh: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        slope, weights, forced, gates, c, h = ctx.saved_tensors
+        padded = [(rows, ctx.kernels.padded_columns(columns + 1)) for rows, columns in ctx.shapes]
+        d_projection = h.new_empty(len(h), ctx.shapes[0][0])
+        d_weights = h.new_empty(sum(rows * columns for rows, columns in padded))
+        ctx.kernels.call(
+            "multiscale_backward", *sequences(ctx.packing)[:3], *ctx.sizes, weights, forced, gates, c, h, slope,
+            dh.contiguous(), d_projection, d_weights, torch.get_num_threads(),
+        )  # fmt: skip
+        by_layer = d_weights.split([rows * columns for rows, columns in padded])
+        by_layer = [part.view(shape) for part, shape in zip(by_layer, padded, strict=True)]
+        d_w = [part[:, :columns] for part, (_, columns) in zip(by_layer, ctx.shapes, strict=True)]
+        d_b = [part[:, columns] for part, (_, columns) in zip(by_layer[1:], ctx.shapes[1:], strict=True)]
+        return *[None] * 5, d_projection, *d_w, *d_b
