@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emhrnn.api import load
+from emhrnn.api import load, train
 from emhrnn.training.run import load_run
 from tests.behaviour.commands import BAD, GOOD, rows
 
@@ -139,6 +139,29 @@ def test_the_estimator_predicts(blocked: Path) -> None:
     told, shares = json.loads(run(blocked, "-c", script, json.dumps([GOOD, BAD]), libraries="torch"))
     assert told == ["good", "bad"]
     np.testing.assert_allclose(shares, fitted.predict_proba([GOOD, BAD]), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["tfidf-lr", "tfidf-svm", "nb-lr"])
+def test_fitted_models_predict(blocked: Path, name: str) -> None:
+    """In Python, for files and over HTTP, with the numbers that they had when they were fitted."""
+    from tests.behaviour.commands import write_reviews
+
+    folder = blocked / name
+    trained = train(write_reviews(blocked / "train.csv", 60), folder, settings={"model.name": name}, progress=False)
+    script = (
+        "import emhrnn, json, sys; model, texts = emhrnn.load(sys.argv[1]), json.loads(sys.argv[2]);"
+        "assert not {'torch', 'scipy', 'sklearn', 'pyarrow'} & sys.modules.keys();"
+        "print(json.dumps([model.predict(texts), model.predict_proba(texts).tolist()]))"
+    )
+    texts = [GOOD, BAD, "Zzz."]
+    told, shares = json.loads(run(blocked, "-c", script, folder, json.dumps(texts)))
+    assert told[:2] == ["good", "bad"]
+    np.testing.assert_allclose(shares, trained.model.predict_proba(texts), atol=1e-6)
+    (blocked / "texts.csv").write_text("text\nThe soup was good.\nBad room.\n")
+    run(blocked, "-m", "emhrnn", "predict", folder, "texts.csv", "--out", f"{name}.csv", "--quiet")
+    assert len((blocked / f"{name}.csv").read_text().splitlines()) == 3
+    assert name in run(blocked, "-m", "emhrnn", "info", folder)
+    assert "use evidence or em-hrnn" in run(blocked, "-m", "emhrnn", "explain", folder, "good soup", code=2)
 
 
 def test_other_models_say_what_to_install(blocked: Path) -> None:

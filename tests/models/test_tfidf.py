@@ -1,5 +1,6 @@
 """TF-IDF against scikit-learn's own, on words written out."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -9,12 +10,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
+from emhrnn.models import ngram_features
+from emhrnn.models.row import Facts
 from emhrnn.models.settings import TfIdfConfig, TfIdfSVMConfig
-from emhrnn.models.tfidf import NO_KEY, TfIdf
+from emhrnn.models.tfidf import NO_KEY, TfIdf, expected_shapes, read
 from tests.models.examples import (
     CLASSES,
     VOCABULARY,
-    check_survives_saving,
     make_batch,
     seeds,
     sentences_of,
@@ -55,7 +57,7 @@ def test_features_equal_those_of_scikit_learn(lengths, seed) -> None:
     expected = theirs.fit_transform(documents).toarray()
     keys = [spelled(int(key)) for key in model.keys if key != NO_KEY]
     assert set(keys) == set(theirs.vocabulary_)
-    ours = np.concatenate([model.features(batch).toarray() for batch in batches])[:, : len(keys)]
+    ours = np.concatenate([model.features(batch).csr().toarray() for batch in batches])[:, : len(keys)]
     np.testing.assert_allclose(ours, expected[:, [theirs.vocabulary_[key] for key in keys]], atol=1e-6)
 
 
@@ -64,8 +66,8 @@ def test_the_most_frequent_features_are_kept() -> None:
     everything, few = small(min_documents=1), small(min_documents=1, max_features=5)
     everything._choose_features([batch])
     few._choose_features([batch])
-    order = everything.idf[everything.keys != NO_KEY].sort().values
-    assert few.idf.sort().values.tolist() == order[:5].tolist()
+    order = np.sort(everything.idf[everything.keys != NO_KEY])
+    assert np.sort(few.idf).tolist() == order[:5].tolist()
 
 
 @pytest.mark.parametrize("kind", ["logistic", "svm"])
@@ -73,8 +75,24 @@ def test_fits_and_survives_saving(kind) -> None:
     batch = separable_batch()
     model = small(kind, C=10.0)
     model.fit([separable_batch(), separable_batch(20, seed=1)])
-    assert np.array_equal(model(batch).logits.argmax(1).numpy(), batch.labels)
-    check_survives_saving(model, small(kind), batch)
+    assert np.array_equal(model.infer(batch).logits.argmax(1), batch.labels)
+    facts, saved = Facts(classes=CLASSES), model.state_dict()
+    config = TfIdfConfig(max_features=400)
+    assert {name: array.shape for name, array in saved.items()} == expected_shapes(config, facts, 0, 0, saved)
+    loaded = read(config, facts, saved, [""] * VOCABULARY, kind)
+    assert np.array_equal(loaded.infer(batch).logits, model.infer(batch).logits)
+
+
+def test_logits_equal_those_of_scipy() -> None:
+    """Also where the products are added up in portions, within a document."""
+    batch = make_batch([[5, 4], [3], [6, 6]], 3)
+    model = small(min_documents=1)
+    model.fit([separable_batch(), dataclasses.replace(batch, labels=np.array([0, 1, 2]))])
+    expected = model.features(batch).csr() @ model.weight.T + model.bias
+    for at_once in (ngram_features.AT_ONCE, 4 * CLASSES):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ngram_features, "AT_ONCE", at_once)
+            np.testing.assert_allclose(model.infer(batch).logits, expected, atol=1e-6)
 
 
 def test_a_document_of_unknown_words_gets_the_bias() -> None:
@@ -82,7 +100,7 @@ def test_a_document_of_unknown_words_gets_the_bias() -> None:
     batch.words[:] = 0
     model = small()
     model.fit([separable_batch()])
-    assert (model(batch).logits == model.bias).all()
+    assert (model.infer(batch).logits == model.bias).all()
 
 
 def test_no_ngram_of_two_documents() -> None:

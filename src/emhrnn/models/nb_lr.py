@@ -11,26 +11,21 @@ per label. To choose C, a tenth of the training documents is held out and the re
 3,000 documents; then all are fitted with it. Ratios of that search are counted without the held-out documents, whose
 labels they would give away.
 
-Only the products w r are kept, for as many n-grams as there are: the buffers have their size when `fit` ends.
+Only the products w r are kept, for as many n-grams as there are. Prediction takes NumPy alone.
 """
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from jaxtyping import Float32, Float64, Int64
-from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.fitting import NEVER, Weights, labels_of, weights_of
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngram_counts
-from emhrnn.models.output import Output
+from emhrnn.models.ngram_features import Features, check_keys_fit, frequent_ngrams, ngram_counts
+from emhrnn.models.predictor import Inference, Predictor
+from emhrnn.models.row import Facts
 from emhrnn.models.settings import NBLRConfig
 
 LONGEST = 3  # words of an n-gram
@@ -42,13 +37,12 @@ USUAL_C = 1.0  # where there are fewer documents than tenths
 MOST_WEIGHTS = 50_000_000  # 200 MB: many classes have fewer n-grams
 
 
-class NBLR(DocumentModel):
-    """Logistic regression on log-count ratios of n-grams."""
+Matrix: TypeAlias = Any  # of SciPy: sparse, (documents, features)
+Weights: TypeAlias = Float32[np.ndarray, " documents"] | None
 
-    keys: Tensor
-    weight: Tensor
-    bias: Tensor
-    chosen_c: Tensor
+
+class NBLR(Predictor):
+    """Logistic regression on log-count ratios of n-grams."""
 
     fits_at_once = True
 
@@ -58,57 +52,70 @@ class NBLR(DocumentModel):
         Raises:
             ConfigError: the vocabulary is too large to number triples of its words.
         """
-        super().__init__()
         check_keys_fit(vocabulary, LONGEST)
         self.vocabulary = vocabulary
         self.max_features = max(min(config.max_features, MOST_WEIGHTS // classes), 1)
         self.min_documents = min_documents
         self.C = config.C
-        self.register_buffer("keys", torch.zeros(0, dtype=torch.int64))  # (features,)
-        self.register_buffer("weight", torch.zeros(0, classes))  # (features, classes): w r
-        self.register_buffer("bias", torch.zeros(classes))
-        self.register_buffer("chosen_c", torch.zeros(()))
+        self.keys = np.zeros(0, dtype=np.int64)
+        self.weight = np.zeros((0, classes), dtype=np.float32)  # (features, classes): w r
+        self.bias = np.zeros(classes, dtype=np.float32)
+        self.chosen_c = np.zeros((), dtype=np.float32)
 
-    @torch.no_grad()
-    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
-        logits = torch.from_numpy(self.features(batch) @ self.weight.numpy()) + self.bias
-        return Output(logits, logits)  # the document vector would be as wide as the features
+    def state_dict(self) -> dict[str, np.ndarray]:
+        return {"keys": self.keys, "weight": self.weight, "bias": self.bias, "chosen_c": self.chosen_c}
+
+    def infer(self, batch: Batch) -> Inference:
+        logits = self.features(batch) @ self.weight + self.bias
+        return Inference(logits, logits)  # the document vector would be as wide as the features
 
     def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
-        keys, _, _ = frequent_ngrams(
+        from scipy import sparse
+
+        from emhrnn.models.fitting import labels_of, weights_of
+
+        self.keys, _, _ = frequent_ngrams(
             batches,
             vocabulary=self.vocabulary,
             longest=LONGEST,
             min_documents=self.min_documents,
             most=self.max_features,
         )
-        self.keys = torch.from_numpy(keys)
-        features = sparse.vstack([self.features(batch) for batch in batches], format="csr")
+        features = sparse.vstack([self.features(batch).csr() for batch in batches], format="csr")
         labels, weights = labels_of(batches), weights_of(batches)
         if weights is not None:
             used = np.flatnonzero(weights)
             features, labels, weights = features[used], labels[used], weights[used]
         classes = len(self.bias)
         C = self.C or _choose_c(features, labels, classes, seed, weights)
-        weight, bias = fit_ratios(features, labels, classes, C, seed, weights)
-        self.weight, self.bias = torch.from_numpy(weight), torch.from_numpy(bias)
-        self.chosen_c = torch.tensor(C)
+        self.weight, self.bias = fit_ratios(features, labels, classes, C, seed, weights)
+        self.chosen_c = np.array(C, dtype=np.float32)
 
-    def features(self, batch: Batch) -> sparse.csr_matrix:
+    def features(self, batch: Batch) -> Features:
         """(documents, features), float32: 1 where the document has the n-gram."""
-        present = ngram_counts(batch, self.keys.numpy(), vocabulary=self.vocabulary, longest=LONGEST)
-        present.data.fill(1)
-        return present
+        counts = ngram_counts(batch, self.keys, vocabulary=self.vocabulary, longest=LONGEST)
+        return Features(counts.document, counts.feature, np.ones_like(counts.value), counts.shape)
 
-    def take_sizes(self, tensors: Mapping[str, Tensor]) -> None:
-        """Give the buffers the number of features that these have, before they are loaded."""
-        features = tensors["keys"].numel() if "keys" in tensors else 0
-        self.keys = self.keys.new_zeros(features)
-        self.weight = self.weight.new_zeros(features, len(self.bias))
+
+def read(config: NBLRConfig, facts: Facts, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str]) -> NBLR:
+    """A trained model."""
+    model = NBLR(config, vocabulary=len(vocabulary), classes=facts.classes)
+    model.keys, model.weight, model.bias, model.chosen_c = (
+        arrays[name] for name in ("keys", "weight", "bias", "chosen_c")
+    )
+    return model
+
+
+def expected_shapes(
+    config: NBLRConfig, facts: Facts, words: int, size: int, arrays: Mapping[str, np.ndarray]
+) -> dict[str, tuple[int, ...]]:
+    """Of the arrays of a trained model. How many features it has, the arrays say."""
+    features, classes = arrays["keys"].size if "keys" in arrays else 0, facts.classes
+    return {"keys": (features,), "weight": (features, classes), "bias": (classes,), "chosen_c": ()}
 
 
 def log_ratio(
-    features: sparse.csr_matrix, yes: Float64[np.ndarray, " documents"], weights: Weights = None
+    features: Matrix, yes: Float64[np.ndarray, " documents"], weights: Weights = None
 ) -> Float64[np.ndarray, " features"]:
     """How much more of the documents with `yes` = 1 than of those with 0 have each feature; a document of weight 2
     counts twice."""
@@ -120,7 +127,7 @@ def log_ratio(
 
 
 def fit_ratios(
-    features: sparse.csr_matrix, labels: np.ndarray, classes: int, C: float, seed: int, weights: Weights = None
+    features: Matrix, labels: np.ndarray, classes: int, C: float, seed: int, weights: Weights = None
 ) -> tuple[Float32[np.ndarray, "features classes"], Float32[np.ndarray, " classes"]]:
     """Weight and bias with log-odds = features @ weight + bias: one yes/no problem per class. Two classes of which a
     document has one share a problem, and each gets half of its log-odds."""
@@ -138,8 +145,13 @@ def fit_ratios(
 
 
 def _fit_one(
-    features: sparse.csr_matrix, yes: Float64[np.ndarray, " documents"], C: float, seed: int, weights: Weights
+    features: Matrix, yes: Float64[np.ndarray, " documents"], C: float, seed: int, weights: Weights
 ) -> tuple[Float64[np.ndarray, " features"], float]:
+    from scipy import sparse
+    from sklearn.linear_model import LogisticRegression
+
+    from emhrnn.models.fitting import NEVER
+
     if yes.min() == yes.max():
         return np.zeros(features.shape[1]), NEVER if yes[0] == 0 else -NEVER
     ratio = log_ratio(features, yes, weights)
@@ -150,7 +162,7 @@ def _fit_one(
     return ratio * model.coef_[0], float(model.intercept_[0])
 
 
-def _choose_c(features: sparse.csr_matrix, labels: np.ndarray, classes: int, seed: int, weights: Weights) -> float:
+def _choose_c(features: Matrix, labels: np.ndarray, classes: int, seed: int, weights: Weights) -> float:
     """The value of GRID with most right answers on held-out documents; of equal ones, the most probable answers."""
     order = np.random.default_rng(seed).permutation(len(labels))
     tenths = [tenth for tenth in np.array_split(order, TENTHS) if len(tenth)]
@@ -171,7 +183,7 @@ def _choose_c(features: sparse.csr_matrix, labels: np.ndarray, classes: int, see
 
 
 def _held_out_score(
-    features: sparse.csr_matrix,
+    features: Matrix,
     labels: np.ndarray,
     classes: int,
     C: float,
@@ -180,6 +192,8 @@ def _held_out_score(
     held: Int64[np.ndarray, " held"],
 ) -> tuple[float, float]:
     """Of these documents, by a classifier that is fitted to all others."""
+    from sklearn.exceptions import ConvergenceWarning
+
     rest = np.setdiff1d(np.arange(len(labels)), held)
     of_rest, of_held = (None, None) if weights is None else (weights[rest], weights[held])
     with warnings.catch_warnings():

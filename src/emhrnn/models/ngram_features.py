@@ -9,15 +9,17 @@ features by binary search and no dictionary has to be saved.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
-from scipy import sparse
+from jaxtyping import Float32, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.layers.phrases import UNKNOWN_WORD
 
+AT_ONCE = 4_000_000  # products with weights, before they are added up
 MERGE = 20_000_000  # counted n-grams to hold before equal ones are merged
 LARGEST_KEY = np.iinfo(np.int64).max
 
@@ -84,20 +86,44 @@ def frequent_ngrams(
     return keys[chosen], counts[chosen], documents
 
 
-def ngram_counts(
-    batch: Batch, keys: Int64[np.ndarray, " features"], *, vocabulary: int, longest: int
-) -> sparse.csr_matrix:
-    """(documents, features), float32: how often each document has each n-gram of the sorted `keys`."""
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A sparse matrix (documents, features): the entries that are not 0, by document, then by feature."""
+
+    document: Int64[np.ndarray, " entries"]
+    feature: Int64[np.ndarray, " entries"]
+    value: Float32[np.ndarray, " entries"]
+    shape: tuple[int, int]
+
+    def __matmul__(self, weight: Float32[np.ndarray, "features classes"]) -> Float32[np.ndarray, "documents classes"]:
+        result = np.zeros((self.shape[0], weight.shape[1]), dtype=np.float32)
+        step = max(AT_ONCE // max(weight.shape[1], 1), 1)
+        for begin in range(0, len(self.document), step):
+            part = slice(begin, begin + step)
+            document = self.document[part]
+            first = np.flatnonzero(np.diff(document, prepend=-1))  # entry of each document
+            added = weight[self.feature[part]] * self.value[part, None]
+            result[document[first]] += np.add.reduceat(added, first)
+        return result
+
+    def csr(self) -> Any:
+        """For scikit-learn: a sparse matrix of SciPy."""
+        from scipy import sparse
+
+        offsets = np.searchsorted(self.document, np.arange(self.shape[0] + 1))
+        return sparse.csr_matrix((self.value, self.feature, offsets), shape=self.shape)
+
+
+def ngram_counts(batch: Batch, keys: Int64[np.ndarray, " features"], *, vocabulary: int, longest: int) -> Features:
+    """How often each document has each n-gram of the sorted `keys`."""
     document, key = ngrams_of(batch, vocabulary, longest)
     place = np.searchsorted(keys, key)
     known = place < len(keys)
     known[known] = keys[place[known]] == key[known]
-    rows, columns = document[known], place[known]
-    counts = sparse.csr_matrix(
-        (np.ones(len(rows), dtype=np.float32), (rows, columns)), shape=(batch.n_documents, len(keys))
-    )
-    counts.sum_duplicates()
-    return counts
+    width = max(len(keys), 1)
+    entries, counts = np.unique(document[known] * width + place[known], return_counts=True)
+    document, feature = np.divmod(entries, width)
+    return Features(document, feature, counts.astype(np.float32), (batch.n_documents, len(keys)))
 
 
 def merged_counts(

@@ -60,11 +60,12 @@ class Row:
         return "words" in self.shows
 
 
-def later(module: str, name: str, **options: Any) -> Callable[..., Any]:
-    """The class or function of a module that takes torch, imported when it is first called."""
+def later(module: str, name: str, *, torch: bool = True, **options: Any) -> Callable[..., Any]:
+    """The class or function of a module that takes torch, or long, imported when it is first called."""
 
     def call(*arguments: Any, **given: Any) -> Any:
-        need("torch", name)
+        if torch:
+            need("torch", name)
         return getattr(import_module(module), name)(*arguments, **options, **given)
 
     return call

@@ -53,6 +53,16 @@ def _of_words(module: str, name: str, **options: Any) -> Builder:
     return build
 
 
+def _fitted(module: str, name: str, **options: Any) -> dict[str, Any]:
+    """The part of a row of a model of word ids that is fitted in one go and predicts with NumPy alone."""
+    return {
+        "build": _of_words(module, name, **options),
+        "read": later(f"emhrnn.models.{module}", "read", torch=False, **options),
+        "shapes": later(f"emhrnn.models.{module}", "expected_shapes", torch=False),
+        "learns": "fit",
+    }
+
+
 MODELS: dict[str, Row] = {
     "evidence": Row(
         config=EvidenceConfig,
@@ -75,20 +85,17 @@ MODELS: dict[str, Row] = {
     ),
     "tfidf-lr": Row(
         config=TfIdfConfig,
-        build=_of_words("tfidf", "TfIdf", kind="logistic"),
-        learns="fit",
+        **_fitted("tfidf", "TfIdf", kind="logistic"),
         reference="scikit-learn",
     ),
     "tfidf-svm": Row(
         config=TfIdfSVMConfig,
-        build=_of_words("tfidf", "TfIdf", kind="svm"),
-        learns="fit",
+        **_fitted("tfidf", "TfIdf", kind="svm"),
         reference="scikit-learn",
     ),
     "nb-lr": Row(
         config=NBLRConfig,
-        build=_of_words("nb_lr", "NBLR"),
-        learns="fit",
+        **_fitted("nb_lr", "NBLR"),
         reference="Wang and Manning, ACL 2012",
     ),
     "fasttext": Row(

@@ -7,72 +7,75 @@ logistic regression, `tfidf-svm` in a linear support vector machine, both fitted
 
     idf = 1 + ln((1 + documents) / (1 + documents that have it))
 
-`keys` holds the n-grams that are features (models/ngram_features.py).
+`keys` holds the n-grams that are features (models/ngram_features.py). Prediction takes NumPy alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from scipy import sparse
-from sklearn.preprocessing import normalize
-from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.fitting import Classifier, fit_linear, labels_of, weights_of
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngram_counts
-from emhrnn.models.output import Output
+from emhrnn.models.ngram_features import Features, check_keys_fit, frequent_ngrams, ngram_counts
+from emhrnn.models.predictor import Inference, Predictor
+from emhrnn.models.row import Facts
 from emhrnn.models.settings import TfIdfConfig
+
+if TYPE_CHECKING:
+    from emhrnn.models.fitting import Classifier
 
 NO_KEY = np.iinfo(np.int64).max  # behind all keys: a feature that is not used
 
 
-class TfIdf(DocumentModel):
+class TfIdf(Predictor):
     """TF-IDF of n-grams and a linear classifier."""
-
-    keys: Tensor
-    idf: Tensor
-    weight: Tensor
-    bias: Tensor
 
     fits_at_once = True
 
     def __init__(
-        self, config: TfIdfConfig, *, vocabulary: int, classes: int, kind: Classifier, min_documents: int = 2
+        self, config: TfIdfConfig, *, vocabulary: int, classes: int, kind: "Classifier", min_documents: int = 2
     ) -> None:
         """`vocabulary` is how many words there are. N-grams of fewer than `min_documents` documents are left out."""
-        super().__init__()
-        max_features, self.longest = config.max_features, config.ngram_words
+        self.longest = config.ngram_words
         check_keys_fit(vocabulary, self.longest)
         self.vocabulary = vocabulary
         self.kind: Classifier = kind
         self.min_documents = min_documents
         self.C = config.C
-        self.register_buffer("keys", torch.full((max_features,), NO_KEY))
-        self.register_buffer("idf", torch.zeros(max_features))
-        self.register_buffer("weight", torch.zeros(classes, max_features))
-        self.register_buffer("bias", torch.zeros(classes))
+        self.keys = np.full(config.max_features, NO_KEY)
+        self.idf = np.zeros(config.max_features, dtype=np.float32)
+        self.weight = np.zeros((classes, config.max_features), dtype=np.float32)
+        self.bias = np.zeros(classes, dtype=np.float32)
 
-    @torch.no_grad()
-    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
-        logits = torch.from_numpy(self.features(batch) @ self.weight.numpy().T) + self.bias
-        return Output(logits, logits)  # the document vector would be as wide as the features
+    def state_dict(self) -> dict[str, np.ndarray]:
+        return {"keys": self.keys, "idf": self.idf, "weight": self.weight, "bias": self.bias}
+
+    def infer(self, batch: Batch) -> Inference:
+        logits = self.features(batch) @ self.weight.T + self.bias
+        return Inference(logits, logits)  # the document vector would be as wide as the features
 
     def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
+        from scipy import sparse
+
+        from emhrnn.models.fitting import fit_linear, labels_of, weights_of
+
         self._choose_features(batches)
-        features = sparse.vstack([self.features(batch) for batch in batches], format="csr")
+        features = sparse.vstack([self.features(batch).csr() for batch in batches], format="csr")
         used = int((self.keys != NO_KEY).sum())
         labels, weights = labels_of(batches), weights_of(batches)
         weight, bias = fit_linear(features[:, :used], labels, len(self.bias), self.kind, self.C, seed, weights)
-        self.weight.zero_()[:, :used] = weight
-        self.bias.copy_(bias)
+        self.weight = np.zeros_like(self.weight)
+        self.weight[:, :used] = weight
+        self.bias = bias.numpy()
 
-    def features(self, batch: Batch) -> sparse.csr_matrix:
+    def features(self, batch: Batch) -> Features:
         """(documents, features), float32, rows of length 1; a document without any feature is a row of zeros."""
-        counts = ngram_counts(batch, self.keys.numpy(), vocabulary=self.vocabulary, longest=self.longest)
-        counts.data = (1 + np.log(counts.data)) * self.idf.numpy()[counts.indices]
-        return normalize(counts)
+        counts = ngram_counts(batch, self.keys, vocabulary=self.vocabulary, longest=self.longest)
+        value = (1 + np.log(counts.value)) * self.idf[counts.feature]
+        norm = np.sqrt(np.bincount(counts.document, value * value, batch.n_documents))
+        return Features(
+            counts.document, counts.feature, (value / norm[counts.document]).astype(np.float32), counts.shape
+        )
 
     def _choose_features(self, batches: Iterable[Batch]) -> None:
         keys, counts, documents = frequent_ngrams(
@@ -82,6 +85,24 @@ class TfIdf(DocumentModel):
             min_documents=self.min_documents,
             most=len(self.keys),
         )
-        self.keys.fill_(NO_KEY)[: len(keys)] = torch.from_numpy(keys)
-        idf = 1 + np.log((1 + documents) / (1 + counts))
-        self.idf.zero_()[: len(keys)] = torch.from_numpy(idf).float()
+        self.keys = np.full(len(self.keys), NO_KEY)
+        self.keys[: len(keys)] = keys
+        self.idf = np.zeros_like(self.idf)
+        self.idf[: len(keys)] = 1 + np.log((1 + documents) / (1 + counts))
+
+
+def read(
+    config: TfIdfConfig, facts: Facts, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str], kind: "Classifier"
+) -> TfIdf:
+    """A trained model."""
+    model = TfIdf(config, vocabulary=len(vocabulary), classes=facts.classes, kind=kind)
+    model.keys, model.idf, model.weight, model.bias = (arrays[name] for name in ("keys", "idf", "weight", "bias"))
+    return model
+
+
+def expected_shapes(
+    config: TfIdfConfig, facts: Facts, words: int, size: int, arrays: Mapping[str, np.ndarray]
+) -> dict[str, tuple[int, ...]]:
+    """Of the arrays of a trained model."""
+    features, classes = config.max_features, facts.classes
+    return {"keys": (features,), "idf": (features,), "weight": (classes, features), "bias": (classes,)}

@@ -291,7 +291,7 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
         )
         facts = facts_of(run, folder)
         row = MODELS[config.model.name]
-        if trainable or row.read is None:
+        if row.read is None or (trainable and row.learns != "fit"):
             run.model = build_model(config.model, facts, _zeros(len(vocabulary), size), vocabulary.words, 0)
     except ExtraError:  # nothing is wrong with the run
         raise

@@ -24,6 +24,7 @@ from emhrnn.errors import ConfigError
 from emhrnn.evaluation.scores import score
 from emhrnn.files import atomic_file
 from emhrnn.models.model import DocumentModel
+from emhrnn.models.predictor import Predictor
 from emhrnn.models.table import check_model
 from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.provenance import commit
@@ -183,11 +184,13 @@ def unpack(text: str, documents: int) -> Bool[np.ndarray, " documents"]:
     return np.unpackbits(bits, count=documents).astype(bool)
 
 
-def learned_numbers(model: DocumentModel) -> int:
+def learned_numbers(model: Predictor) -> int:
     """How many numbers were learned besides word vectors. Of a fitted model, those of its tables that are in use."""
     if model.fits_at_once:
-        tables = [b for name, b in model.named_buffers() if b.is_floating_point() and name != "vectors"]
-        return sum(int(torch.count_nonzero(table)) for table in tables)
+        named = dict(model.named_buffers()) if isinstance(model, DocumentModel) else model.state_dict()
+        tables = [np.asarray(table) for name, table in named.items() if name != "vectors"]
+        return sum(int(np.count_nonzero(table)) for table in tables if table.dtype.kind == "f")
+    assert isinstance(model, DocumentModel)
     return sum(
         p.numel() for name, p in model.named_parameters() if p.requires_grad and "embedding" not in name.split(".")
     )

@@ -44,6 +44,7 @@ from emhrnn.text import Located
 from emhrnn.training.run import Run
 
 STEPS = 50  # on the path of integrated gradients
+NO_NETWORKS = (AddsEvidence, TfIdf, NBLR)  # without gradients and attention
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +135,14 @@ def _removal(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | N
 
 def _first_order(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
     run, model, batch = texts.run, texts.run.model, texts.batch
-    if isinstance(model, AddsEvidence):
+    if isinstance(model, NO_NETWORKS):
         return None
     found = gradient_effects(model, batch, texts.z, multi_label=run.multi_label, temperature=run.temperature)
     return None if found is None else _summed(texts, found[1].levels[0], 1.0, 1.0)
 
 
 def _attention(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
-    if isinstance(texts.run.model, AddsEvidence):
+    if isinstance(texts.run.model, NO_NETWORKS):
         return None
     with torch.inference_mode():
         found = levels_of(texts.run.model.encode_phrases(texts.batch, texts.z), texts.batch)
@@ -160,7 +161,7 @@ def _gradients(texts: ReadTexts, generator: np.random.Generator) -> UnitScores |
 
 def integrated_gradients(texts: ReadTexts, steps: int = STEPS) -> Float64[np.ndarray, " words"] | None:
     """Of each word, summed over its vector; None for a model without word vectors."""
-    if isinstance(texts.run.model, AddsEvidence):
+    if isinstance(texts.run.model, NO_NETWORKS):
         return None
     words = np.zeros(texts.batch.n_words)
     for step in range(steps):
@@ -223,11 +224,11 @@ def _weights(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | N
     model, batch = texts.run.model, texts.batch
     if not isinstance(model, TfIdf | NBLR):
         return None
-    weights = model.weight.numpy() if isinstance(model, TfIdf) else model.weight.numpy().T  # (classes, features)
-    chosen, features = texts.chosen.numpy(), model.features(batch).tocsr()
+    weights = model.weight if isinstance(model, TfIdf) else model.weight.T  # (classes, features)
+    chosen, features = texts.chosen.numpy(), model.features(batch).csr()
     others = (weights.sum(axis=0) - weights[chosen]) / max(len(weights) - 1, 1)  # (documents, features)
     added = features.multiply(weights[chosen] - others).tocsr()
-    keys = model.keys.numpy()
+    keys = model.keys
     document_of_word = batch.document_of_sentence[batch.sentence_of_word]
     found = list[tuple[np.ndarray, ...]]()  # document, feature, first word and words of each occurrence
     start, key = np.flatnonzero(batch.words != UNKNOWN), batch.words[batch.words != UNKNOWN]
