@@ -76,6 +76,7 @@ def rationales(
     positive: Annotated[str | None, option("The run's positive class.", "NAME", shown="guessed")] = None,
     documents: Annotated[int | None, option("How many to draw.", "N", shown="all")] = None,
     out: Out = Path("runs/rationales"),
+    section: Annotated[str | None, option("Title in the report.", "NAME", shown="the set")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -92,7 +93,7 @@ def rationales(
     Example:
       emhrnn paper rationales run eraser_movies.jsonl.gz --other hn --out results
 
-    Writes rationales.md and rationales.json; sections of other sets that are there stay.
+    Writes rationales.md and rationales.json; sections with other titles that are there stay.
     """
     from emhrnn.cli.output import print_json, say
     from emhrnn.paper.explanations.methods import ALONE
@@ -100,7 +101,7 @@ def rationales(
     from emhrnn.paper.explanations.table import USUAL, section_markdown
 
     options = {"part": part, "positive": positive, "documents": documents, "seed": seed}
-    section = compare_rationales(
+    made = compare_rationales(
         [run, *(other or [])],
         data,
         out,
@@ -110,11 +111,12 @@ def rationales(
         methods=method or (*USUAL, ALONE),
         documents=documents,
         seed=seed,
+        section=section,
     )
     if json:
-        print_json(section)
+        print_json(made)
     else:
-        say(section_markdown(data.name, section))
+        say(section_markdown(data.name, made))
         say(f"This is in {out / 'rationales.md'}, as data in {out / 'rationales.json'}.")
 
 

@@ -60,8 +60,9 @@ def compare_rationales(
     methods: Sequence[str] = (*USUAL, ALONE),
     documents: int | None = None,
     seed: int = 0,
+    section: str | None = None,
 ) -> dict[str, Any]:
-    """Writes the section of this set into rationales.json and rationales.md of `out`, and gives it back. `documents`
+    """Writes the section of this set, or of this name, into rationales.json and rationales.md of `out`, and gives it back. `documents`
     limits how many are drawn; None: all.
 
     Raises:
@@ -81,9 +82,9 @@ def compare_rationales(
         chosen = np.concatenate([group.chosen.numpy() for group in texts])
         about.append({**about_run(run, folder), **_predictions(run, items, chosen == good, good)})
     data = f"{human.name}, {human.part}: {_told(items, len(human.items))}; checksum {sha256(path)[:12]}"
-    section = as_section(rows, _figures_of(items[0]), about, command=command, data=data, seed=seed)
-    _write(out, human.name, section)
-    return section
+    made = as_section(rows, _figures_of(items[0]), about, command=command, data=data, seed=seed)
+    _write(out, section or human.name, made)
+    return made
 
 
 def positive_class(run: Run, given: str | None) -> int:
