@@ -6,7 +6,7 @@ from emhrnn.paper.cli.check import check
 from emhrnn.paper.cli.chunks import chunks
 from emhrnn.paper.cli.compare import compare, table2
 from emhrnn.paper.cli.evidence import evidence
-from emhrnn.paper.cli.explanations import documents, faithfulness, rationales
+from emhrnn.paper.cli.explanations import documents, faithfulness, rationales, units
 from emhrnn.paper.cli.prepare import prepare
 from emhrnn.paper.cli.segmentations import segmentations
 from emhrnn.paper.cli.table1 import table1
@@ -27,6 +27,7 @@ COMMANDS = (
     (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
     (rationales, "Compare explanations with evidence that people marked."),
+    (units, "Compare phrases with other units of explanations."),
     (documents, "Write training data for rationales."),
     (check, "Check the figures of README and docs against the records."),
     (prepare, "Tokenise data once, for many uses."),

@@ -120,6 +120,31 @@ def rationales(
         say(f"This is in {out / 'rationales.md'}, as data in {out / 'rationales.json'}.")
 
 
+def units(
+    run: RunFolder,
+    data: Annotated[Path, argument("ERASER movies, as published.", "DATA")],
+    out: Out = Path("runs/units"),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Show as many words in phrases, fixed runs, words or sentences: which carry the decision, which do people mark?
+
+    \b
+    Example:
+      emhrnn paper units run eraser_movies.jsonl.gz --out results
+
+    RUN is of the model evidence. Writes units.md and units.json.
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.paper.explanations.units import compare_units, units_markdown
+
+    made = compare_units(run, data, out, command=_command("units", run, data, None, None, {"seed": seed}), seed=seed)
+    if json:
+        print_json(made)
+    else:
+        say(units_markdown(made))
+
+
 def documents(
     data: Annotated[Path, argument("Evidence that people marked; or with --without, data in any format.", "DATA")],
     out: Annotated[Path, option("File to write, as jsonl.", "FILE")],

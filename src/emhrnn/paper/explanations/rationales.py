@@ -62,8 +62,8 @@ def compare_rationales(
     seed: int = 0,
     section: str | None = None,
 ) -> dict[str, Any]:
-    """Writes the section of this set, or of this name, into rationales.json and rationales.md of `out`, and gives it back. `documents`
-    limits how many are drawn; None: all.
+    """Writes the section of this set, or of this name, into rationales.json and rationales.md of `out`, and gives it
+    back. `documents` limits how many are drawn; None: all.
 
     Raises:
         DataError: the file is of none of the known formats.
@@ -177,7 +177,7 @@ def _by_tokens(texts: Sequence[ReadTexts], scores: Sequence[UnitScores], items: 
             for d, (begin, end) in enumerate(pairwise(group.batch.word_offsets)):
                 item = items[first + d]
                 assert isinstance(item, Highlighted)
-                tokens = _token_scores(group.documents[d], of_words[begin:end], item)
+                tokens = token_scores(group.documents[d], of_words[begin:end], item)
                 sums.setdefault(level, []).append(token_sums(tokens, item.marked, rate))
     return {level: np.stack(rows) for level, rows in sums.items()}
 
@@ -188,7 +188,7 @@ def _documents(texts: Sequence[ReadTexts], scores: Sequence[UnitScores]) -> list
     return list(zip(texts, scores, firsts[:-1], strict=True))
 
 
-def _token_scores(
+def token_scores(
     document: Located, words: Float64[np.ndarray, " words"], item: Highlighted
 ) -> Float64[np.ndarray, " tokens"]:
     """The best score of the words in a token; tokens that the run does not read come last."""
