@@ -460,7 +460,7 @@ def _compared(
 ) -> Float[np.ndarray, "n classes"]:
     """With what is said without evidence, or with the mean of the classes. Done before sentences or words are added up:
     the sums of long documents would lose digits."""
-    if free is None:  # a product with ones: means of many short rows are slow
-        free = (said @ np.ones(said.shape[1], dtype=said.dtype))[:, None] / said.shape[1]
+    if free is None:  # einsum: means of many short rows are slow, and a product with ones may warn without a reason
+        free = np.einsum("nc->n", said)[:, None] / said.shape[1]
     result: np.ndarray = said - free
     return result
