@@ -43,7 +43,7 @@ def test_a_change_of_one_kind_of_learning_leaves_the_jobs_of_others_done():
 
 
 def test_runs_writes_and_does_nothing_twice(tmp_path):
-    plan = SimulationPlan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY, cost=False)
+    plan = SimulationPlan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY)
     lines = []
     report = lambda plan: simulate(  # noqa: E731
         replace(plan, report=True), tmp_path / "so-far", tmp_path / "jobs", command="emhrnn", processes=1
@@ -64,8 +64,6 @@ def test_runs_writes_and_does_nothing_twice(tmp_path):
     assert run().to_dict() == first.to_dict()
     more = report(replace(plan, seeds=3)).to_dict()
     assert more["unfinished"].startswith("4 of 6 jobs")
-    report(replace(plan, cost=True))
-    assert not (tmp_path / "jobs" / "cost").exists()
     assert more["rows"] == first.to_dict()["rows"]
     assert len(lines) == 2
     (row,) = json.loads((tmp_path / "table1.json").read_text())["rows"]

@@ -19,14 +19,13 @@ def table1(
         Path | None, option("Folder to write to.", "FOLDER", shown="results; of a part or quick: the work")
     ] = None,
     work: Annotated[Path | None, option("Folder for the finished runs.", "FOLDER", shown="runs/table1[-quick]")] = None,
-    cost: Annotated[bool, option("Also measure the cost of the E-steps.", shown=True)] = True,
-    figures: Annotated[bool, option("Draw the figures; needs emhrnn[plots].", shown=True)] = True,
+    figures: Annotated[bool, option("Draw the figure; needs emhrnn[plots].", shown=True)] = True,
     report: Report = False,
     processes: Processes = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Table 1: which share of simulated phrase ends does each method recover? With the cost of the E-steps.
+    """Table 1: which share of simulated phrase ends does each method recover?
 
     \b
     Readings of the paper's text (docs/simulation.md):
@@ -36,10 +35,10 @@ def table1(
     \b
     Examples:
       emhrnn paper table1
-      emhrnn paper table1 --reading vocabulary --methods exact,local --seeds 2 --no-cost
+      emhrnn paper table1 --reading vocabulary --methods exact,local --seeds 2
 
     Under 40 minutes on two cores; with --quick, a few minutes on one. After Ctrl-C, the same command resumes. Writes
-    table1.md, table1.json and figures.
+    table1.md, table1.json and a figure.
     """
     from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
@@ -58,7 +57,6 @@ def table1(
             methods=_names(methods),
             seeds=seeds,
             sizes=SimulationSizes.quick() if quick else SimulationSizes(),
-            cost=cost,
             figures=figures,
             report=report,
         ),

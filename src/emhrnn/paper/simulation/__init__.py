@@ -4,5 +4,4 @@ generator.py    documents with known phrase ends, and the teacher that labels th
 enumeration.py  all segmentations of a document at once; the oracle; recovery
 learners.py     EM with theta known and unknown; HM-RNN and MHS-RNN
 run.py          one method, one reading, one seed as a job; all of them, then table.py
-cost.py         what the E-steps cost
 """

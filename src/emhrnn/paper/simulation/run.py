@@ -1,8 +1,7 @@
-"""The whole simulation: every reading, method and seed as a job of its own, then the table and the figures.
+"""The whole simulation: every reading, method and seed as a job of its own, then the table and a figure.
 
 OUT/table1.md, table1.json             the table
 OUT/table1-recovery.svg                recovery against epochs
-OUT/table1-cost.svg, table1-cost.json  what the E-steps cost
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,6 @@ from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from emhrnn.paper.plot import check_plots
 from emhrnn.paper.provenance import commit, machine
-from emhrnn.paper.simulation.cost import cost_job
 from emhrnn.paper.simulation.enumeration import consult, recovered, with_label, without_label
 from emhrnn.paper.simulation.generator import READINGS, World, make_world
 from emhrnn.paper.simulation.learners import (
@@ -38,7 +36,7 @@ from emhrnn.paper.simulation.learners import (
     learn_detector,
     learn_indicator,
 )
-from emhrnn.paper.simulation.table import RecoveryTable, draw_cost, draw_recovery, make_allowed, make_row
+from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
 
 
 @dataclass(frozen=True)
@@ -50,13 +48,12 @@ class SimulationSizes:
     rounds: int = 35  # of EM where theta is known
     joint: JointSchedule = field(default_factory=JointSchedule)  # of EM where nothing is
     detector: DetectorSchedule = field(default_factory=DetectorSchedule)
-    timed: int = 50  # documents of a measurement of time
 
     @classmethod
     def quick(cls) -> "SimulationSizes":
         """Minutes instead of an hour; the figures are those of a small experiment."""
         return cls(
-            train=1_000, test=300, rounds=10, timed=20,
+            train=1_000, test=300, rounds=10,
             joint=JointSchedule(epochs=3, documents=100), detector=DetectorSchedule(epochs=2, documents=100),
         )  # fmt: skip
 
@@ -205,7 +202,6 @@ class SimulationPlan:
     methods: Sequence[str] = METHODS
     seeds: int = 5
     sizes: SimulationSizes = field(default_factory=SimulationSizes)
-    cost: bool = True
     figures: bool = True
     report: bool = False  # run nothing: the table of what is done so far
 
@@ -241,8 +237,6 @@ def simulate(
     write_text(out / "table1.md", table.to_markdown())
     if plan.figures:
         draw_recovery(table, points, out / "table1-recovery.svg")
-    if plan.cost:
-        _cost(plan, out, jobs_folder / "cost", progress=progress, say=say)
     return table
 
 
@@ -292,16 +286,3 @@ def _gather(
     }
     points = {key: [result["points"] for result in results] for key, results in found.items() if key[1] != ORACLE}
     return RecoveryTable(header, rows, allowed, failures), points
-
-
-def _cost(plan: SimulationPlan, out: Path, folder: Path, *, progress: bool, say: Callable[[str], None]) -> None:
-    """Alone, after the others, so that nothing of ours disturbs the clock. A report has it if it is there."""
-    job = JobSpec("cost", {"documents": plan.sizes.timed, "repeats": 7})
-    if plan.report and so_far(folder, [job]) == [None]:
-        return
-    (outcome,) = run_jobs(cost_job, [job], folder, processes=1, progress=progress, say=say)
-    if outcome.result is None:
-        raise TrainingError(f"the table is written, but the cost could not be measured: {outcome.error}")
-    write_json(out / "table1-cost.json", {"machine": machine(), **outcome.result})
-    if plan.figures:
-        draw_cost(outcome.result, out / "table1-cost.svg")

@@ -1,4 +1,4 @@
-"""Table 1 as data, Markdown and figures: rows of means over seeds, what a reading allows, recovery and cost."""
+"""Table 1 as data, Markdown and figures: rows of means over seeds, what a reading allows, recovery."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -201,25 +201,3 @@ def draw_recovery(table: RecoveryTable, points: Points, path: Path) -> None:
     title = "ticks at the far right: the paper" if "vocabulary" in readings else None
     axes[0][0].legend(handles.values(), handles, fontsize=7, loc="best", title=title, title_fontsize=7)
     save_svg(figure, path)
-
-
-def draw_cost(cost: Mapping[str, Any], path: Path) -> None:
-    """Left: block length; right: document length; both with enumeration by full passes."""
-    plt = pyplot()
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
-    _draw_curves(left, cost["by_block_length"], "block_length")
-    left.set(xlabel="words of a block (documents of 40 words)", ylabel="CPU seconds of an E-step per document")
-    _draw_curves(right, cost["by_document_length"], "words")
-    right.set(xlabel="words of a document (sentences of 5)", ylabel="CPU seconds of an E-step per document")
-    save_svg(figure, path)
-
-
-def _draw_curves(axis: Any, costs: Sequence[Mapping[str, Any]], along: str) -> None:
-    for method in dict.fromkeys(cost["method"] for cost in costs):
-        mine = [cost for cost in costs if cost["method"] == method]
-        counted = mine[0]["counted"]
-        axis.plot([cost[along] for cost in mine], [cost["seconds"] for cost in mine], marker="o", markersize=3,
-                  linestyle="--" if counted else "-", label=f"{method} (counted)" if counted else method)  # fmt: skip
-    axis.set_yscale("log")
-    axis.grid(visible=True, which="major", alpha=0.3)
-    axis.legend(fontsize=7)
