@@ -12,7 +12,10 @@ schemathesis = pytest.importorskip("schemathesis", reason="needs the schemathesi
 def test_no_made_up_request_ends_in_a_fault(address: str) -> None:
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations()]
-    assert {operation.path for operation in operations} == {"/v1/predict", "/v1/explain", "/v1/model", "/healthz"}
+    assert {operation.path for operation in operations} == {
+        "/v1/predict", "/v1/explain", "/v1/model", "/healthz", "/v2/health/live", "/v2/health/ready",
+        "/v2/models/{name}", "/v2/models/{name}/ready", "/v2/models/{name}/infer",
+    }  # fmt: skip
     for operation in operations:
         for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
             _try(operation, mode)

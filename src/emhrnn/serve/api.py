@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -50,7 +50,11 @@ class PredictRequest(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"text": "The soup was not bad at all."}]}
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"text": "The soup was not bad at all."}],
+            "oneOf": [{"required": ["text"]}, {"required": ["texts"]}],
+        },
     )
     text: str | None = None
     texts: list[str] | None = None
@@ -106,10 +110,71 @@ class PredictResponse(BaseModel):
     predictions: list[Prediction]
 
 
+class Span(BaseModel):
+    """A part of the text."""
+
+    text: str
+    start: int = Field(description="The first character, counted from 0.")
+    end: int = Field(description="The character after the last.")
+    weight: float = Field(description="Attention among its siblings; for evidence, the share of absolute effects.")
+    share: float = Field(description="The product of the weights down to it.")
+    lift: float = Field(description="The weight divided by chance.")
+    effect: float | None = Field(description="How far the log-odds of the label would fall without it.")
+
+
+class WordSpan(Span):
+    """A word."""
+
+    known: bool = Field(description="Whether it is in the vocabulary.")
+    boundary: float | None = Field(description="The probability that a phrase ends here.")
+
+
+class PhraseSpan(Span):
+    """A phrase."""
+
+    evidence: dict[str, float] | None = Field(None, description="What it adds to the logit of each class.")
+    words: list[WordSpan]
+
+
+class SentenceSpan(Span):
+    """A sentence."""
+
+    evidence: dict[str, float] | None = Field(None, description="What it adds to the logit of each class.")
+    phrases: list[PhraseSpan]
+
+
+class Decided(BaseModel):
+    """The path to what supports the label most."""
+
+    sentence: Span
+    phrase: Span
+    word: Span
+
+
+class Explained(BaseModel):
+    """Why a text has its label: sentences, phrases, words."""
+
+    format: Literal["emhrnn.explanation/1"]
+    model: str
+    predicted: str | list[str]
+    label: str | list[str] | None = Field(description="The true label; null, since requests have none.")
+    probabilities: dict[str, float]
+    decided_by: Literal["evidence", "removal", "estimate"] | None = Field(description="Where effects come from.")
+    effects_on: str | None = Field(description="The class that effects are on.")
+    headline: str = Field(description="What decided, in one sentence.")
+    warnings: list[str]
+    decided: Decided | None
+    text: str
+    sentences: list[SentenceSpan]
+    prior: float | None = Field(None, description="Log-odds of the label without any text, where effects add up.")
+    evidence: dict[str, dict[str, float]] | None = Field(None, description="bias and logits of each class.")
+    direct: list[float] | None = Field(None, description="Weights of words where phrases and words share a softmax.")
+
+
 class ExplainResponse(BaseModel):
     """In the order of the texts."""
 
-    explanations: list[dict[str, Any]] = Field(description="A tree for each text: sentences, phrases, words.")
+    explanations: list[Explained]
 
 
 class RunResponse(BaseModel):

@@ -7,10 +7,13 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse, Response
 from filelock import FileLock, Timeout
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -22,8 +25,9 @@ from emhrnn.errors import ConfigError, DataError
 from emhrnn.serve import corpus, document, feedback, pages
 from emhrnn.serve.api import api
 from emhrnn.serve.engine import ServedRun, ServerState, state_of
-from emhrnn.serve.guard import FAULT, RETRY, App, Guard, Token, for_people
+from emhrnn.serve.guard import FAULT, OPEN, RETRY, App, Guard, Token, for_people
 from emhrnn.serve.jobs import Jobs
+from emhrnn.serve.kserve import kserve
 from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.serve.metrics import Metrics
 from emhrnn.serve.readings import Readings
@@ -99,14 +103,29 @@ def _routes(state: ServerState) -> FastAPI:
     app.state.emhrnn = state
     app.state.jobs = Jobs(state.limits)
     app.state.readings = Readings()
-    for router in (api, document.pages, corpus.pages, feedback.pages, pages.pages):
+    for router in (api, kserve, document.pages, corpus.pages, feedback.pages, pages.pages):
         app.include_router(router)
+    app.openapi = partial(_openapi, app)  # type: ignore[method-assign]
     app.add_api_route("/metrics", _metrics, include_in_schema=False)
     app.add_exception_handler(RefusedError, _refused)  # type: ignore[arg-type]
     app.add_exception_handler(RequestValidationError, _invalid)  # type: ignore[arg-type]
     app.add_exception_handler(Exception, _fault)
     app.add_exception_handler(HTTPException, _http)  # type: ignore[arg-type]
     return app
+
+
+def _openapi(app: FastAPI) -> dict[str, Any]:
+    """The description, with how to send the token; that is not asked for where there is none."""
+    if not app.openapi_schema:
+        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        if app.state.emhrnn.token is not None:
+            schema["security"] = [{"token": []}]
+            for path in OPEN:
+                for operation in schema["paths"].get(path, {}).values():
+                    operation["security"] = []
+        app.openapi_schema = schema
+    return app.openapi_schema
 
 
 @asynccontextmanager

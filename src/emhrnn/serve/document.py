@@ -52,6 +52,7 @@ class DocumentView:
     dropped: frozenset[int] = frozenset()
     change: Change | None = None
     other: Reading | None = None
+    prefix: str = "s"  # of the ids of sentences
 
     @property
     def explanation(self) -> Explanation:
@@ -99,7 +100,7 @@ class DocumentView:
             looked = f'<span class="attention">attention {escape(percent(sentence.weight))}</span>'
         text = escape(without_breaks(sentence.text)) if far else self._phrases(sentence)
         return (
-            f'<li class="sentence{" far" if far else ""}" id="s{sentence.index}">{gauge}'
+            f'<li class="sentence{" far" if far else ""}" id="{self.prefix}{sentence.index}">{gauge}'
             f'<span class="prose" dir="auto">{text}</span>{looked}</li>'
         )
 
@@ -258,7 +259,7 @@ def _paired(views: Sequence[DocumentView | PlainPrediction]) -> list[DocumentVie
     readings = [view.reading for view in views if isinstance(view, DocumentView)]
     if len(readings) < 2:
         return list(views)
-    return [DocumentView(reading, other=readings[1 - k]) for k, reading in enumerate(readings)]
+    return [DocumentView(reading, other=readings[1 - k], prefix="st"[k]) for k, reading in enumerate(readings)]
 
 
 def _number(text: str) -> float | None:

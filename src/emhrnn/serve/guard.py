@@ -12,6 +12,8 @@ import hashlib
 import hmac
 import json
 import logging
+import re
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -32,7 +34,7 @@ SESSION_SECONDS = 12 * 3600
 NAME = 60  # letters of who signs in
 MINUTE, ADDRESSES = 60.0, 10_000
 UPLOAD = "/corpus/upload"
-OPEN = ("/healthz", "/login", "/static/")  # without a token
+OPEN = ("/healthz", "/v2/health/live", "/v2/health/ready", "/login", "/static/")  # without a token
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -45,6 +47,7 @@ HEADERS = {
 }
 _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 RETRY = {429: "60", 503: "1"}  # seconds
+REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 FAULT = "an error on the server; its log says more"
 log = logging.getLogger("emhrnn.serve")
 
@@ -114,13 +117,16 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, answer = time.perf_counter(), _Answer(send, bare=scope["method"] == "HEAD")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        number = headers.get("x-request-id", "")
+        if not REQUEST_ID.fullmatch(number):
+            number = secrets.token_hex(8)
+        began, answer = time.perf_counter(), _Answer(send, number, bare=scope["method"] == "HEAD")
         asked = {**scope, "method": "GET"} if answer.bare else scope  # HEAD is GET without the body
         connection = CONNECTION.get()
         if connection is not None:
             connection.begin()
         try:
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             self._make_room(connection)
             self._admit(scope, headers)
             body = await self._body(scope["path"], headers, receive)
@@ -133,7 +139,7 @@ class Guard:
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("a fault of ours while answering %s", scope["path"])
+            log.exception("a fault of ours while answering %s (request %s)", scope["path"], number)
             await answer.refuse(RefusedError(500, FAULT))
         finally:
             if connection is not None:
@@ -184,7 +190,7 @@ class Guard:
 
 def for_people(path: str, accept: str) -> bool:
     """Whether an answer is a page rather than JSON."""
-    return "text/html" in accept and not path.startswith("/v1/")
+    return "text/html" in accept and not path.startswith(("/v1/", "/v2/"))
 
 
 async def _read(receive: Receive, limit: int) -> bytes:
@@ -217,14 +223,15 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 class _Answer:
     """Passes the answer on with our headers; remembers whether it has begun, and how."""
 
-    def __init__(self, send: Send, *, bare: bool) -> None:
-        """`bare`: the headers only."""
+    def __init__(self, send: Send, number: str, *, bare: bool) -> None:
+        """`number` of the request; `bare`: the headers only."""
         self.send, self.bare, self.status, self.begun = send, bare, 499, False
+        self.headers = [*_HEADERS, (b"x-request-id", number.encode())]
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.begun, self.status = True, message["status"]
-            message["headers"] = [*message.get("headers", []), *_HEADERS]
+            message["headers"] = [*message.get("headers", []), *self.headers]
         elif self.bare and message["type"] == "http.response.body":
             message = {**message, "body": b""}
         await self.send(message)

@@ -193,15 +193,17 @@ def _lines(lines: list[Line], label: str, **how: Any) -> Markup:
 async def docs(request: Request) -> Response:
     """What OpenAPI says, laid out here, since its usual pages load scripts."""
     schema, base = request.app.openapi(), str(request.base_url).rstrip("/")
+    guarded = state_of(request).token is not None
     operations = [
         {
             "method": method.upper(),
             "path": path,
+            "tries": path == "/v1/predict",
             "summary": told.get("summary", ""),
             "takes": _schema_name(_json_schema(told.get("requestBody", {}))),
             "gives": _schema_name(_json_schema(told["responses"]["200"])),
             "answers": {code: answer["description"] for code, answer in told["responses"].items()},
-            "call": _call(method, shlex.quote(base + path), schema, _json_schema(told.get("requestBody", {}))),
+            "calls": _calls(method, base + path, _example(schema, _json_schema(told.get("requestBody", {}))), guarded),
         }
         for path, methods in schema["paths"].items()
         for method, told in methods.items()
@@ -220,12 +222,40 @@ def _schema_name(schema: dict[str, Any]) -> str:
     return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
-def _call(method: str, address: str, schema: dict[str, Any], body: dict[str, Any]) -> str:
+def _example(schema: dict[str, Any], body: dict[str, Any]) -> Any:
     if not body:
-        return f"curl {address}"
-    known = schema["components"]["schemas"][_schema_name(body)]
-    (example, *_) = known.get("examples", [{"text": "The soup was not bad at all."}])
-    return f"curl -X {method.upper()} {address} -H 'content-type: application/json' \\\n  -d '{json.dumps(example)}'"
+        return None
+    return schema["components"]["schemas"][_schema_name(body)].get("examples", [{"text": "Not bad at all."}])[0]
+
+
+def _calls(method: str, address: str, body: Any, guarded: bool) -> dict[str, str]:
+    """The call in a shell, in Python and in JavaScript."""
+    headers = {
+        **({"authorization": "Bearer TOKEN"} if guarded else {}),
+        **({"content-type": "application/json"} if body else {}),
+    }
+    curl = [f"curl -X POST {shlex.quote(address)}" if body else f"curl {shlex.quote(address)}"]
+    curl += [f"-H '{name}: {value}'" for name, value in headers.items()]
+    python, script = [repr(address)], [json.dumps(address)]
+    options: dict[str, Any] = {"method": method.upper()} if body else {}
+    if headers:
+        python.append(f"headers={headers!r}")
+        options["headers"] = headers
+    sent = json.dumps(body)
+    if body:
+        curl.append(f"\\\n  -d {shlex.quote(sent)}")
+        python.insert(1, f"json.dumps({body!r}).encode()")
+    given = json.dumps(options)
+    if body:
+        given = f'{given[:-1]}, "body": JSON.stringify({sent})}}'
+    if options:
+        script.append(given)
+    asked = f"urllib.request.Request({', '.join(python)})" if headers or body else python[0]
+    return {
+        "shell": " ".join(curl),
+        "Python": f"import json, urllib.request\n\nanswer = urllib.request.urlopen({asked})\nprint(json.load(answer))",
+        "JavaScript": f"const answer = await fetch({', '.join(script)});\nconsole.log(await answer.json());",
+    }
 
 
 # ---------------------------------------------------------------------- files

@@ -473,6 +473,22 @@ document.querySelectorAll("[data-upload]").forEach((form) => {
   });
 });
 
+document.querySelectorAll("[data-try]").forEach((form) => {
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const shown = form.querySelector("pre");
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ text: form.elements.text.value });
+    shown.hidden = false;
+    try {
+      const answer = await fetch(form.dataset.try, { method: "POST", headers, body });
+      shown.textContent = `${answer.status}\n${JSON.stringify(await answer.json(), null, 2)}`;
+    } catch {
+      shown.textContent = "The server does not answer.";
+    }
+  });
+});
+
 document.querySelectorAll("[data-watch]").forEach((card) => {
   const look = async () => {
     try {
