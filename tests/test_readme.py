@@ -55,7 +55,15 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
     "pages",
     [
         ("README.md",),
-        ("docs/own_csv.md", "docs/classes.md", "docs/updating.md", "docs/abstain.md", "docs/wrong.md", "docs/move.md"),
+        (
+            "docs/own_csv.md",
+            "docs/classes.md",
+            "docs/updating.md",
+            "docs/abstain.md",
+            "docs/wrong.md",
+            "docs/move.md",
+            "docs/audit.md",
+        ),
     ],
 )
 def test_the_marked_blocks_run(folder: Path, pages: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from tests.behaviour.commands import GOOD, TINY, Cli, tiny, write_reviews
 
 COMMANDS = [
     "demo", "train", "tune", "evaluate", "calibrate", "predict",
-    "explain", "export", "serve", "info", "compare", "models",
+    "explain", "export", "serve", "info", "compare", "models", "pack", "audit",
 ]  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def test_help_names_every_command_and_how_to_start(cli: Cli) -> None:
     assert "emhrnn train reviews.csv --out run" in help
     assert "Exit codes" in help
     assert all(f"\n  {command} " in help for command in COMMANDS)
-    assert "..." not in help.split("Commands:")[1]
+    assert "..." not in help.split("Every day:")[1]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

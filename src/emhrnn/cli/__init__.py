@@ -18,6 +18,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from emhrnn.cli.audit import audit
 from emhrnn.cli.calibrate import calibrate
 from emhrnn.cli.demo import demo
 from emhrnn.cli.evaluate import evaluate
@@ -98,6 +99,7 @@ COMMANDS: dict[str, tuple[tuple[Callable[..., None], str], ...]] = {
         (serve, "Serve the viewer and its REST API."),
     ),
     "Data and models": (
+        (audit, "Find rows with wrong labels, near-duplicates and outliers."),
         (calibrate, "Recalibrate probabilities on new labelled data."),
         (pack, "Write a run as one file, to move or send it."),
         (export, "Write a run as ONNX, for programs without this package."),
