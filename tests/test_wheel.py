@@ -4,6 +4,7 @@ the sources. Only what it depends on is taken from the environment of the tests,
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import sysconfig
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from emhrnn import compiler
+from emhrnn.version import __version__
 from tests.behaviour.commands import GOOD, TINY, write_reviews
 
 ROOT = Path(__file__).parents[1]
@@ -110,6 +112,16 @@ def test_all_files_of_the_package_are_in_it(wheel: Path) -> None:
     suffixes = {Path(name).suffix for name in packed}
     assert suffixes >= {".py", ".typed", ".cpp", ".h", ".css", ".js"}
     assert not [name for name in packed if not name.startswith("emhrnn")], "nothing but the package"
+
+
+def test_links_of_its_description_are_absolute(wheel: Path) -> None:
+    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/METADATA"))
+    text = zipfile.ZipFile(wheel).read(metadata).decode()
+    links = re.findall(r"\]\(([^)\s]+)", text)
+    assert len(links) > 10
+    assert all(link.startswith(("https://", "#")) for link in links), links
+    assert "/raw/main/docs/explanation.png" in text
+    assert f"\nVersion: {__version__}\n" in text
 
 
 def test_it_is_imported_from_there(clean: Path, tmp_path: Path) -> None:

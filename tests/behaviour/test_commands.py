@@ -61,7 +61,7 @@ def test_help_of_compare_lists_the_settings_of_all_models(cli: Cli) -> None:
 
 
 def test_version(cli: Cli) -> None:
-    assert cli.ok("--version").out == "emhrnn 0.1.0\n"
+    assert cli.ok("--version").out == "emhrnn 0.2.0\n"
 
 
 def test_wrong_usage_is_exit_code_2(cli: Cli) -> None:
