@@ -62,15 +62,15 @@ def _without(explanation: Explanation, effects: Effects, phrase: Phrase) -> list
         return []
     p = float(explanation.probabilities[explanation.classes.index(effects.label)])
     odds = np.log(max(p, TINY)) - np.log(max(1 - p, TINY)) - falls[phrase.start]
-    after = Fragment(percent(float(1 / (1 + np.exp(-odds)))), "number")
-    name = "the label" if explanation.subject == "it" else effects.label
+    name, before = "the label" if explanation.subject == "it" else effects.label, percent(p)
+    after = percent(float(1 / (1 + np.exp(-odds))))
+    if after == before:  # both are nearly certain
+        fall = Fragment(signed(-falls[phrase.start]), "number")
+        return [Fragment(f" Without it, the log-odds of {name} change by "), fall, Fragment(".")]
     return [
-        Fragment(f" Without it, {name} has "),
-        after,
-        Fragment(" instead of "),
-        Fragment(percent(p), "number"),
-        Fragment("."),
-    ]
+        Fragment(f" Without it, {name} has "), Fragment(after, "number"),
+        Fragment(" instead of "), Fragment(before, "number"), Fragment("."),
+    ]  # fmt: skip
 
 
 def headline_text(explanation: Explanation) -> str:
