@@ -223,6 +223,7 @@ def section(outcomes: list[Outcome], seed: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=1000)
+    parser.add_argument("--minutes", type=float, default=30, help="no fault begins later")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--record", action="store_true", help="write the counts to results/reliability.md and .json")
@@ -232,6 +233,8 @@ def main() -> None:
     with Nursery() as nursery:
         campaign = Campaign(nursery)
         for command, fault, moment in draw(campaign, options.commands.split(","), options.faults, options.seed):
+            if time.monotonic() - began > 60 * options.minutes:
+                break
             outcome = campaign.disturb(command, fault, moment)
             outcomes.append(outcome)
             if outcome.wrong:
