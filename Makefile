@@ -7,8 +7,9 @@ SOURCES := src tests benchmarks tools
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
 
 FAULTS ?= 1000
+MINUTES ?= 10
 
-.PHONY: install demo test lint docs bench faults architecture clean
+.PHONY: install demo test lint docs bench faults fuzz architecture clean
 
 install: .venv/.extras
 
@@ -37,6 +38,10 @@ bench: install
 # Kill, power loss, full disk and other faults in every command that writes; results/reliability.md tells of them.
 faults: install
 	$(BIN)/python -m tests.faults.campaign --faults $(FAULTS) --record
+
+# Damaged and made-up files, settings, runs and texts for everything that reads.
+fuzz: install
+	$(BIN)/python -m tests.faults.fuzz --minutes $(MINUTES) --record
 
 # Writes docs/architecture.md from the source tree.
 architecture:

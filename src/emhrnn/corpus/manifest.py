@@ -183,7 +183,7 @@ def _load(folder: Path) -> dict[str, Any]:
 def _check_files(folder: Path, files: dict[str, Any], verify: bool) -> None:
     for name, expected in files.items():
         path = folder / Path(name).name
-        if not path.is_file():
+        if len(name.encode()) > 255 or not path.is_file():  # longer than a name can be: the system would refuse it
             raise CheckpointError(f"{path} is missing; prepare the corpus again")
         if path.stat().st_size != expected["bytes"]:
             raise _damaged(path, f"{path.stat().st_size} bytes instead of {expected['bytes']}")

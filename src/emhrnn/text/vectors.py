@@ -115,7 +115,7 @@ def read_vectors(path: Path) -> Vectors:
             if file.peek(len(_BOM)).startswith(_BOM):
                 file.read(len(_BOM))  # else it would hide the header, or be part of the first word
             return _reader_for(file.peek(1 << 12), path)(file, path)
-    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile, RuntimeError) as error:  # or encrypted
         raise DataError(f"{path} is damaged or cut short ({error}); fetch it again") from error
     except OSError as error:
         raise DataError(f"cannot read the vectors {path}: {error.strerror or error}") from error

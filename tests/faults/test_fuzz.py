@@ -1,0 +1,57 @@
+"""A few inputs of each target of fuzz.py, by fixed numbers, and what its campaigns found."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from emhrnn.corpus import Corpus
+from emhrnn.errors import CheckpointError, DataError
+from emhrnn.text import read_vectors
+from tests.faults.fuzz import FILES, DamagedFile, Target, damaged, make_compressed, make_corpus, make_vectors
+
+SLOW = {"run/config.json", "run/vocabulary.txt", "run/metrics.json", "data.xlsx"}  # the last is a zip of XML
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in SLOW])
+def test_damaged_files_are_refused_or_read(name: str, tmp_path: Path) -> None:
+    file = DamagedFile(name, tmp_path, seed=1)
+    outcomes = [file.outcome(number) for number in range(25)]
+    assert {outcome for outcome in outcomes if outcome.startswith(("find", "silent"))} == set()
+    assert "refused" in outcomes
+
+
+def test_damage_is_damage_and_repeatable() -> None:
+    content = bytes(range(256)) * 4
+    inputs = [damaged(content, random.Random(number)) for number in range(50)]
+    assert inputs == [damaged(content, random.Random(number)) for number in range(50)]
+    assert len(set(inputs) - {content}) > 45
+
+
+def test_what_reads_other_content_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The harness itself: a reader that believes what it reads has silent differences, one that fails has finds."""
+    readers = {"silent": Path.read_bytes, "find TypeError": lambda path: path + 1 if b"\x00" in damage else 0}
+    for expected, read in readers.items():
+        damage = b""
+        monkeypatch.setitem(FILES, "data.jsonl.gz", Target(make_compressed, read, checksum=True))
+        file = DamagedFile("data.jsonl.gz", tmp_path, seed=1)
+        damage = b"\x00"
+        assert file.outcome(3).startswith(expected)
+
+
+def test_find_npz_with_an_unknown_compression(tmp_path: Path) -> None:
+    path = make_vectors(tmp_path / "v.npz")
+    content = path.read_bytes()
+    for header, place in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
+        start = content.index(header) + place
+        content = content[:start] + b"\x63\x00" + content[start + 2 :]
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="damaged"):
+        read_vectors(path)
+
+
+def test_find_corpus_with_a_file_name_that_is_too_long(tmp_path: Path) -> None:
+    path = make_corpus(tmp_path / "corpus" / "corpus.json")
+    path.write_text(path.read_text().replace('"vocabulary.txt"', f'"{"9" * 400}"', 1))
+    with pytest.raises(CheckpointError, match="prepare the corpus again"):
+        Corpus.open(path.parent)
