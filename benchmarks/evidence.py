@@ -14,7 +14,7 @@ Figures are CPU time of one thread, ratios within one run, medians over rounds i
                              candidate phrase over all segmentations, from word ids; 2 classes
     estep_..._5, estep_..._20  the same for 5 and 20 classes
     estep_from_words         the first one with EM-HRNN's word layer, so that both begin with word ids
-    infer_over_em_hrnn       documents/s of predicting documents in memory; EM-HRNN's words are precomputed
+    infer_over_em_hrnn       documents/s of predicting documents in memory
     infer_over_tfidf         the same / `tfidf-lr`
     explain_over_predict     explain(texts) / predict_proba(texts), 32 texts, from text to numbers
     explain_tree_over_...    the same, and every sentence, phrase and word of the explanations is looked at
@@ -255,11 +255,10 @@ def inference(ours: Run, em_hrnn: Run, corpus: Corpus, amount: Amount) -> dict[s
     tfidf.fit(in_batches(corpus.select(corpus.spread(amount.fitted))))
     recurrent = em_hrnn.model
     assert isinstance(recurrent, EMHRNN)
-    recurrent.precompute_words()
     some = corpus.select(corpus.spread(amount.predicted))
     models = {"evidence": ours.model, "em-hrnn": recurrent, "tfidf-lr": tfidf}
     times = interleave(
-        {name: lambda m=model: predict(m, some, multi_label=False, precompute=False) for name, model in models.items()},
+        {name: lambda m=model: predict(m, some, multi_label=False) for name, model in models.items()},
         rounds=amount.rounds,
     )
     return {
@@ -299,8 +298,8 @@ def growth(run: Run, corpus: Corpus, amount: Amount) -> dict[str, float]:
     short, long = (regrouped(every, words) for words in (SHORT, LONG))
     times = interleave(
         {
-            "short": lambda: predict(run.model, short, multi_label=False, precompute=False),
-            "long": lambda: predict(run.model, long, multi_label=False, precompute=False),
+            "short": lambda: predict(run.model, short, multi_label=False),
+            "long": lambda: predict(run.model, long, multi_label=False),
         },
         rounds=2 * amount.rounds,
     )

@@ -53,7 +53,6 @@ def given(run: Path, data: Path) -> tuple[Model, list[str]]:
 def measure(model: Model, texts: list[str], rounds: int) -> Times:
     network = model.run.model
     assert isinstance(network, EMHRNN)
-    network.precompute_words()
     batch = batch_of(model.run, read(model.run, texts))
     with torch.no_grad():
         z = network.segment(batch, network.words(batch))

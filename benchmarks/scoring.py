@@ -159,11 +159,10 @@ def bare(folder: Path, texts: list[str]) -> Iterator[Work]:
     torch.set_num_threads(1)
     run = load_run(folder / "run")
     assert isinstance(run.model, EMHRNN)
-    run.model.precompute_words()
     parts = [run.encoder.encode_usable(texts[i : i + 1_500]) for i in range(0, len(texts), 1_500)]
     batches = [part for part in parts if part is not None]
-    predict(run.model, batches[0], multi_label=False, precompute=False)
-    yield lambda: [predict(run.model, part, multi_label=False, precompute=False) for part in batches]
+    predict(run.model, batches[0], multi_label=False)
+    yield lambda: [predict(run.model, part, multi_label=False) for part in batches]
 
 
 def tfidf(folder: Path, texts: list[str]) -> Iterator[Work]:

@@ -3,7 +3,7 @@
     python -m benchmarks.text [--quick] [--json]
 
 Every round reads documents that the encoders have not seen, so the cost of new words is in it. The model is EM-HRNN
-with the paper's sizes as it scores: precomputed words, native kernels, one thread. Text is generated from a seed; film
+with the paper's sizes as it scores: native kernels, one thread. Text is generated from a seed; film
 reviews are added where ../shared/data has them. With --json the last line is one JSON object of ratios, each also per
 source; without its name, a ratio is the worst of the sources:
 
@@ -135,7 +135,6 @@ def inference(words: int) -> Callable[[Batch], object]:
     table = torch.randn(words, 100, generator=generator)
     model = EMHRNN(PAPER_NETWORK, table=table, classes=5, generator=generator).eval()
     model.rule = lambda batch: (boundaries.random(batch.n_words) < BOUNDARY_RATE) | batch.sentence_final
-    model.precompute_words()
 
     def infer(batch: Batch) -> object:
         with torch.inference_mode():

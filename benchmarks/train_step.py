@@ -7,7 +7,7 @@ The batch is 64 documents of about 150 words in 9 sentences, all layers 50. Rati
     packed_over_native            training step of the same model on packed nn.LSTM / ours
     packed_over_torch             the same without the native kernels
     roofline_share                our flop rate (212 kflop per word) / that of a large matrix product
-    inference_packed_over_native  inference on packed nn.LSTM / ours, with the vocabulary's projections precomputed
+    inference_packed_over_native  inference on packed nn.LSTM / ours
 """
 
 import numpy as np
@@ -35,7 +35,6 @@ def step_times(rounds: int) -> tuple[Times, int]:
         optimizer.step()
 
     fast = make_model()
-    fast.precompute_words()
 
     @torch.inference_mode()
     def infer() -> None:

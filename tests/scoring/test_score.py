@@ -60,19 +60,6 @@ def test_the_number_of_workers_changes_no_byte(run: Path, reviews: Path, tmp_pat
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
 
 
-@pytest.mark.usefixtures("small_chunks")
-def test_a_large_vocabulary_changes_no_label(
-    run: Path, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its input projections are made for each chunk instead of once."""
-    scored(run, reviews, out=tmp_path / "few.jsonl")
-    monkeypatch.setattr("emhrnn.scoring.scorer.FEW_WORDS", 0)
-    scored(run, reviews, out=tmp_path / "many.jsonl")
-    few, many = read(tmp_path / "few.jsonl"), read(tmp_path / "many.jsonl")
-    assert [row["label"] for row in few] == [row["label"] for row in many]
-    assert [row["p_good"] for row in few] == pytest.approx([row["p_good"] for row in many], abs=1e-6)
-
-
 def test_globs_folders_and_several_files(run: Path, tmp_path: Path) -> None:
     parts = tmp_path / "parts"
     (parts / "more").mkdir(parents=True)

@@ -1,7 +1,6 @@
 """Class probabilities of a whole corpus, and how long the phrases were that led to them."""
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -41,25 +40,20 @@ def predict(
     multi_label: bool,
     temperature: float = 1.0,
     on_batch: Callable[[Batch, Inference], None] | None = None,
-    precompute: bool = True,
 ) -> Predictions:
-    """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements.
-    `precompute`: the words once for all documents, where that is cheaper; without it the model is used as it is."""
+    """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
     logits: np.ndarray | None = None
     histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
-    with ExitStack() as stack:
-        if precompute and model.precompute_for(int(documents.lengths.sum())):
-            stack.callback(model.forget_words)
-        for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():
-            batch = documents.batch(rows)
-            output = model.infer(batch)
-            if logits is None:
-                logits = np.empty((len(documents), output.logits.shape[1]), dtype=np.float32)
-            logits[rows] = output.logits
-            if output.z is not None:
-                histogram = _add(histogram, output.z)
-            if on_batch is not None:
-                on_batch(batch, output)
+    for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():
+        batch = documents.batch(rows)
+        output = model.infer(batch)
+        if logits is None:
+            logits = np.empty((len(documents), output.logits.shape[1]), dtype=np.float32)
+        logits[rows] = output.logits
+        if output.z is not None:
+            histogram = _add(histogram, output.z)
+        if on_batch is not None:
+            on_batch(batch, output)
     if logits is None:
         raise ValueError("predict needs at least one document")
     shown = probabilities(logits, multi_label=multi_label, temperature=temperature)

@@ -67,19 +67,6 @@ class Predictor:
     def save_files(self, folder: Path) -> None:
         """Write what it is built from and is not among its weights, such as the configuration of an encoder."""
 
-    # ------------------------------------------------------------------ words that are looked up
-
-    def precompute_words(self, words: Int64[np.ndarray, " some"] | None = None) -> None:
-        """For inference: what can be computed once for each word of the vocabulary, or for some of them. After the
-        weights change, call this again or `forget_words`."""
-
-    def precompute_for(self, words: int) -> bool:
-        """`precompute_words`, if it pays for so many words and was not done yet. Whether it was done now."""
-        return False
-
-    def forget_words(self) -> None:
-        """Undo `precompute_words`."""
-
     # ------------------------------------------------------------------ phrases
 
     @property

@@ -87,7 +87,7 @@ def compare_segmentations(
 
     own = found_by("learned")
     drawn = Marginal(model, temperature=temperature)
-    mean = _found(predict(drawn, corpus, multi_label=False, precompute=False))
+    mean = _found(predict(drawn, corpus, multi_label=False))
     found = {"learned": own, MEAN: mean, **{name: found_by(name) for name in RULES}}
     right = {name: predicted == corpus.labels for name, (predicted, _) in found.items()}
     cuts = tuple(

@@ -23,7 +23,6 @@ from emhrnn.text import Text
 from emhrnn.training.run import load_run
 
 NO_WORDS = "no words"
-FEW_WORDS = 40_000  # of a vocabulary whose input projections are all kept: 64 MB at most in the default sizes
 REASONS = 3  # phrases for the label, and against it
 SIDES = ("for", "against")
 
@@ -59,11 +58,6 @@ class Scorer:
         )
         if task.coverage is not None:
             conformal_of(self.run).sets(np.full((1, len(self.run.classes)), 0.5), task.coverage)
-        # A word costs a look-up once its input projection is there: 1.6 kB. All of GloVe's would be 160 MB in every
-        # process; a chunk uses a sixth of them, ten times each and more.
-        self._all_words = len(self.run.vocabulary) <= FEW_WORDS
-        if self._all_words:
-            self.run.model.precompute_words()
         self._explains = True
         if task.explain or task.mistakes:
             try:
@@ -133,18 +127,13 @@ class Scorer:
     def _fill(self, table: list[Row], rows: list[dict[str, Any]], batch: Batch) -> list[Row]:
         """Label, probabilities and, if asked for, what decided; and the mistakes."""
         run, task = self.run, self.task
-        if not self._all_words:
-            run.model.forget_words()  # before there are new ones: memory for one table is enough
-            run.model.precompute_words(np.flatnonzero(np.bincount(batch.words)))
         if task.explain:
             explained = self._explained(rows)
             shares = np.stack([probabilities for probabilities, _ in explained]).astype(np.float32)
             for row, (_, reasons) in zip(table, explained, strict=True):
                 row.update(_reasons_in(task.suffix, reasons))
         else:
-            shares = predict(
-                run.model, batch, multi_label=run.multi_label, temperature=run.temperature, precompute=False
-            ).probabilities
+            shares = predict(run.model, batch, multi_label=run.multi_label, temperature=run.temperature).probabilities
         for row, label in zip(table, self.decision.labels(shares), strict=True):
             row["label"] = label if label is None or isinstance(label, str) else "|".join(label)
         self._fill_shares(table, shares)

@@ -54,9 +54,7 @@ def application(
     check(runs, host, token, data)
     limits, metrics, served = limits or ServerLimits(), Metrics(), list[ServedRun]()
     for name, folder in zip(_names(runs), runs, strict=True):
-        model = load(folder)
-        model.run.model.precompute_words()  # for good: the weights no longer change
-        served.append(ServedRun(name, folder, model, limits, metrics))
+        served.append(ServedRun(name, folder, load(folder), limits, metrics))
     metrics.waiting.set_function(lambda: sum(run.waiting for run in served))
     secret = None if token is None else Token(token, limits.wrong_tokens)
     app = _routes(ServerState(tuple(served), limits, data, secret, metrics))

@@ -41,7 +41,6 @@ def test_effects_are_vectors_times_slopes(lengths: list[list[int]], seed: int) -
     """The slope along a word's vector, by finite differences."""
     model, batch = enlarged(make_model(seed), 1.5).double(), make_batch(lengths, seed)
     z = (np.random.default_rng(seed).random(batch.n_words) < 0.4) | batch.sentence_final
-    model.precompute_words()  # tables must not hide the vectors
     found = gradient_effects(model, batch, z, temperature=1.3)
     assert found is not None
     output, effects = found

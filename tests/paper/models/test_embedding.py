@@ -9,8 +9,8 @@ import torch
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.paper.models.embedding import WordEmbedding, WordTable
-from tests.models.examples import VOCABULARY, generator_of, make_batch, make_table, paper_network
+from emhrnn.paper.models.embedding import WordEmbedding
+from tests.models.examples import generator_of, make_batch, make_table, paper_network
 
 BATCH = Batch.from_lists([[[3, 0, 2], [0]], [[1, 0]]], [0, 1])
 
@@ -61,47 +61,19 @@ def test_vectors_are_what_forward_gives() -> None:
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 @pytest.mark.parametrize("tuned", [False, True])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_a_table_changes_nothing(cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool) -> None:
+def test_words_that_come_again_are_projected_once(
+    cell: Literal["lstm", "gru"], tuned: bool, bidirectional: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = EMHRNN(
         paper_network(tune_embedding=tuned, word_size=4, bidirectional_words=bidirectional, cell=cell),
         table=make_table(), classes=3, generator=generator_of(1),
     )  # fmt: skip
-    batch = make_batch([[5, 1], [7]], seed=3)
-    expected, logits = model.words(batch), model(batch).logits
-    for words in (None, np.unique(batch.words), np.unique(np.append(batch.words, VOCABULARY - 1))):
-        model.precompute_words(words)
-        assert not model.precompute_for(10**9)  # it is done
-        states = model.words(batch)
-        torch.testing.assert_close(states.h1, expected.h1)
-        torch.testing.assert_close(states.a, expected.a)
-        torch.testing.assert_close(model(batch).logits, logits)
-
-
-@pytest.mark.parametrize("bidirectional", [False, True])
-def test_words_that_come_again_are_projected_once(bidirectional: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = EMHRNN(
-        paper_network(word_size=4, bidirectional_words=bidirectional),
-        table=make_table(), classes=3, generator=generator_of(1),
-    )  # fmt: skip
-    batch = make_batch([[9, 30], [40]], seed=3)
-    made = []
-    monkeypatch.setattr(WordTable, "of", lambda *given, of=WordTable.of: made.append(of(*given)) or made[-1])
+    batch, projected = make_batch([[9, 30], [40]], seed=3), []
+    monkeypatch.setattr(model, "project", lambda x, of=model.project: projected.append(len(x)) or of(x))
     expected = model.words(batch)
-    assert not made  # with gradients there is no table
+    assert not projected  # with gradients, all words are
     with torch.no_grad():
         torch.testing.assert_close(model.words(batch).h1, expected.h1)
-        assert [len(table.projections[0]) for table in made] == [len(np.unique(batch.words))]
-        model.words(make_batch([[2]], seed=3))
-    assert len(made) == 1
-    assert model.precompute_for(10**9)  # none is kept
-
-
-def test_words_that_the_table_lacks_are_computed() -> None:
-    """Never read from beside it."""
-    model = EMHRNN(paper_network(word_size=4), table=make_table(), classes=3, generator=generator_of(1))
-    batch = make_batch([[5, 1], [7]], seed=3)
-    expected = model.words(batch)
-    model.precompute_words(np.unique(batch.words)[1:])
-    assert torch.equal(model.words(batch).h1, expected.h1)
-    model.precompute_words(np.array([], dtype=np.int64))
-    assert torch.equal(model.words(batch).h1, expected.h1)
+        assert projected == [len(np.unique(batch.words))]
+        model.words(make_batch([[2]], seed=3))  # no word comes again
+    assert len(projected) == 1

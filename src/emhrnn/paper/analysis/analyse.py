@@ -2,8 +2,8 @@
 document, and the phrases that move a class."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,6 @@ from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.models.output import Output
 from emhrnn.paper.analysis.words import Tally, WordAttention
 from emhrnn.paper.explanations.attention import levels_of
-from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.provenance import commit, machine
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.text import Document, read_document
@@ -230,18 +229,17 @@ def analyse(
         total=source.meter.total, unit="B", unit_scale=True, desc="reading", leave=False,
         disable=None if progress else True,  # None: shown where stderr is a terminal
     )  # fmt: skip
-    with _words_precomputed(runs.values()):
-        with closing(iter(source)) as records, bar:
-            while piece := list(islice(records, ROWS)):
-                rows += len(piece)
-                for record, document in _compare(readers, piece):
-                    everywhere.add(document)
-                    drawn.offer(document)
-                    texts.offer(record.text)
-                bar.update(source.meter.done - bar.n)
-        if not everywhere.documents:
-            raise DataError(f"{data.path} has no documents with words; give other data")
-        facts = [reader.facts(question.words, texts.drawn, progress=progress) for reader in readers]
+    with closing(iter(source)) as records, bar:
+        while piece := list(islice(records, ROWS)):
+            rows += len(piece)
+            for record, document in _compare(readers, piece):
+                everywhere.add(document)
+                drawn.offer(document)
+                texts.offer(record.text)
+            bar.update(source.meter.done - bar.n)
+    if not everywhere.documents:
+        raise DataError(f"{data.path} has no documents with words; give other data")
+    facts = [reader.facts(question.words, texts.drawn, progress=progress) for reader in readers]
     for document in drawn.drawn:
         agreement.add(document)
     return Analysis(
@@ -271,18 +269,6 @@ def _compare(readers: Sequence[_Reader], rows: Sequence[Record]) -> Iterator[tup
         words, starts = zip(*choices, strict=True)
         label = None if record.label is None else as_tuple(record.label)
         yield record, ComparedDocument(record.where.row, label, len(read[0][d]), words, starts)
-
-
-@contextmanager
-def _words_precomputed(runs: Iterable[Run]) -> Iterator[None]:
-    models = [run.model for run in runs if isinstance(run.model, EMHRNN)]
-    for model in models:
-        model.precompute_words()
-    try:
-        yield
-    finally:
-        for model in models:
-            model.forget_words()
 
 
 def _open(data: Named, runs: Sequence[Run]) -> Source:

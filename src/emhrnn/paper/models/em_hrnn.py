@@ -42,7 +42,7 @@ from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE, rule
 from emhrnn.paper.layers.attention import AttentionPool, attend
-from emhrnn.paper.models.embedding import WordEmbedding, WordTable
+from emhrnn.paper.models.embedding import WordEmbedding
 from emhrnn.paper.models.settings import EMHRNNConfig
 
 if TYPE_CHECKING:  # training imports the table of models
@@ -112,19 +112,14 @@ class EMHRNN(DocumentModel):
         # of boundaries stays where it should be; 0 is the paper's rule pi > 0.5.
         nn.init.constant_(self.indicator.bias, float(np.log(rate / (1 - rate))))
         self.register_buffer("threshold", torch.zeros(()))
-        self._word_table: WordTable | None = None
 
     # ------------------------------------------------------------------ the word layer, once
 
     def words(self, batch: Batch, generator: torch.Generator | None = None) -> WordStates:
         """h1, attention scores and indicator logits of every word. A generator turns dropout on."""
-        words = torch.from_numpy(batch.words)
-        table = self._table_for(batch) if generator is None else None
-        rows = None if table is None else table.rows_of(words)
-        if table is None or rows is None:
-            h1 = self._h1(words, batch, generator)
-        else:
-            h1 = self.read(table.projections, batch.sentence_offsets, rows)
+        h1 = self._read_once(batch) if generator is None and not torch.is_grad_enabled() else None
+        if h1 is None:
+            h1 = self._h1(torch.from_numpy(batch.words), batch, generator)
         h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
         return self.word_states(batch, h1)
 
@@ -137,17 +132,13 @@ class EMHRNN(DocumentModel):
         a: Tensor = self.indicator(h1).squeeze(1)
         return a if self.pauses is None else a + self.pauses(batch)
 
-    def _table_for(self, batch: Batch) -> WordTable | None:
-        """None with gradients, which are those of word vectors, too. The table that was made beforehand; else, where
-        words come again and again, one of the batch's own words."""
-        if torch.is_grad_enabled():
-            return None
-        if self._word_table is not None:
-            return self._word_table
-        distinct = np.unique(batch.words)
+    def _read_once(self, batch: Batch) -> Float[Tensor, "words word_features"] | None:
+        """h1 with each distinct word projected once; None where words seldom come again."""
+        distinct, rows = np.unique(batch.words, return_inverse=True)
         if len(distinct) * REPEATED > batch.n_words:
             return None
-        return WordTable.of(self.embedding, self.word_directions(), distinct)
+        tables = self.project(self.embedding(torch.from_numpy(distinct)))
+        return self.read(tables, batch.sentence_offsets, torch.from_numpy(rows))
 
     def _h1(
         self, words: Int64[Tensor, " words"], batch: Batch, generator: torch.Generator | None
@@ -184,20 +175,6 @@ class EMHRNN(DocumentModel):
     def word_directions(self) -> list[Recurrent]:
         layer = self.word_layer
         return [layer.forward_layer, layer.backward_layer] if isinstance(layer, Bidirectional) else [layer]
-
-    def precompute_words(self, words: Int64[np.ndarray, " some"] | None = None) -> None:
-        """For inference: the word layer's input projection of the whole vocabulary, or of some words, so that a word
-        costs a look-up instead of a matrix product. After the weights change, call this again or `forget_words`."""
-        self._word_table = WordTable.of(self.embedding, self.word_directions(), words)
-
-    def precompute_for(self, words: int) -> bool:
-        pays = self._word_table is None and words > len(self.embedding.table)
-        if pays:
-            self.precompute_words()
-        return pays
-
-    def forget_words(self) -> None:
-        self._word_table = None
 
     # ------------------------------------------------------------------ the rest, for one z
 

@@ -1,16 +1,11 @@
-"""Word vectors: a table from word id to x, frozen (the paper) or tuned with the rest; and what a recurrent layer makes
-of x, computed once for each word."""
+"""Word vectors: a table from word id to x, frozen (the paper) or tuned with the rest."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from emhrnn.layers.recurrent import LearnedRows, Recurrent
+from emhrnn.layers.recurrent import LearnedRows
 
 UNKNOWN = 0  # the id of every word outside the vocabulary
 
@@ -59,32 +54,3 @@ class WordEmbedding(WordInputs):
         rows = torch.nonzero(words == UNKNOWN).squeeze(1)
         x[rows] = self.unknown.detach()
         return x, LearnedRows(rows, self.unknown.expand(len(rows), -1))
-
-
-@dataclass(frozen=True, eq=False)
-class WordTable:
-    """A word layer's input projections, computed once for each word instead of once for each of its places: one table
-    per direction of the layer; of the whole vocabulary, or of some of its words."""
-
-    projections: tuple[Float[Tensor, "some gates"], ...]
-    rows: Int64[Tensor, " vocabulary"] | None  # row of each word in the tables, -1 where it has none; None: its id
-
-    @classmethod
-    @torch.no_grad()
-    def of(
-        cls, embedding: WordEmbedding, directions: Sequence[Recurrent], words: Int64[np.ndarray, " some"] | None
-    ) -> "WordTable":
-        if words is None:
-            vectors, rows = embedding.vectors(), None
-        else:
-            chosen = torch.from_numpy(words)
-            vectors, rows = embedding(chosen), torch.full((len(embedding.table),), -1)
-            rows[chosen] = torch.arange(len(words))
-        return cls(tuple(layer.project(vectors) for layer in directions), rows)
-
-    def rows_of(self, words: Int64[Tensor, " words"]) -> Int64[Tensor, " words"] | None:
-        """Where the words are in the tables; None if one of them is in none."""
-        if self.rows is None:
-            return words
-        rows = self.rows[words]
-        return None if len(rows) and int(rows.min()) < 0 else rows
