@@ -20,6 +20,7 @@ from emhrnn.serve.engine import ServedRun
 from emhrnn.serve.jobs import PIECE, PIECE_CHARACTERS, FileJob, Jobs, _piece
 from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.serve.pages import templates
+from emhrnn.serve.runs import markdown
 from tests.behaviour.commands import BAD, GOOD
 from tests.explain.parsed import Page
 from tests.serve.test_guard import PEOPLE, finished
@@ -271,6 +272,9 @@ def test_runs_and_reference(client: TestClient) -> None:
     runs = client.get("/runs").text
     assert "learning_rate" in runs
     assert "<svg" in runs
+    assert "<dt>macro-F1</dt>" in runs
+    assert "<h4>Model card" in runs
+    assert '<th scope="col">precision</th>' in runs
     docs = client.get("/docs").text
     assert "POST /v1/predict" in docs
     assert "curl http://127.0.0.1/v1/model<" in docs
@@ -287,3 +291,14 @@ def test_every_page_is_well_formed(client: TestClient) -> None:
     for path in ("/", "/compare", "/corpus", "/runs", "/docs", "/login"):
         Page(client.get(path).text)
     Page(client.post("/", data={"text": GOOD}).text)
+
+
+def test_model_cards_are_rendered_and_escaped() -> None:
+    table = "| a | b |\n| --- | --- |\n| 1 | <2> |"
+    card = markdown(f"# A <b>card\n\nText with `code <i>`,\ntwo lines.\n\n{table}\n\n- x\n- y\n\n```\nz & <z>\n```\n")
+    assert "<h4>A &lt;b&gt;card</h4>" in card
+    assert "<p>Text with <code>code &lt;i&gt;</code>, two lines.</p>" in card
+    assert '<th scope="row">1</th><td>&lt;2&gt;</td>' in card
+    assert "---" not in card
+    assert "<ul><li>x</li><li>y</li></ul>" in card
+    assert ">z &amp; &lt;z&gt;</pre>" in card

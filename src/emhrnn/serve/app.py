@@ -23,6 +23,7 @@ from starlette.routing import Match
 from emhrnn.api import load
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.serve import corpus, document, feedback, pages
+from emhrnn.serve import runs as runs_page
 from emhrnn.serve.api import api
 from emhrnn.serve.engine import ServedRun, ServerState, state_of
 from emhrnn.serve.guard import FAULT, OPEN, RETRY, App, Guard, Token, for_people
@@ -101,7 +102,7 @@ def _routes(state: ServerState) -> FastAPI:
     app.state.emhrnn = state
     app.state.jobs = Jobs(state.limits)
     app.state.readings = Readings()
-    for router in (api, kserve, document.pages, corpus.pages, feedback.pages, pages.pages):
+    for router in (api, kserve, document.pages, corpus.pages, feedback.pages, runs_page.pages, pages.pages):
         app.include_router(router)
     app.openapi = partial(_openapi, app)  # type: ignore[method-assign]
     app.add_api_route("/metrics", _metrics, include_in_schema=False)

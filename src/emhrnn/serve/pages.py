@@ -1,10 +1,9 @@
-"""What all pages share, and the small ones: runs, sign-in, the reference of the API, and the files that pages ask for.
-Each page is whole without script, but for sending a file; the script only replaces the part that changed."""
+"""What all pages share, and the small ones: sign-in, the reference of the API, and the files that pages ask for. Each
+page is whole without script, but for sending a file; the script only replaces the part that changed."""
 
 import json
 import shlex
 import time
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -15,19 +14,15 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from emhrnn.errors import EmhrnnError
 from emhrnn.explain import svg
 from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.headline import headline
 from emhrnn.explain.html import paragraph, warnings
 from emhrnn.explain.page import percent, stylesheet
 from emhrnn.explain.points import in_points
-from emhrnn.explain.svg import Line, line_chart
-from emhrnn.serve.engine import ServedRun, state_of
+from emhrnn.serve.engine import state_of
 from emhrnn.serve.guard import COOKIE, SESSION_SECONDS, cookies
 from emhrnn.serve.limits import RefusedError
-from emhrnn.training.progress import read_history
-from emhrnn.training.run import CARD, HISTORY
 
 pages = APIRouter(include_in_schema=False)
 
@@ -117,73 +112,6 @@ async def logout(request: Request) -> Response:
     response = RedirectResponse("/login", status_code=303)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response
-
-
-# ---------------------------------------------------------------------- runs
-
-
-@dataclass(frozen=True)
-class _Chart:
-    title: str
-    caption: str
-    drawing: Markup
-
-
-@pages.get("/runs")
-async def runs(request: Request) -> Response:
-    """History, model card and settings of the runs that are served."""
-    shown = [
-        {
-            "name": served.name,
-            "model": served.model.run.config.model.name,
-            "settings": served.model.run.config.read_settings(),
-            "charts": _charts(served),
-            "card": _card(served),
-        }
-        for served in state_of(request).runs
-    ]
-    return rendered(request, "runs.html", runs=shown)
-
-
-def _card(served: ServedRun) -> str:
-    card = served.folder / CARD
-    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-
-
-def _charts(served: ServedRun) -> list[_Chart]:
-    try:
-        epochs = read_history(served.folder / HISTORY)
-    except EmhrnnError:  # a run may be copied without its history
-        return []
-    if not epochs:
-        return []
-    number = [epoch.epoch + 1 for epoch in epochs]
-
-    def line(name: str, values: list[float]) -> Line:
-        return Line(name, list(zip(number, values, strict=True)))
-
-    losses = [line("validation", [e.valid["loss"] for e in epochs]), line("training", [e.train_loss for e in epochs])]
-    charts = [
-        _Chart(
-            "Accuracy",
-            "on the validation data, by epoch",
-            _lines([line("accuracy", [e.valid["accuracy"] for e in epochs])], "accuracy"),
-        ),
-        _Chart(
-            "Loss",
-            "per document; solid: validation, dashed: training",
-            _lines(losses, "loss", show=lambda value: f"{value:.2f}"),
-        ),
-    ]
-    rates = [(e.epoch + 1, e.boundaries["boundary_rate"]) for e in epochs if "boundary_rate" in e.boundaries]
-    if rates:
-        drawing = _lines([Line("", rates)], "boundary rate", references=[("none", 0.0)])  # the axis from zero
-        charts.append(_Chart("Boundaries", "share of free positions that end a phrase", drawing))
-    return charts
-
-
-def _lines(lines: list[Line], label: str, **how: Any) -> Markup:
-    return Markup(line_chart(lines, label=f"{label} by epoch", x_name="epoch", **how))
 
 
 # ---------------------------------------------------------------------- reference of the API
