@@ -1,4 +1,5 @@
-"""Trains the model that the package ships, `emhrnn.load("demo")`, on generated reviews.
+"""Trains the model that the package ships, `emhrnn.load("demo")`, on generated reviews, long ones and
+short everyday ones.
 
 python -m tools.demo_model        # writes src/emhrnn/demo/model
 """
@@ -9,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 from emhrnn.api import train
-from emhrnn.corpus.reviews import generate_reviews, write_reviews
+from emhrnn.corpus.reviews import everyday_reviews, generate_reviews, write_reviews
 from emhrnn.files import write_json, write_text
 
 MODEL = Path(__file__).parents[1] / "src" / "emhrnn" / "demo" / "model"
-DOCUMENTS, SEED = 6000, 0
+DOCUMENTS, SEED = 6000, 0  # as many of each kind
 SETTINGS = {
     "model.megabytes": 4.0, "model.embedding_size": 50, "model.encoder_size": 32, "training.epochs": 6,
     "training.metric": "accuracy", "training.threads": 1, "training.seed": SEED,
@@ -26,7 +27,8 @@ def make(folder: Path, *, documents: int = DOCUMENTS, progress: bool = True) -> 
     """Train, and leave what is needed to use the model in `folder`."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        write_reviews(scratch / "reviews.jsonl", list(generate_reviews(documents, SEED)))
+        reviews = [*generate_reviews(documents, SEED), *everyday_reviews(documents, SEED)]
+        write_reviews(scratch / "reviews.jsonl", reviews)
         train(scratch / "reviews.jsonl", scratch / "run", settings=SETTINGS, progress=progress)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -12,7 +12,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
+from emhrnn.corpus.reviews import Review, everyday_reviews, generate_reviews, write_reviews
 from emhrnn.corpus.reviews.generator import BANDS, PROFILES, draw_label, draw_opinions, score
 from emhrnn.corpus.reviews.grammar import KINDS, MIRROR, RuleContext, domains, symbol, write_text
 from emhrnn.text import read_document
@@ -134,6 +134,20 @@ def test_write_reviews_is_a_jsonl_file_with_every_field(tmp_path: Path, reviews:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [row["id"] for row in rows] == ["0", "1", "2"]
     assert [Review(r["text"], r["label"], tuple(r["phrase_ends"]), r["domain"]) for r in rows] == reviews[:3]
+
+
+def test_everyday_reviews_are_short_plain_and_balanced() -> None:
+    everyday = list(everyday_reviews(1500, seed=0))
+    assert list(everyday_reviews(20, seed=0)) == everyday[:20]
+    labels = Counter(review.label for review in everyday)
+    assert sorted(labels) == ["1", "2", "3", "4", "5"]
+    assert max(labels.values()) < 0.25 * len(everyday)
+    for review in everyday:
+        assert 1 <= len(review.phrase_ends) <= 3
+        assert " ".join(review.phrases) == review.text
+        assert review.text[0].isupper()
+        assert review.text[-1] in ".!"
+        assert not re.search(r"[{}<>\[\]|@%*_]|  | [,.!]|[.!]{2}", review.text), review.text
 
 
 def test_a_bag_of_words_learns_something_but_not_enough(reviews: list[Review]) -> None:

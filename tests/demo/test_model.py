@@ -7,9 +7,10 @@ from tools import demo_model
 
 from emhrnn.api import load
 from emhrnn.files import sha256
-from emhrnn.training.run import SHIPPED, located, read_description
+from emhrnn.training.pack import located
+from emhrnn.training.run import SHIPPED, read_description
 
-SHA256 = "24364a6350c1295217ec55e9060c55e40770b3f1005fb268b920acc1a98dacfc"
+SHA256 = "56ba0db96d18322d9fc140f84c1fe277a50f382d6e7ca7f0a9613b60c926f7b0"
 
 
 def test_it_is_small_whole_and_has_a_card() -> None:
@@ -28,6 +29,46 @@ def test_it_reads_reviews() -> None:
     worst, best = model.predict(texts)
     assert worst in ("1", "2")
     assert best in ("4", "5")
+
+
+FIRST = {  # what a newcomer may type, and the stars that it deserves; grammar and list were written together
+    "I will never come back!": 1,
+    "Terrible service and cold food.": 1,
+    "Not bad at all, I would return.": 4,
+    "The room was dirty": 1,
+    "Best meal I have had in years": 5,
+    "The food was delicious and the staff was friendly.": 5,
+    "I want my money back.": 1,
+    "It was okay, nothing special.": 3,
+    "Great food, but the service was slow.": 3,
+    "We loved it and will be back soon.": 5,
+    "I would not recommend this hotel.": 2,
+    "What a wonderful evening!": 5,
+    "The film was boring and far too long.": 2,
+    "The battery is great, the screen is awful.": 3,
+    "I can't complain.": 4,
+    "I was not happy with the room.": 2,
+}
+LATER = {  # written after the grammar, and not used for it
+    "The staff could not have been nicer.": 5,
+    "Absolutely amazing!": 5,
+    "We had a lovely time and the kids enjoyed the pool.": 5,
+    "A wonderful room, and a great view!": 5,
+    "The pasta was excellent, but the service was dreadful.": 3,
+    "The phone stopped working after a month.": 2,
+    "I'm very disappointed with this purchase.": 2,
+    "They ignored us for an hour.": 1,
+    "The dessert was horrible. The servers were awful.": 1,
+    "The soup was not bad at all.": 4,
+}
+
+
+def test_first_sentences_get_sensible_stars() -> None:
+    """Within one star, and of the later ones at least eight of ten."""
+    model = load("demo")
+    off = {text: abs(int(model.predict([text])[0]) - stars) for text, stars in (FIRST | LATER).items()}
+    assert {text for text in FIRST if off[text] > 1} == set()
+    assert sum(off[text] <= 1 for text in LATER) >= 8, off
 
 
 def test_a_run_of_that_name_comes_first(tmp_path: Path, monkeypatch) -> None:

@@ -3,10 +3,11 @@
 words.toml      opinion words by strength, names, places, made-up towns and brands
 domains.toml    what each kind of review talks about
 rules.toml      how a value is said, phrase by phrase
-grammar.py      compiles and expands the three files; phrases -> text and phrase ends
+everyday.toml   plain sentences by stars, for the model `demo` alone
+grammar.py      compiles and expands these files; phrases -> text and phrase ends
 generator.py    opinions -> score -> stars; one review after the other, and a file of them
 """
 
-from emhrnn.corpus.reviews.generator import Review, generate_reviews, write_reviews
+from emhrnn.corpus.reviews.generator import Review, everyday_reviews, generate_reviews, write_reviews
 
-__all__ = ["Review", "generate_reviews", "write_reviews"]
+__all__ = ["Review", "everyday_reviews", "generate_reviews", "write_reviews"]

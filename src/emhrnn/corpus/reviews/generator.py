@@ -106,6 +106,26 @@ def generate_reviews(documents: int, seed: int) -> Iterator[Review]:
         yield Review(text, draw_label(stars, rng), phrase_ends, domain)
 
 
+EVERYDAY = {1: "worst", 2: "poor", 3: "mixed", 4: "fine", 5: "best"}  # sentences by stars
+MOST_EVERYDAY = 3  # sentences of such a review
+
+
+def everyday_reviews(documents: int, seed: int) -> Iterator[Review]:
+    """Yield short reviews of one to three plain sentences, as a person types them: with negation, and of three stars,
+    with two sides. Every sentence is a phrase."""
+    rng, context = Random(seed), RuleContext(domains()[0])
+    for _ in range(documents):
+        stars, count = 1 + int(rng.random() * 5), 1 + int(rng.random() * MOST_EVERYDAY)
+        kinds = [EVERYDAY[stars]] * count
+        if stars == 3 and count > 1 and rng.random() < 0.5:
+            kinds = ["fine", "poor"] if rng.random() < 0.5 else ["best", "worst"]
+            rng.shuffle(kinds)
+        elif stars in (1, 5) and count > 1 and rng.random() < 0.3:
+            kinds[0] = EVERYDAY[2 if stars == 1 else 4]
+        text, phrase_ends = write_text([expand(symbol(kind, context), rng.random) for kind in kinds])
+        yield Review(text, str(stars), phrase_ends, "everyday")
+
+
 class _Writer:
     """Writes one review; remembers the aspects it has spoken of, so that it does not contradict itself."""
 

@@ -89,7 +89,9 @@ def _source(name: str, context: RuleContext) -> tuple[list[str], RuleContext]:
         entries = _entries(words[name]["any"]) + _entries(words[name][thing_or_people])
         ranked = [f"{max(1, FIRST // (rank + 1))}* {entry}" for rank, entry in enumerate(entries)]
         return ranked, RuleContext(domains()[0], kind=f"{thing_or_people}_one")
-    for section in _read("rules.toml").values():
+    if name in (everyday := _read("everyday.toml"))["words"]:
+        return _entries(everyday["words"][name]), RuleContext(domains()[0])
+    for section in (*_read("rules.toml").values(), everyday["sentences"]):
         if name in section:
             return _lines(section[name]), context
     raise KeyError(f"no rule or word list named {name!r}")
