@@ -1,6 +1,7 @@
 """The Python interface: `emhrnn.train("reviews.csv", "run")` makes a run folder, `emhrnn.load("run")` a classifier."""
 
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +23,11 @@ from emhrnn.training.run import Run, load_run
 
 if TYPE_CHECKING:
     from emhrnn.corpus.dataset import Corpus
-    from emhrnn.text import Vectors
+    from emhrnn.evaluation.scores import Scores
+    from emhrnn.text import Vectors, Vocabulary
     from emhrnn.training.config import Config
     from emhrnn.training.data import Named
-    from emhrnn.training.progress import Epoch, FitResult, Step
+    from emhrnn.training.progress import Epoch, FitResult, Step, TrainingContext
 
 
 class Model:
@@ -35,11 +37,16 @@ class Model:
         model.predict(["The soup was cold."])         # ["1"]
         model.explain("The soup was cold.")           # an Explanation
 
+        model.partial_fit(["The soup was cold."], ["2"]).save("run2")
+
     Texts are a list, an array or a column of strings.
     """
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    _epoch = 0  # of the weights
+
+    def __init__(self, run: Run, folder: Path | None = None) -> None:
+        """`folder` is where the run is from, and its training documents, if it still has them."""
+        self.run, self.folder = run, folder
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -170,6 +177,72 @@ class Model:
         self._check_ids([user], [product])
         return counterfactual(self.run, checked_texts([text])[0], user=user, product=product, limit=limit)
 
+    def evaluate(self, texts: Texts, labels: Sequence[Any]) -> "Scores":
+        """Accuracy, macro-F1, AUC, loss, calibration and the scores of each class on labelled texts.
+
+        Raises:
+            DataError: a text has no words, a label is none of `classes`, or there are not as many labels as texts.
+        """
+        from emhrnn.corpus.dataset import Corpus
+        from emhrnn.evaluation.scores import score
+
+        run = self.run
+        corpus = Corpus.from_texts(
+            checked_texts(texts), labels, vocabulary=run.vocabulary, classes=run.classes, text=run.text
+        )
+        predicted = run.predict(corpus)
+        assert corpus.labels is not None
+        return score(predicted.probabilities, corpus.labels, run.classes, predicted.phrases)
+
+    def partial_fit(self, texts: Texts, labels: Sequence[Any], *, settings: Mapping[str, Any] | None = None) -> "Model":
+        """Learn from more labelled texts, such as corrections; words and classes may be new. The model changes, the
+        folder that it is from does not: `save` it. Some documents from before are trained on again, if the folder still
+        has them (docs/updating.md).
+
+        Raises:
+            ConfigError: the model is fitted in one go, or reads users and products.
+        """
+        need("torch", "training")
+        from emhrnn.corpus.dataset import Corpus
+        from emhrnn.training.growth import continued
+        from emhrnn.training.progress import TrainingContext
+
+        listed, trainable = checked_texts(texts), self._trainable()
+
+        def read(vocabulary: "Vocabulary | None", classes: tuple[str, ...] | None) -> Corpus:
+            least = 1 if vocabulary is not None else self.run.config.data.min_count
+            return Corpus.from_texts(
+                listed, labels, vocabulary=vocabulary, classes=classes, min_count=least, text=self.run.text
+            )
+
+        with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+            done = continued(self.folder, trainable, read, Path(scratch), settings, TrainingContext(progress=False))
+        self.run, self._epoch = done.run, done.fitted.best.epoch
+        return self
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model as a run folder for `load` and all commands, without training documents, history or scores.
+
+        Raises:
+            DataError: something is there already; `overwrite` replaces a run.
+        """
+        from emhrnn.training.run import describe, run_folder, save_weights
+
+        with run_folder(Path(folder), overwrite=overwrite):
+            describe(Path(folder), self.run)
+            save_weights(Path(folder), self.run, self._epoch)
+
+    def _trainable(self) -> Run:
+        """The run as a model of torch: what predicts may not be what learns."""
+        from emhrnn.models.model import DocumentModel
+
+        if isinstance(self.run.model, DocumentModel):
+            return self.run
+        with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+            again = Path(scratch) / "run"
+            self.save(again)
+            return load_run(again, trainable=True)
+
     def _check_ids(self, users: Names, products: Names) -> None:
         named = any(name is not None for names in (users, products) for name in names or ())
         if named and not self.run.config.reads_ids:
@@ -189,7 +262,8 @@ def load(folder: str | Path) -> Model:
     Raises:
         CheckpointError: it is no run, is damaged, or of another version.
     """
-    return Model(load_run(located(folder)))
+    path = located(folder)
+    return Model(load_run(path), path)
 
 
 def labels_of(run: Run, probabilities: Float[np.ndarray, "texts classes"]) -> list[Any]:
@@ -250,6 +324,7 @@ def train(
     *,
     settings: Mapping[str, Any] | None = None,
     config: "Config | None" = None,
+    start: str | Path | None = None,
     vectors: "str | Path | Vectors | None" = None,
     valid: str | Path | None = None,
     split: str | None = None,
@@ -273,6 +348,8 @@ def train(
     Args:
         settings: values by name, for example {"training.epochs": 3, "training.seed": 7}.
         config: all settings, instead of `settings`, for example from `make_config`.
+        start: a run to continue from, with new documents in `data`; words and classes may be new (docs/updating.md).
+            Of the settings, those of `training` may be given; there is no `valid`, `vectors` or `resume`.
         vectors: pretrained word vectors, or a file of them.
         valid: validation data; by default 10 % of the data.
         split: train on the rows whose split column says so.
@@ -333,6 +410,19 @@ def train(
         if raw:
             valid_data = replace(valid_data, format=format, columns=columns, encoding=encoding)
     source = Path(vectors) if isinstance(vectors, str) else vectors
+    if start is not None:
+        if named is None or valid_data is not None or source is not None or resume or named.columns.spans:
+            raise ConfigError("a run is continued with new data alone; leave out valid, vectors, resume and spans")
+        fixed = [
+            f"{section}.{name}"
+            for section in ("data", "model", "em")
+            for name in sorted(getattr(chosen, section).model_fields_set - {"name"})
+        ]
+        if fixed:
+            raise ConfigError(f"{fixed[0]} cannot be changed when a run is continued; leave it out, or train anew")
+        given = {f"training.{name}": value for name, value in chosen.training.model_dump(exclude_unset=True).items()}
+        told = TrainingContext(progress, on_epoch, on_step, say)
+        return _continued(located(start), named, out, given, told, overwrite=overwrite)
     with joined() as job:
         context = TrainingContext(progress=False, say=_silent, job=job)
         if job.first:
@@ -359,6 +449,35 @@ def train(
     if job.first and valid_data is not None and learned_from(out, valid_data):
         say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")
     return Trained(Model(opened.run), fitted, out, opened.train, opened.valid)
+
+
+def _continued(
+    start: Path, data: "Named", out: Path, settings: Mapping[str, Any], context: "TrainingContext", *, overwrite: bool
+) -> Trained:
+    """A run folder at `out` that goes on from the run `start`."""
+    from emhrnn.corpus.preparation import prepare
+    from emhrnn.training.card import write_metrics
+    from emhrnn.training.growth import continued, described
+    from emhrnn.training.progress import write_history
+    from emhrnn.training.run import HISTORY, describe, run_folder, save_weights
+
+    run = load_run(start, trainable=True)
+    with run_folder(out, overwrite=overwrite), tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+
+        def read(vocabulary: "Vocabulary | None", classes: tuple[str, ...] | None) -> "Corpus":
+            return prepare(
+                data.path, Path(scratch) / ("new" if vocabulary else "first"), format=data.format, columns=data.columns,
+                split=data.split, encoding=data.encoding, vocabulary=vocabulary, classes=classes,
+                min_count=run.config.data.min_count, multi_label=run.multi_label, text=run.text,
+                progress=context.progress,
+            )  # fmt: skip
+
+        done = continued(start, run, read, out, settings, context)
+        describe(out, done.run, **described(start, data, done))
+        write_history(out / HISTORY, done.fitted.epochs)
+        save_weights(out, done.run, done.fitted.best.epoch)
+        write_metrics(out, done.fitted)
+    return Trained(Model(done.run, out), done.fitted, out, done.train, done.valid)
 
 
 def _silent(_: str) -> None:

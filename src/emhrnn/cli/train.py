@@ -32,6 +32,10 @@ def train(
         str | None, option("The model to train; `emhrnn models` lists them.", "NAME", shown="evidence")
     ] = None,
     preset: Preset = "default",
+    from_: Annotated[
+        Path | None,
+        option("Continue from this run with new documents; words and classes may be new.", "RUN", name="--from"),
+    ] = None,
     vectors: VectorsFile = None,
     valid: ValidData = None,
     config: ConfigFile = None,
@@ -73,6 +77,7 @@ def train(
       emhrnn train reviews.jsonl.gz --out run --vectors glove.npz --set training.epochs=5
       emhrnn train all.parquet --out run --split train --valid-split dev --label-column stars
       emhrnn train reviews.csv --out hn --model hn-att --seed 1
+      emhrnn train corrections.jsonl --from run --out run2       # learn from more documents
       emhrnn train --out run --resume
 
     DATA needs a column of text and one of labels (docs/data.md). Rows without text or label are skipped and counted.
@@ -81,6 +86,9 @@ def train(
     training fails before the first epoch or checkpoint, --out is removed; if the loss becomes NaN, the failing batch
     is kept for debugging. After Ctrl-C or a crash, `--out RUN --resume` continues with the same result as without the
     interruption. With --set training.epochs=N, it trains a finished run on to N epochs.
+
+    With --from, the model of another run goes on learning from DATA, and from a sample of that run's own documents, so
+    that it does not forget. Words and classes may be new. The other run stays as it is (docs/updating.md).
     """
     from emhrnn.api import train as train_run
     from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
@@ -89,12 +97,17 @@ def train(
     from emhrnn.models.table import DEFAULT, MODELS
     from emhrnn.training.config import SMALL, make_config, settings_of
     from emhrnn.training.distributed import joined
+    from emhrnn.training.pack import located
     from emhrnn.training.resume import is_finished
     from emhrnn.training.run import is_run, model_of
 
     try:
         with joined() as job:
             usual = model_of(out) if resume and is_run(out) else DEFAULT
+            if from_ is not None:
+                usual = model_of(located(from_))
+                if model not in (None, usual):
+                    raise ConfigError(f"{from_} has the model {usual}; leave --model out, or train {model} anew")
             assignments = [*([] if model is None else [f"model.name={model}"]), *(set_ or [])]
             if seed is not None:
                 assignments.append(f"training.seed={seed}")
@@ -109,9 +122,9 @@ def train(
                 settings = make_config(preset, config, [*SMALL, *assignments], model=usual)
             finished = resume and is_run(out) and is_finished(out, settings)
             trained = train_run(
-                data, out, config=settings, vectors=vectors, valid=valid, split=split, valid_split=valid_split,
-                text_column=text_column, label_column=label_column, weight_column=weight_column,
-                spans_column=spans_column, format=format,
+                data, out, config=settings, start=from_, vectors=vectors, valid=valid, split=split,
+                valid_split=valid_split, text_column=text_column, label_column=label_column,
+                weight_column=weight_column, spans_column=spans_column, format=format,
                 encoding=encoding, overwrite=overwrite, resume=resume, tensorboard=tensorboard, progress=not quiet,
                 say=complain,
             )  # fmt: skip
@@ -139,8 +152,9 @@ def train(
     if finished:
         more = f"to train on, give --set training.epochs=N with N above {len(trained.fitted.epochs)}"
         say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
+    kept = "Last epoch" if from_ is not None else "Best epoch"
     say(
-        f"Best epoch {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
+        f"{kept} {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
         f"{scores.documents:,} validation documents."
     )
     if beside:

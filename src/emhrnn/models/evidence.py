@@ -140,6 +140,17 @@ class Evidence(DocumentModel):
             with torch.no_grad():
                 self.bias.copy_(-counts.shift if class_weights is None else class_weights.log() - counts.shift)
 
+    def grow(self, batches: Sequence[Batch]) -> None:
+        """Count more documents, and make room for phrases that are new in them. The bias of a class that is new begins
+        with its share of all documents, beside those of the others."""
+        known = self.ngrams.class_documents > 0
+        self.ngrams.grow(batches)
+        self.count(batches)
+        shares = -self.ngrams.statistics().shift
+        with torch.no_grad():
+            begun = (self.bias - shares)[known].mean() + shares
+            self.bias.copy_(torch.where(known, self.bias, begun))
+
     @property
     def uncounted(self) -> bool:
         return self.ngrams.empty

@@ -80,9 +80,26 @@ class SeenPhrases(nn.Module):
         shift = -torch.logit(share) if self.several else -torch.log(share)
         return Counts(self.counts, self.documents, m * share, shift, self.several)
 
-    def _chosen(self, batches: Iterable[Batch]) -> Int64[np.ndarray, " rows"]:
-        """Sorted keys. Where a corpus has more than HELD different phrases, those that were seen once so far are
-        forgotten now and then, so that a phrase of few documents may be missed."""
+    def grow(self, batches: Iterable[Batch]) -> None:
+        """Add rows for phrases that are in enough of these documents, as far as there is room, those of most documents
+        first; all rows keep what they have. `add` counts the documents."""
+        keys, counts = self._counted(batches)
+        new = (counts >= self.least) & ~np.isin(keys, self.keys.numpy())
+        room = max(self.most - len(self.keys), 0)
+        keys, counts = keys[new], counts[new]
+        keys = keys[counts >= _least_documents(counts, room)]
+        before, tensors = self.keys.numpy().copy(), (self.counts, self.documents, self.table)
+        kept = [tensor.detach().clone() for tensor in tensors]
+        self.keys = torch.from_numpy(np.union1d(before, keys))
+        self._resize(len(self.keys), keep_keys=True)
+        rows = torch.from_numpy(np.searchsorted(self.keys.numpy(), before))
+        with torch.no_grad():
+            for tensor, values in zip((self.counts, self.documents, self.table), kept, strict=True):
+                tensor[rows] = values
+
+    def _counted(self, batches: Iterable[Batch]) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
+        """Sorted keys, and how many documents have each. Where a corpus has more than HELD different phrases, those
+        that were seen once so far are forgotten now and then, so that a phrase of few documents may be missed."""
         keys, counts, fresh, held = np.zeros(0, np.int64), np.zeros(0, np.int64), [], 0
         for batch in batches:
             candidates = phrase_keys(batch, self.longest)
@@ -96,7 +113,11 @@ class SeenPhrases(nn.Module):
                 if len(keys) > HELD // 2:
                     keys, counts = keys[counts > 1], counts[counts > 1]
                 fresh, held = [], 0
-        keys, counts = _merged(keys, counts, fresh)
+        return _merged(keys, counts, fresh)
+
+    def _chosen(self, batches: Iterable[Batch]) -> Int64[np.ndarray, " rows"]:
+        """Sorted keys of the phrases that are in enough documents."""
+        keys, counts = self._counted(batches)
         if not len(keys):
             raise DataError(
                 "no word of the training documents is in the vocabulary, so there is nothing to learn from; lower "

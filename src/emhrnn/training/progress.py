@@ -133,14 +133,15 @@ def clock(seconds: float) -> str:
 
 
 def epoch_line(epoch: Epoch, epochs: int) -> str:
-    """An epoch of so many, in one line."""
+    """An epoch of so many, in one line. `kept`: its weights are now those of the run, as the best so far; a warm-up is
+    not compared with what follows."""
     rate = epoch.boundaries.get("boundary_rate")
     return (
         f"epoch {epoch.epoch + 1:>3}/{epochs}  {epoch.phase:<9}  loss {epoch.train_loss:.4f}  "
         f"valid accuracy {epoch.valid['accuracy']:.4f}  loss {epoch.valid['loss']:.4f}  "
         f"{epoch.words_per_second:>9,.0f} words/s"
         + (f"  boundaries {rate:.2f}" if rate is not None else "")
-        + ("  best" if epoch.best else "")
+        + ("  kept" if epoch.best else "")
     )
 
 

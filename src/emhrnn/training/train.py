@@ -248,14 +248,22 @@ class TrainingState:
 
 
 def fit(
-    run: Run, train: Corpus, valid: Corpus, context: TrainingContext = DEFAULT, *, folder: Path | None = None
+    run: Run,
+    train: Corpus,
+    valid: Corpus,
+    context: TrainingContext = DEFAULT,
+    *,
+    folder: Path | None = None,
+    select: bool = True,
 ) -> FitResult:
     """Train until the best epoch is `patience` epochs ago or `epochs` are done; the run then has the weights of the
-    best epoch. With the folder of a described run, history, best weights and checkpoints are on disk as soon as they
-    exist, training goes on from the newest checkpoint, if there is any, as if it had never stopped, and Ctrl-C and
-    SIGTERM wait until a step is done and saved. In a job of several processes, all of them call this."""
+    best epoch. Without `select`, all epochs are done, and it has those of the last. With the folder of a described run,
+    history, best weights and checkpoints are on disk as soon as they exist, training goes on from the newest
+    checkpoint, if there is any, as if it had never stopped, and Ctrl-C and SIGTERM wait until a step is done and saved.
+    In a job of several processes, all of them call this."""
     job, config, own = context.job, run.config.training, folder if context.job.first else None
-    train.check_trainable()
+    if select:  # else it may be a few documents more for a trained run
+        train.check_trainable()
     check_label_settings(run, train)
     run.uncalibrate()  # one that was trained before goes on from what it has learned
     if config.threads:
@@ -276,14 +284,16 @@ def fit(
     with now.meter, deferred_signals(checkpoints is not None) as came:
         ahead = steps(objective, optimizer, train, config, now.position, own, job)
         stopped = 0
-        while not stopped and not (now.best.waited >= config.patience and objective.settled(now.position.epoch - 1)):
+        while not stopped and not (
+            select and now.best.waited >= config.patience and objective.settled(now.position.epoch - 1)
+        ):
             step = next(ahead, None)
             if step is None:
                 break
             now.meter.add(step)
             now.average.update(step.number, step.batches)
             if step.ends_epoch:
-                _end_epoch(now, step, valid, job)
+                _end_epoch(now, step, valid, job, select=select)
             # A signal may reach one process first, and clocks differ: all of them stop or save at the same step.
             stopped, due = job.largest([came.signal or 0, checkpoints is not None and checkpoints.due])
             if checkpoints is not None and (step.ends_epoch or due or stopped):
@@ -325,10 +335,10 @@ def checkpoints_of(
     return Checkpoints(folder, key, run.config, say=context.say, writes=context.job.first)
 
 
-def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes) -> None:
+def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes, *, select: bool) -> None:
     """Validate, compare with the best, and write down what happened."""
     run, objective, metric = now.run, now.objective, now.run.config.training.metric
-    if objective.settled(step.epoch) and not objective.settled(step.epoch - 1):
+    if not select or (objective.settled(step.epoch) and not objective.settled(step.epoch - 1)):
         now.best = Best()  # a model from before it learned its boundaries is not what was asked for
     notes = objective.end_epoch()
     job.copy_first([*run.model.state_dict().values(), *now.average.values.values()])  # machines round differently
