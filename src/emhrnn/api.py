@@ -204,10 +204,10 @@ class Model:
         """
         need("torch", "training")
         from emhrnn.corpus.dataset import Corpus
-        from emhrnn.training.growth import continued
+        from emhrnn.training.growth import continued, trainable
         from emhrnn.training.progress import TrainingContext
 
-        listed, trainable = checked_texts(texts), self._trainable()
+        listed, run = checked_texts(texts), trainable(self.run)
 
         def read(vocabulary: "Vocabulary | None", classes: tuple[str, ...] | None) -> Corpus:
             least = 1 if vocabulary is not None else self.run.config.data.min_count
@@ -216,7 +216,7 @@ class Model:
             )
 
         with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
-            done = continued(self.folder, trainable, read, Path(scratch), settings, TrainingContext(progress=False))
+            done = continued(self.folder, run, read, Path(scratch), settings, TrainingContext(progress=False))
         self.run, self._epoch = done.run, done.fitted.best.epoch
         return self
 
@@ -231,17 +231,6 @@ class Model:
         with run_folder(Path(folder), overwrite=overwrite):
             describe(Path(folder), self.run)
             save_weights(Path(folder), self.run, self._epoch)
-
-    def _trainable(self) -> Run:
-        """The run as a model of torch: what predicts may not be what learns."""
-        from emhrnn.models.model import DocumentModel
-
-        if isinstance(self.run.model, DocumentModel):
-            return self.run
-        with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
-            again = Path(scratch) / "run"
-            self.save(again)
-            return load_run(again, trainable=True)
 
     def _check_ids(self, users: Names, products: Names) -> None:
         named = any(name is not None for names in (users, products) for name in names or ())

@@ -33,7 +33,10 @@ def baselines(train: Corpus, test: Corpus) -> dict[str, Scores]:
         tfidf, longest = TfidfTransformer(sublinear_tf=True), LONGEST if some.text.language in CHARACTERS else 1
         sizes = {"vocabulary": len(some.vocabulary), "longest": longest}
         keys, _, _ = frequent_ngrams(_batches(some), **sizes, min_documents=1, most=MOST_NGRAMS)
-        counts = [vstack([ngram_counts(batch, keys, **sizes) for batch in _batches(c)], "csr") for c in (some, test)]
+        counts = [
+            vstack([ngram_counts(batch, keys, **sizes).csr() for batch in _batches(corpus)], "csr")
+            for corpus in (some, test)
+        ]
         svm = LinearSVC(random_state=0).fit(tfidf.fit_transform(counts[0]), some.labels)
         predicted[TFIDF] = svm.predict(tfidf.transform(counts[1]))
     one_hot = np.eye(len(test.classes))

@@ -13,6 +13,7 @@ from 87.7 to 87.8 %; with 1,000 documents from before and more weight for the ne
 
 import shlex
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ from emhrnn.training.config import with_settings
 from emhrnn.training.data import Named, checksum
 from emhrnn.training.progress import FitResult, TrainingContext
 from emhrnn.training.resume import open_run
-from emhrnn.training.run import Run, new_run
+from emhrnn.training.run import Run, describe, load_run, new_run, save_weights
 from emhrnn.training.schedule import Purpose, numpy_generator
 from emhrnn.training.train import DEFAULT, TRAIN, VALID, class_counts, fit
 
@@ -122,6 +123,16 @@ def check_continuable(run: Run) -> None:
         raise ConfigError(f"{name} is fitted in one go; train it anew on all documents")
     if run.config.reads_ids or run.users or run.products:
         raise ConfigError(f"the run {name} reads users and products, whose number is fixed; train it anew")
+
+
+def trainable(run: Run) -> Run:
+    """The run with a model of torch: what predicts may not be what learns."""
+    if isinstance(run.model, torch.nn.Module):
+        return run
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        describe(Path(scratch), run)
+        save_weights(Path(scratch), run, 0)
+        return load_run(Path(scratch), trainable=True)
 
 
 def documents_before(start: Path | None, vocabulary: Vocabulary) -> tuple[Corpus | None, Corpus | None]:
