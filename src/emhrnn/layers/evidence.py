@@ -102,9 +102,11 @@ def seen_evidence(
     if native := kernels_for(
         table, scale, weights, counts.by_class, counts.documents, counts.prior, counts.shift, *of_own
     ):
+        keep = torch.is_grad_enabled() and (table.requires_grad or scale.requires_grad)
         result: Tensor = _Seen.apply(  # type: ignore[no-untyped-call]
-            table, scale, native, counts, rows.contiguous(), weights.contiguous(), word_offsets.contiguous(), own, least
-        )
+            table, scale, native, counts, rows.contiguous(), weights.contiguous(), word_offsets.contiguous(), own,
+            least, keep,
+        )  # fmt: skip
         return result
     K, B = scale.shape
     seen = (rows.reshape(-1) != NONE).nonzero().squeeze(1)  # (n), of all words * K
@@ -151,22 +153,24 @@ class _Seen(torch.autograd.Function):
         word_offsets: Tensor,
         own: Own | None,
         least: float,
+        keep: bool,
     ) -> Tensor:
         (n, K), C, B = rows.shape, table.shape[1], scale.shape[1]
-        scores, ratios = table.new_empty(n, K, C), table.new_empty(n, K, C)
-        buckets: Int32[Tensor, "words K"] = torch.empty(n, K, dtype=torch.int32)
+        scores, ratios = table.new_empty(n, K, C), table.new_empty(n, K, C) if keep else None
+        buckets: Int32[Tensor, "words K"] | None = torch.empty(n, K, dtype=torch.int32) if keep else None
         labels, own_weights = (None, None) if own is None else (own.labels.contiguous(), own.weights.contiguous())
         prior, shift, each = counts.prior.contiguous(), counts.shift.contiguous(), int(counts.prior.ndim == 2)
         complement = counts.complement_prior.contiguous() if counts.several else None
-        learned = torch.empty_like(rows) if least else None
+        learned = torch.empty_like(rows) if least and keep else None
         native.call(
             "seen_forward", len(word_offsets) - 1, word_offsets, K, C, B, rows, weights, counts.by_class,
             counts.documents, table.detach(), prior, shift, complement, each, labels, own_weights,
             scale.detach().contiguous(), torch.tensor([least], dtype=torch.float32), ratios, buckets, learned, scores,
             torch.get_num_threads(),
         )  # fmt: skip
-        ctx.native, ctx.sizes = native, (table.shape, scale.shape)
-        ctx.save_for_backward(rows if learned is None else learned, weights, ratios, buckets)
+        if keep:
+            ctx.native, ctx.sizes = native, (table.shape, scale.shape)
+            ctx.save_for_backward(rows if learned is None else learned, weights, ratios, buckets)
         return scores
 
     @staticmethod
@@ -181,7 +185,7 @@ class _Seen(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             d_scale = d_scores.new_empty(K, B)
             ctx.native.call("seen_backward", rows.numel(), K, C, B, weights, ratios, buckets, d_scores, d_scale)
-        return d_table, d_scale, None, None, None, None, None, None, None
+        return d_table, d_scale, None, None, None, None, None, None, None, None
 
 
 def sum_rows(native: TorchKernels, rows: Candidates, weights: Tensor, values: Scores, size: torch.Size) -> Tensor:

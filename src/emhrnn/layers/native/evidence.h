@@ -129,7 +129,7 @@ INLINE void in_steps(isize size, Body body) {
 extern "C" {
 
 // scores = weights * (scale[k, bucket] * ratios + table[row]) of every candidate that has a row, else 0. Ratios, buckets
-// and, where there is room, the rows that at least `least` documents have are kept for the backward pass. `prior`, `shift`
+// and the rows that at least `least` documents have are kept for the backward pass where there is room. `prior`, `shift`
 // and `complement` are (C), or with `each` (documents, C). `complement`, `own` (documents, C) and `own_weight` (documents)
 // may be null.
 void seen_forward(isize documents, const isize* word_offsets, isize K, isize C, isize B, const isize* rows,
@@ -160,19 +160,18 @@ void seen_forward(isize documents, const isize* word_offsets, isize K, isize C, 
             prefetch(1, all + found[j]);
           }
           std::fill(scores + from * K * C, scores + to * K * C, 0.f);
-          std::fill(ratios + from * K * C, ratios + to * K * C, 0.f);
-          std::fill(buckets + from * K, buckets + to * K, 0);
+          if (ratios) std::fill(ratios + from * K * C, ratios + to * K * C, 0.f);
+          if (buckets) std::fill(buckets + from * K, buckets + to * K, 0);
           if (learned) std::fill(learned + from * K, learned + to * K, NONE);
           ratio(C, found.data(), n, own ? own + d * C : nullptr, weight);
           for (isize j = 0; j < n; ++j) {
             const isize i = places[j];
-            buckets[i] = int32_t(bucket_of(all[found[j]] - weight, B));
+            const isize bucket = bucket_of(all[found[j]] - weight, B);
+            if (buckets) buckets[i] = int32_t(bucket);
             if (learned && all[found[j]] >= *least) learned[i] = found[j];
-            const float s = scale[(i % K) * B + buckets[i]], *t = table + found[j] * C, *r = ratio.logs.data() + j * C;
-            for (isize c = 0; c < C; ++c) {
-              ratios[i * C + c] = r[c];
-              scores[i * C + c] = weights[i] * (s * r[c] + t[c]);
-            }
+            const float s = scale[(i % K) * B + bucket], *t = table + found[j] * C, *r = ratio.logs.data() + j * C;
+            for (isize c = 0; c < C; ++c) scores[i * C + c] = weights[i] * (s * r[c] + t[c]);
+            for (isize c = 0; ratios && c < C; ++c) ratios[i * C + c] = r[c];
           }
         }
       }

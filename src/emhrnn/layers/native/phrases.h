@@ -153,34 +153,41 @@ void phrase_rows(isize sentences, const isize* offsets, const isize* words, isiz
   std::fill(rows, rows + offsets[sentences] * K, NONE);
   if (!size) return;
   parallel_chunks(sentences, SENTENCES, threads, [=](isize begin, isize end) {
-    std::vector<isize> keys, ends;  // ends: words at which a seen phrase of k words ends
+    std::vector<isize> ends, keys;  // words at which a seen phrase of k words ends that may be longer; the longer one's
+    std::vector<isize> room;  // words before that one in its sentence
+    std::vector<uint64_t> states;
     for (isize s = begin, next; s < end; s = next) {
       for (next = s + 1; next < end && offsets[next] - offsets[s] < AT_ONCE;) ++next;
       const isize first = offsets[s], n = offsets[next] - first;
-      keys.resize(n * K);
-      ends.resize(n);
-      for_candidates(
-          s, next, offsets, words, K,
-          [&](isize t, isize k, uint64_t state) {
-            keys[(t - first) * K + k] = key_of(state, k);
-            return true;
-          },
-          [&](isize t, isize k) { keys[(t - first) * K + k] = NONE; });
-      std::iota(ends.begin(), ends.end(), isize{0});
+      if (isize(ends.size()) < n) ends.resize(n), keys.resize(n), states.resize(n), room.resize(n);
+      for (isize i = s, j = 0; i < next; ++i)
+        for (isize t = offsets[i]; t < offsets[i + 1]; ++t, ++j) ends[j] = t, room[j] = t - offsets[i], states[j] = 0;
       for (isize k = 0, left = n; k < K && left; ++k) {
-        const auto start = [&](isize j) { return starts + (std::max<isize>(keys[ends[j] * K + k], 0) >> (63 - bits)); };
-        for (isize j = 0; j < left; ++j) __builtin_prefetch(start(j));
-        for (isize j = 0; j < left; ++j) __builtin_prefetch(table_keys + *start(j));
-        isize found = 0;
+        isize longer = 0;
         for (isize j = 0; j < left; ++j) {  // without branches that no CPU could foresee
-          const isize t = ends[j], key = keys[t * K + k];
-          isize row = *start(j);
+          const isize t = ends[j], word = words[t - std::min(k, room[j])];
+          states[longer] = extended(states[j], word);
+          ends[longer] = t;
+          room[longer] = room[j];
+          keys[longer] = key_of(states[longer], k);
+          __builtin_prefetch(starts + (keys[longer] >> (63 - bits)));
+          longer += k <= room[j] && word != UNKNOWN_WORD;
+        }
+        left = longer;
+        const auto start = [&](isize j) { return starts[keys[j] >> (63 - bits)]; };
+        for (isize j = 0; j < left; ++j) __builtin_prefetch(table_keys + start(j));
+        isize found = 0;
+        for (isize j = 0; j < left; ++j) {
+          const isize t = ends[j], key = keys[j];
+          isize row = start(j);
           for (int tries = 0; tries < 2; ++tries) row = std::min(row, size - 1), row += table_keys[row] < key;
           while (row < size && table_keys[row] < key) ++row;
           row = std::min(row, size - 1);
           const bool here = table_keys[row] == key;
-          rows[(first + t) * K + k] = here ? row : NONE;
+          rows[t * K + k] = here ? row : NONE;
           ends[found] = t;
+          room[found] = room[j];
+          states[found] = states[j];
           found += here;
         }
         left = found;
