@@ -5,23 +5,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from emhrnn.cli.options import Format, Json, LabelColumn, RunFolder, Split, TextColumn, flag, named, option
+from emhrnn.cli.options import Json, RunFolder, flag, option
 
 if TYPE_CHECKING:
     from emhrnn.export.web_folder import WebExport
-    from emhrnn.training.data import Named
 
 
 def export(
     run: RunFolder,
     web: Annotated[Path | None, option("Folder to write, for evidence: a page.", "FOLDER")] = None,
     onnx: Annotated[Path | None, option("Folder to write, for em-hrnn: ONNX.", "FOLDER")] = None,
-    int8: Annotated[bool, flag("--int8", "Also write a model with 8-bit weights, 4x smaller.")] = False,
-    check: Annotated[Path | None, option("Labelled data to measure the exports on.", "DATA")] = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Format = None,
-    split: Split = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace FOLDER if it exists.")] = False,
     json: Json = False,
 ) -> None:
@@ -31,7 +24,6 @@ def export(
     Examples:
       emhrnn export run --web page          # then open page/index.html
       emhrnn export run --onnx exported
-      emhrnn export run --onnx exported --int8 --check test.csv
       python exported/example.py 'The soup was not bad.'   # needs only onnxruntime and tokenizers
 
     --web writes FOLDER with index.html, style.css, page.js, emhrnn.js and model.js: a page that predicts and explains
@@ -41,14 +33,12 @@ def export(
     example.py. The export is compared with the model on random documents before it is written. Needs the extra:
     pip install 'emhrnn[onnx]'
     """
-    from emhrnn.cli.output import percent, print_json, say
+    from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
 
     if (web is None) == (onnx is None):
         raise ConfigError(f"{_exports_of(run)}; give one of --web FOLDER and --onnx FOLDER")
     if web is not None:
-        if int8 or check is not None:
-            raise ConfigError("--int8 and --check are for --onnx; leave them out with --web")
         page = export_page(run, web, overwrite=overwrite)
         if json:
             print_json(page.to_dict())
@@ -60,20 +50,12 @@ def export(
     missing = [name for name in ("onnx", "onnxruntime", "tokenizers") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"export needs {', '.join(missing)}; install it with: pip install 'emhrnn[onnx]'")
-    data = None if check is None else named(check, text_column, label_column, format, split)
-    exported = export_run(run, onnx, int8=int8, check=data, overwrite=overwrite)
+    exported = export_run(run, onnx, overwrite=overwrite)
     if json:
         print_json(exported.to_dict())
         return
     difference = f"probabilities differ by at most {exported.difference:.0e}"
-    say(f"{onnx}/model.onnx        {exported.bytes / 1e6:7.1f} MB, {difference}")
-    if exported.int8_bytes is not None:
-        say(f"{onnx}/model.int8.onnx   {exported.int8_bytes / 1e6:7.1f} MB")
-    if exported.accuracy is not None:
-        line = f"accuracy on {exported.documents:,} documents: {percent(exported.accuracy)}"
-        if exported.int8_accuracy is not None:
-            line += f", with 8 bits {percent(exported.int8_accuracy)}"
-        say(line)
+    say(f"{onnx}/model.onnx   {exported.bytes / 1e6:7.1f} MB, {difference}")
     say(f"\nNext: python {shlex.quote(str(onnx / 'example.py'))} 'A text of your own.'")
 
 
@@ -99,25 +81,19 @@ def export_page(folder: Path, out: Path, *, overwrite: bool = False) -> "WebExpo
     return export_web(load_run(folder), out, overwrite=overwrite)
 
 
-def export_run(
-    folder: Path, out: Path, *, int8: bool = False, check: "Named | None" = None, overwrite: bool = False
-) -> Any:
-    """Write the ONNX folder of a run, and measure it on the labelled data `check`.
+def export_run(folder: Path, out: Path, *, overwrite: bool = False) -> Any:
+    """Write the ONNX folder of a run.
 
     Raises:
         ConfigError: the model cannot be exported.
-        DataError: `out` is taken, or `check` cannot be used.
+        DataError: `out` is taken.
     """
     from emhrnn.export import unsupported
     from emhrnn.models.table import MODELS
-    from emhrnn.training.data import labelled_corpus
     from emhrnn.training.run import load_run
 
     run = load_run(folder)
     export_onnx = MODELS[run.config.model.name].export_onnx
     if export_onnx is None:
         raise unsupported(run.config.model.name)
-    if check is None:
-        return export_onnx(run, out, int8=int8, overwrite=overwrite)
-    with labelled_corpus(run, check, why="to compare with; leave --check out, or give labelled data") as corpus:
-        return export_onnx(run, out, int8=int8, check=corpus, overwrite=overwrite)
+    return export_onnx(run, out, overwrite=overwrite)

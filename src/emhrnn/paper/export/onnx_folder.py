@@ -1,7 +1,6 @@
 """`export_onnx`: a folder that runs without us: model.onnx, tokenizer.json, classes.json and an example."""
 
 import json
-import logging
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -15,7 +14,7 @@ from jaxtyping import Float32
 from tokenizers import Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel
 
-from emhrnn.corpus import BatchPlan, Corpus, TextSettings
+from emhrnn.corpus import TextSettings
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import TrainingError
 from emhrnn.evaluation.decision import THRESHOLD
@@ -27,8 +26,7 @@ from emhrnn.text import UNK, Vocabulary
 from emhrnn.text.words import token_pattern
 from emhrnn.training.run import Run
 
-MODEL, INT8 = "model.onnx", "model.int8.onnx"
-BATCH_WORDS = 8000
+MODEL = "model.onnx"
 CLOSE = 1e-4
 TRIED = 20  # random documents
 SHORTENED = [  # long runs of marks, as in text/words.py
@@ -44,47 +42,31 @@ Predict = Callable[[Batch], Float32[np.ndarray, "documents classes"]]  # probabi
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written. Accuracies are there where labelled documents were given."""
+    """What was written."""
 
     folder: Path
     bytes: int
     difference: float  # largest one of a probability, on random documents
-    int8_bytes: int | None = None
-    documents: int = 0
-    accuracy: float | None = None
-    int8_accuracy: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"folder": str(self.folder)}
 
 
-def export_onnx(
-    run: Run, out: Path, *, int8: bool = False, check: Corpus | None = None, overwrite: bool = False
-) -> Exported:
-    """Write the folder; with `int8` also the quantised model. `check` are labelled documents in the run's words.
+def export_onnx(run: Run, out: Path, *, overwrite: bool = False) -> Exported:
+    """Write the folder.
 
     Raises:
-        ConfigError: the model is no em-hrnn with learned boundaries, or an extra is missing.
+        ConfigError: the model is no em-hrnn with learned boundaries.
         DataError: `out` is taken.
     """
     model = exportable(run)
     with atomic_folder(out, overwrite=overwrite) as folder:
         write_bytes(folder / MODEL, network(run, model).SerializeToString())
         difference = checked_difference(run, session(folder / MODEL))
-        if int8:
-            quantise(folder / MODEL, folder / INT8)
         tokenizer(run.vocabulary, run.text).save(str(folder / "tokenizer.json"))
         write_text(folder / "classes.json", json.dumps(list(run.classes), ensure_ascii=False) + "\n")
-        write_text(folder / "example.py", _example(INT8 if int8 else MODEL, run.multi_label))
-        return Exported(
-            folder=out,
-            bytes=(folder / MODEL).stat().st_size,
-            difference=difference,
-            int8_bytes=(folder / INT8).stat().st_size if int8 else None,
-            documents=0 if check is None else len(check),
-            accuracy=None if check is None else accuracy(session(folder / MODEL), check),
-            int8_accuracy=accuracy(session(folder / INT8), check) if int8 and check is not None else None,
-        )
+        write_text(folder / "example.py", _example(run.multi_label))
+        return Exported(out, (folder / MODEL).stat().st_size, difference)
 
 
 def session(path: Path) -> Predict:
@@ -102,38 +84,10 @@ def session(path: Path) -> Predict:
     return run_batch
 
 
-def quantise(path: Path, out: Path) -> None:
-    """Weights and word vectors as 8-bit numbers; activations are quantised as they come."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    logging.disable(logging.WARNING)  # it asks for a step that dynamic quantisation has no use for
-    try:
-        quantize_dynamic(
-            path, out, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "LSTM", "Gather"]
-        )
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-def accuracy(predict: Predict, corpus: Corpus) -> float:
-    """Share of documents whose class is right; for several labels, of documents whose labels are all right."""
-    right = 0
-    for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():
-        batch = corpus.batch(rows)
-        table, labels = predict(batch), batch.labels
-        assert labels is not None
-        if labels.ndim == 2:
-            right += int(((table > 0.5) == (labels > 0.5)).all(axis=1).sum())
-        else:
-            right += int((table.argmax(axis=1) == labels).sum())
-    return right / len(corpus)
-
-
-def _example(model: str, multi_label: bool) -> str:
+def _example(multi_label: bool) -> str:
     text = files("emhrnn.paper.export").joinpath("example.txt").read_text(encoding="utf-8")
     found = f"np.flatnonzero(row > {THRESHOLD})  # all labels that are more likely than not"
-    filled = text.replace("{found}", found if multi_label else "[int(row.argmax())]")
-    return filled.replace("{files}", f"{model} and tokenizer.json").replace("{model}", model)
+    return text.replace("{found}", found if multi_label else "[int(row.argmax())]")
 
 
 def exportable(run: Run) -> EMHRNN:
