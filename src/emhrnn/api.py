@@ -46,7 +46,7 @@ class Model:
 
     def __init__(self, run: Run, folder: Path | None = None) -> None:
         """`folder` is where the run is from, and its training documents, if it still has them."""
-        self.run, self.folder = run, folder
+        self.run, self.folder, self._on_disk = run, folder, run
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -232,6 +232,20 @@ class Model:
             describe(Path(folder), self.run)
             save_weights(Path(folder), self.run, self._epoch)
 
+    def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
+        """Upload the run to the Hugging Face Hub as `user/name`, with its card; `load("hf://user/name")` gets it from
+        there. Returns its address. `token` is one of the Hub that may write; by default the one that you are logged in
+        with. What the file tells of the training data: docs/move.md.
+
+        Raises:
+            DataError: the run is not on disk, the name is none, or the Hub refused it.
+        """
+        from emhrnn.training.hub import pushed
+
+        if self.folder is None or self.run is not self._on_disk:  # it may have learned more since
+            raise DataError("this model is not on disk as it is now; save it to a folder first, then load that folder")
+        return pushed(self.folder, name, private=private, token=token)
+
     def _check_ids(self, users: Names, products: Names) -> None:
         named = any(name is not None for names in (users, products) for name in names or ())
         if named and not self.run.config.reads_ids:
@@ -246,7 +260,8 @@ class Model:
 
 def load(folder: str | Path) -> Model:
     """The trained classifier of a run folder, as `emhrnn train` or `DocumentClassifier.save` wrote it; of a file that
-    `emhrnn pack` wrote; or "demo", a small model of reviews that the package has inside.
+    `emhrnn pack` wrote; of the Hugging Face Hub, as in "hf://user/name"; or "demo", a small model of reviews that the
+    package has inside.
 
     Raises:
         CheckpointError: it is no run, is damaged, or of another version.
@@ -437,7 +452,7 @@ def train(
         context.say(remark)
     if job.first and valid_data is not None and learned_from(out, valid_data):
         say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")
-    return Trained(Model(opened.run), fitted, out, opened.train, opened.valid)
+    return Trained(Model(opened.run, out), fitted, out, opened.train, opened.valid)
 
 
 def _continued(

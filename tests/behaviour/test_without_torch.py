@@ -106,7 +106,7 @@ import sys
 from pathlib import Path
 from fastapi.testclient import TestClient
 from emhrnn.serve.app import application
-from emhrnn.training.run import located
+from emhrnn.training.pack import located
 
 with TestClient(application([located("demo")]), base_url="http://127.0.0.1") as client:
     assert client.get("/").status_code == 200

@@ -133,12 +133,16 @@ def _told(description: dict[str, Any], folder: Path) -> list[str]:
 
 def located(name: str | Path) -> Path:
     """The folder of a run, which may be given as a file that `pack` wrote; "demo" is the model that the package ships,
-    unless a run of that name is here.
+    unless a run of that name is here; "hf://user/name" is a run on the Hugging Face Hub.
 
     Raises:
         CheckpointError: a file that is no packed run, is damaged, or of a newer format.
     """
     path = Path(name)
+    if str(name).startswith("hf:/"):
+        from emhrnn.training.hub import downloaded
+
+        path = downloaded(str(name))
     if is_packed(path):
         return unpacked(path)
     return SHIPPED if str(name) == "demo" and not is_run(path) else path
