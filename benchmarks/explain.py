@@ -11,9 +11,14 @@ or a run and texts of your own. Ratios, each within one run:
     single             explain([text]) / predict_proba([text]): effects are estimated
     exact              explain(text) / predict_proba([text]): each phrase and each sentence is left out
     model_batch        the model alone, from word ids: with first-order effects / without
+    em_hrnn_phrases    every phrase and every sentence really left out / predict, from word ids, 1 text
+    em_hrnn_words      every word left out / the same
+    hn_att_sentences, hn_att_words   likewise
 """
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +28,8 @@ from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.api import Model, load
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.explain.explainer import batch_of, read
-from emhrnn.paper.explanations.networks import gradient_effects
+from emhrnn.explain.explainer import batch_of, findings, read
+from emhrnn.paper.explanations.networks import gradient_effects, removal_effects
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.text import Vocabulary, count_words
 from emhrnn.training.config import make_config
@@ -33,14 +38,12 @@ from emhrnn.training.run import new_run
 TEXTS = 32
 
 
-def made_up() -> tuple[Model, list[str]]:
+def made_up(name: str = "em-hrnn") -> tuple[Model, list[str]]:
     reviews = [review.text for review in generate_reviews(4 * TEXTS, seed=0)]
     texts = [" ".join(reviews[4 * i : 4 * i + 4]) for i in range(TEXTS)]
     vocabulary = Vocabulary.from_counts(count_words(reviews))
     table = torch.randn(len(vocabulary), 100, generator=torch.Generator().manual_seed(0))
-    run = new_run(
-        make_config(model="em-hrnn"), vocabulary, ("bad", "good"), table, multi_label=False, text=TextSettings()
-    )
+    run = new_run(make_config(model=name), vocabulary, ("bad", "good"), table, multi_label=False, text=TextSettings())
     run.model.eval()
     return Model(run), texts
 
@@ -80,6 +83,22 @@ def measure(model: Model, texts: list[str], rounds: int) -> Times:
     )
 
 
+def measure_removal(models: dict[str, tuple[Model, list[str]]], rounds: int) -> Times:
+    """From word ids: a prediction, and the same document without each of its parts, for each model."""
+    work = dict[str, Callable[[], object]]()
+    for name, (model, texts) in models.items():
+        run = model.run
+        one = [texts[int(np.argsort([len(text) for text in texts])[len(texts) // 2])]]
+        batch = batch_of(run, read(run, one))
+        found = findings(run, batch)
+        assert found.z is not None
+        chosen, z = found.logits.argmax(axis=1), found.z
+        work[f"{name}, prediction"] = partial(run.model.infer, batch)
+        work[f"{name}, parts"] = partial(removal_effects, run, batch, z, ("phrase", "sentence"), chosen, limited=False)
+        work[f"{name}, words"] = partial(removal_effects, run, batch, z, ("word",), chosen, limited=False)
+    return interleave(work, rounds=rounds)
+
+
 def main() -> None:
     parser = options(__doc__, quick="fewer rounds, under 20 seconds")
     parser.add_argument("--run", type=Path, help="a run of em-hrnn")
@@ -98,6 +117,13 @@ def main() -> None:
         "exact": times.ratio("explain exactly, 1 text", "predict, 1 text"),
         "model_batch": times.ratio("model with effects, 32 documents", "model, 32 documents"),
     }
+    models = {"em-hrnn": (model, texts), "hn-att": (made_up("hn-att")[0], texts)}
+    removal = measure_removal(models, rounds=10 if arguments.quick else 40)
+    removal.show()
+    for name, parts in (("em-hrnn", "phrases"), ("hn-att", "sentences")):
+        key = name.replace("-", "_")
+        figures[f"{key}_{parts}"] = removal.ratio(f"{name}, parts", f"{name}, prediction")
+        figures[f"{key}_words"] = removal.ratio(f"{name}, words", f"{name}, prediction")
     report(figures, as_json=arguments.json)
 
 
