@@ -9,7 +9,7 @@ PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
 FAULTS ?= 1000
 MINUTES ?= 10
 
-.PHONY: install demo test lint docs bench faults fuzz architecture clean
+.PHONY: install demo test lint docs bench faults fuzz soak sanitize architecture clean
 
 install: .venv/.extras
 
@@ -42,6 +42,14 @@ faults: install
 # Damaged and made-up files, settings, runs and texts for everything that reads.
 fuzz: install
 	$(BIN)/python -m tests.faults.fuzz --minutes $(MINUTES) --record
+
+# A server under mixed load: its memory and its open files must not grow.
+soak: install
+	$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --record
+
+# The tests of native code under address and undefined-behaviour sanitizers.
+sanitize: install
+	$(BIN)/python -m tests.faults.sanitize --record
 
 # Writes docs/architecture.md from the source tree.
 architecture:

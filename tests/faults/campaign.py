@@ -24,7 +24,7 @@ import numpy as np
 from tests.behaviour.commands import tiny, write_reviews, write_rows
 from tests.faults.power_loss import lose_unsynced, read_log
 from tests.faults.processes import BITS, CLASSES, KILLED, Ended, Nursery
-from tests.faults.report import record
+from tests.faults.report import record, recorded
 
 SETTINGS = ["--set", "training.threads=1", "--quiet"]
 TRAINED = [*tiny("evidence", "training.epochs=2", "training.batch_words=200", "model.embedding_size=4"), *SETTINGS]
@@ -207,7 +207,6 @@ def section(outcomes: list[Outcome], seed: int) -> dict[str, Any]:
     wrong = Counter((outcome.command, outcome.fault, what) for outcome in outcomes for what in outcome.wrong)
     return {
         "command": f"python -m tests.faults.campaign --faults {len(outcomes)} --seed {seed} --record",
-        "seed": seed,
         "rows": [
             {
                 "command": command,
@@ -220,6 +219,19 @@ def section(outcomes: list[Outcome], seed: int) -> dict[str, Any]:
     }
 
 
+def added(before: dict[str, Any] | None, now: dict[str, Any]) -> dict[str, Any]:
+    """The counts of both campaigns."""
+    if before is None:
+        return now
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in (*before["rows"], *now["rows"]):
+        key = row["command"], row["fault"]
+        sofar = rows.setdefault(key, {**row, "tried": 0, "wrong": {}})
+        sofar["tried"] += row["tried"]
+        sofar["wrong"] = dict(Counter(sofar["wrong"]) + Counter(row["wrong"]))
+    return {"command": f"{before['command']}`, `{now['command']} --add", "rows": list(rows.values())}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--faults", type=int, default=1000)
@@ -227,6 +239,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commands", default=",".join(COMMANDS))
     parser.add_argument("--record", action="store_true", help="write the counts to results/reliability.md and .json")
+    parser.add_argument("--add", action="store_true", help="with --record: add them to those of earlier campaigns")
     options = parser.parse_args()
     began = time.monotonic()
     outcomes: list[Outcome] = []
@@ -242,7 +255,8 @@ def main() -> None:
     wrong = sum(bool(outcome.wrong) for outcome in outcomes)
     print(f"{len(outcomes)} faults, {wrong} with something wrong, {time.monotonic() - began:.0f} s")
     if options.record:
-        record("faults", section(outcomes, options.seed))
+        now = section(outcomes, options.seed)
+        record("faults", added(recorded("faults"), now) if options.add else now)
     sys.exit(bool(wrong))
 
 

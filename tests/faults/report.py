@@ -22,6 +22,13 @@ def record(name: str, section: dict[str, Any], folder: Path = RESULTS) -> None:
     write_text(folder / "reliability.md", to_markdown(sections))
 
 
+def recorded(name: str, folder: Path = RESULTS) -> dict[str, Any] | None:
+    """A section as it is, if there is one."""
+    path = folder / "reliability.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found.get(name)
+
+
 def to_markdown(sections: dict[str, Any]) -> str:
     """The report for people."""
     lines = [

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.campaign import COMMANDS, Campaign, contents, draw
+from tests.faults.campaign import COMMANDS, Campaign, added, contents, draw
 from tests.faults.power_loss import Change, lose_unsynced
 from tests.faults.processes import CLASSES, KILLED, Nursery, compiler
+from tests.faults.report import to_markdown
 
 FAULTS = 20
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler for the preload library")
@@ -81,3 +82,20 @@ def test_contents_tell_other_bytes_but_no_times(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
     (tmp_path / "metrics.json").write_text('{"seconds": 2.5, "valid": 0.6}')
     assert contents(tmp_path) != before
+
+
+def test_counts_of_two_campaigns_are_added() -> None:
+    def row(tried: int, **wrong: int) -> dict[str, object]:
+        return {"command": "train", "fault": "kill", "tried": tried, "wrong": wrong}
+
+    one, two = ({"command": name, "rows": [row(*counts)]} for name, counts in (("a", [3]), ("b", [4])))
+    two["rows"].append({**row(1, hung=1), "fault": "EINTR"})
+    both = added(one, two)
+    assert [(line["fault"], line["tried"], line["wrong"]) for line in both["rows"]] == [
+        ("kill", 7, {}),
+        ("EINTR", 1, {"hung": 1}),
+    ]
+    text = to_markdown({"faults": {**both, "date": "2026-11-18"}})
+    assert "8 faults" in text
+    assert "1 hung" in text
+    assert "| train | 7 | 1 (1 wrong) |" in text

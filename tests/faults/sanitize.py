@@ -1,0 +1,60 @@
+"""The tests of native code, compiled with address and undefined-behaviour sanitizers.
+
+    python -m tests.faults.sanitize [--record]
+
+An overflow, a use after free or undefined behaviour ends the process. Leaks are not looked for: Python keeps memory.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.faults.report import record
+
+ROOT = Path(__file__).parents[2]
+CXX = "g++ -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+TESTS = ["text/test_stretches.py", "text/test_encoder.py", "layers/test_native.py", "layers/test_semi_markov.py"]
+
+
+def sanitized(tests: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run tests in a process with the sanitizers' libraries."""
+    libraries = [
+        subprocess.run(
+            ["g++", f"-print-file-name={name}.so"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan", "libubsan", "libstdc++")
+    ]
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {
+            **os.environ, "CXX": CXX, "EMHRNN_CACHE": cache, "LD_PRELOAD": ":".join(libraries), "OMP_NUM_THREADS": "1",
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1",
+        }  # fmt: skip
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/{name}" for name in tests)]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help="write the outcome to results/reliability.md and .json")
+    options = parser.parse_args()
+    found = []
+    for name in TESTS:
+        ended = sanitized([name])
+        count = sum(len(dots) for dots in re.findall(r"^(\.+)", ended.stdout, re.M))
+        reports = len(re.findall(r"ERROR: AddressSanitizer|runtime error:", ended.stdout + ended.stderr))
+        found.append({"tests": f"tests/{name}", "passed": count, "exit code": ended.returncode, "reports": reports})
+        print(found[-1], flush=True)
+        if ended.returncode:
+            print((ended.stdout + ended.stderr)[-3000:])
+    if options.record:
+        remarks = [f"Compiled with `{CXX}`."]
+        record("sanitizers", {"command": "python -m tests.faults.sanitize --record", "remarks": remarks, "rows": found})
+    sys.exit(any(row["exit code"] or row["reports"] for row in found))
+
+
+if __name__ == "__main__":
+    main()
