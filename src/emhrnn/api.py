@@ -14,6 +14,7 @@ from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.decision import Conformal, Decision, decision
 from emhrnn.evaluation.predict import predict
+from emhrnn.explain.contrast import Contrast, contrast
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import EFFECTS, VALUES, explain_texts
 from emhrnn.explain.explanation import Explanation
@@ -128,6 +129,7 @@ class Model:
         products: Names = None,
         exact: bool | None = None,
         values: str = EFFECTS,
+        label: str | None = None,
     ) -> Explanation: ...
     @overload
     def explain(
@@ -138,6 +140,7 @@ class Model:
         products: Names = None,
         exact: bool | None = None,
         values: str = EFFECTS,
+        label: str | None = None,
     ) -> list[Explanation]: ...
     def explain(
         self,
@@ -147,21 +150,34 @@ class Model:
         products: Names = None,
         exact: bool | None = None,
         values: str = EFFECTS,
+        label: str | None = None,
     ) -> Explanation | list[Explanation]:
         """Which sentence, phrase and word decided: one Explanation for a text, a list of them for several. `users` and
         `products` as in `predict_proba`, but where they are left out, the average ones are meant. `exact` effects
         really leave out each phrase and each sentence; by default they are exact for one text and estimated for
         several, which is faster. The effects of the evidence model are always exact (docs/explanations.md).
-        `values="owen"` gives fair shares that add up to the prediction, for about sixteen predictions a word."""
+        `values="owen"` gives fair shares that add up to the prediction, for about sixteen predictions a word.
+        With `label`, effects are on that label instead of the predicted one (models whose evidence is exact)."""
         if values not in VALUES:
             raise ConfigError(f"values is {values!r}; give one of {', '.join(VALUES)}")
         many = [texts] if isinstance(texts, str) else checked_texts(texts)
         self._check_ids(users, products)
         one = isinstance(texts, str)
         explanations = explain_texts(
-            self.run, many, users=users, products=products, exact=one if exact is None else exact, values=values
-        )
+            self.run, many, users=users, products=products, exact=one if exact is None else exact, values=values,
+            target=label,
+        )  # fmt: skip
         return explanations[0] if isinstance(texts, str) else explanations
+
+    def why_not(self, text: str, label: str, *, user: str | None = None, product: str | None = None) -> Contrast:
+        """Why the text has the label it has, and not this one: what each phrase says for the one over the other. With
+        several labels per document, what supports and opposes the label. `user` and `product` as in `counterfactual`.
+
+        Raises:
+            ConfigError: there is no such label, or it is the one predicted.
+        """
+        self._check_ids([user], [product])
+        return contrast(self.run, checked_texts([text])[0], label, user=user, product=product)
 
     def counterfactual(
         self,

@@ -1,57 +1,100 @@
-"""Letters on every tint pass WCAG AA, bars and lines pass 3:1, in both colour schemes; the ramps rise evenly."""
+"""Why not another label: exact for evidence, by removal for other models, and for every one of several labels."""
 
-import re
-from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from emhrnn.explain.page import stylesheet
+import emhrnn
+from emhrnn.errors import ConfigError
+from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_rows
+
+SEVERAL = "The plot was thin. The actors were superb."
 
 
-def colours(scheme: str) -> dict[str, str]:
-    light, dark = stylesheet().split("@media screen and (prefers-color-scheme: dark)")[:2]
-    found = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", light))
-    if scheme == "dark":
-        found |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark.split("@media")[0]))
-    return found
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of evidence: one of three classes, and one of several labels per document."""
+    folder = tmp_path_factory.mktemp("contrast")
+    three = [*rows(40), *((f"The soup was fair, visit {i}.", "fair") for i in range(20))]
+    emhrnn.train(write_rows(folder / "a.csv", three), folder / "run", progress=False)
+    some = [
+        (f"{'The plot was thin.' if i % 2 else ''} {'The actors were superb.' if i % 3 else ''} Film {i}.",
+         "|".join(["plot"] * (i % 2) + ["cast"] * (i % 3 > 0)))
+        for i in range(60)
+    ]  # fmt: skip
+    labelled = [row for row in some if row[1]]
+    emhrnn.train(write_rows(folder / "b.csv", labelled), folder / "several", progress=False)
+    return folder
 
 
-def luminance(colour: str) -> float:
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def test_phrases_add_up_to_the_log_odds_of_two_labels(trained: Path) -> None:
+    model = emhrnn.load(trained / "run")
+    for text in (GOOD, BAD):
+        chances = dict(zip(model.classes, model.predict_proba([text])[0].tolist(), strict=True))
+        (mine,) = model.predict([text])
+        for other in set(model.classes) - {mine}:
+            told = model.why_not(text, other)
+            assert told.prior is not None
+            total = told.prior + told.effects.sum()
+            assert total == pytest.approx(np.log(chances[mine] / chances[other]), abs=1e-4)
+            assert "".join(part.text for part in told.parts) == "".join(
+                phrase.text for phrase in told.explanation.phrases
+            )
+            best = told.parts[int(told.effects.argmax())]
+            assert told.strongest(1)[0][0].text == best.text
 
 
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+def test_effects_on_another_label(trained: Path) -> None:
+    model = emhrnn.load(trained / "run")
+    for label in model.classes:
+        told = model.explain(GOOD, label=label)
+        assert told.effects is not None
+        assert told.evidence is not None
+        assert told.effects.label == label
+        c = model.classes.index(label)
+        np.testing.assert_allclose(told.effects.phrases, told.evidence.phrases[:, c] * 3 / 2, atol=1e-9)
+        assert told.subject == ("it" if label == told.predicted else label)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_letters_can_be_read_on_every_ground(scheme: str) -> None:
-    colour = colours(scheme)
-    grounds = ["page", "card", *(f"heat-{n}" for n in range(1, 5))]
-    grounds += [f"{ramp}-{n}" for ramp in ("for", "against") for n in range(1, 6)]
-    pairs = [("ink", ground) for ground in grounds]
-    pairs += [(text, ground) for text in ("muted", "good", "bad", "chance") for ground in ("page", "card")]
-    pairs += [("on-chance", "chance")]
-    low = {pair: round(contrast(colour[pair[0]], colour[pair[1]]), 2) for pair in pairs}
-    assert {pair: value for pair, value in low.items() if value < 4.5} == {}
+def test_several_labels_are_explained_one_by_one(cli: Cli, trained: Path) -> None:
+    model = emhrnn.load(trained / "several")
+    told = model.why_not(SEVERAL, "plot")
+    share = float(model.predict_proba([SEVERAL])[0][model.classes.index("plot")])
+    assert told.prior is not None
+    assert told.prior + told.effects.sum() == pytest.approx(-np.log(share / (1 - share)), abs=1e-4)
+    shown = cli.ok("explain", trained / "several", SEVERAL).out
+    for label in model.predict([SEVERAL])[0]:
+        assert f"{label} (" in shown
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_marks_can_be_seen_on_their_ground(scheme: str) -> None:
-    colour = colours(scheme)
-    pairs = [("weight", "card"), ("column", "card"), ("chance", "card"), ("weight", "line"), ("chance", "line")]
-    low = {pair: round(contrast(colour[pair[0]], colour[pair[1]]), 2) for pair in pairs}
-    assert {pair: value for pair, value in low.items() if value < 3} == {}
+def test_a_model_without_evidence_leaves_phrases_out(run: Path) -> None:
+    model = emhrnn.load(run)
+    (mine,) = model.predict([GOOD])
+    other = next(name for name in model.classes if name != mine)
+    told = model.why_not(GOOD, other)
+    assert told.prior is None
+    part = told.parts[0]
+    chances = model.predict_proba([GOOD])[0]
+    assert len(told.effects) == len(told.parts)
+    assert part.text in GOOD
+    assert np.isfinite(told.effects).all()
+    assert chances.argmax() == model.classes.index(mine)
+    with pytest.raises(ConfigError, match="--why-not"):
+        model.explain(GOOD, label=other)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("ramp", ["heat", "for", "against"])
-def test_ramps_keep_their_order_in_grey(scheme: str, ramp: str) -> None:
-    colour = colours(scheme)
-    steps = [colour["card"], *(colour[f"{ramp}-{n}"] for n in range(1, 5 if ramp == "heat" else 6))]
-    distances = [contrast(step, colour["card"]) for step in steps]
-    assert distances == sorted(distances)
-    assert all(later > earlier + 0.02 for earlier, later in pairwise(distances))
+def test_the_command(cli: Cli, trained: Path) -> None:
+    run = trained / "run"
+    (mine,) = emhrnn.load(run).predict([GOOD])
+    told = cli.ok("explain", run, GOOD, "--why-not", "fair").out
+    assert "Why not fair?" in told
+    assert f"For {mine} over fair" in told
+    assert "add up to" in told
+    facts = cli.ok("explain", run, GOOD, "--why-not", "fair", "--json").json["why_not"]
+    assert isinstance(facts, dict)
+    assert facts["total"] == pytest.approx(facts["prior"] + sum(part["effect"] for part in facts["parts"]))
+    assert "is no label" in cli.error("explain", run, GOOD, "--why-not", "far")
+    assert "fair" in cli.error("explain", run, GOOD, "--why-not", "far")
+    assert "leave out" in cli.error("explain", run, GOOD, "--why-not", mine)
+    assert "one of them" in cli.error("explain", run, GOOD, "--why-not", "fair", "--counterfactual")

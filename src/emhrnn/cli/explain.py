@@ -21,6 +21,10 @@ def explain(
     counterfactual: Annotated[
         bool, flag("--counterfactual", "Also find the fewest phrases whose removal changes the label.")
     ] = False,
+    why_not: Annotated[str | None, option("Say why the text has its label and not this one.", "LABEL")] = None,
+    label: Annotated[
+        str | None, option("Show effects on this label instead of the predicted one (evidence).", "LABEL")
+    ] = None,
     attention: Annotated[
         bool, flag("--attention", "Also show attention: where the model looked, not what decided.")
     ] = False,
@@ -37,6 +41,7 @@ def explain(
       emhrnn explain run --file review.txt --html why.html
       cat review.txt | emhrnn explain run - --json
       emhrnn explain run --file review.txt --counterfactual
+      emhrnn explain run 'The soup was not bad at all.' --why-not 5
       emhrnn explain run --file review.txt --values owen
 
     Phrases are set apart by //. A + (blue) supports the label, a - (orange) opposes it, in log-odds. A run of the
@@ -66,11 +71,24 @@ def explain(
         )
     if counterfactual and values != "effects":
         raise ConfigError("--counterfactual finds phrases by their effects; leave out --values")
+    if sum((counterfactual, why_not is not None, label is not None)) > 1:
+        raise ConfigError("--counterfactual, --why-not and --label are different questions; give one of them")
+    if why_not is not None:
+        answer = model.why_not(content, why_not, user=user, product=product)
+        if html is not None:
+            raise ConfigError("--why-not is answered in the terminal or as JSON; leave out --html")
+        if json:
+            print_json({**answer.explanation.to_dict(), "why_not": answer.to_dict()})
+            return
+        from emhrnn.explain.terminal import print_contrast
+
+        print_contrast(answer)
+        return
     if counterfactual:
         other = model.counterfactual(content, user=user, product=product)
         explanation = other.explanation
     else:
-        other, explanation = None, model.explain(content, users=[user], products=[product], values=values)
+        other, explanation = None, model.explain(content, users=[user], products=[product], values=values, label=label)
     if html is not None:
         from emhrnn.explain.html import html_page
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def explain_texts(
     products: Names = None,
     exact: bool = False,
     values: str = EFFECTS,
+    target: str | None = None,
 ) -> list[Explanation]:
     """One explanation per text, in order; `labels` are the true ones where they are known. Phrases end where pi is over
     the threshold: the model's own, or one from 0 (every word is a phrase) to 1 (every sentence is one). `users` and
@@ -43,7 +45,8 @@ def explain_texts(
     leaves out its eight strongest phrases, one by one, to name the one without which the prediction falls most.
 
     `values="owen"` gives fair shares that add up to the prediction instead (owen.py). They are sampled, for the cost of
-    sixteen predictions a word; those of the evidence model are its evidence.
+    sixteen predictions a word; those of the evidence model are its evidence. `target` is the class that effects are
+    on, for the evidence model; by default the predicted one.
 
     Raises:
         DataError: a text has no words, or too many for Owen values.
@@ -51,9 +54,10 @@ def explain_texts(
     """
     return list(
         explanations_of(
-            run, texts, labels, threshold=threshold, users=users, products=products, exact=exact, values=values
+            run, texts, labels, threshold=threshold, users=users, products=products, exact=exact, values=values,
+            target=target,
         )
-    )
+    )  # fmt: skip
 
 
 def explanations_of(
@@ -66,6 +70,7 @@ def explanations_of(
     products: Names = None,
     exact: bool = False,
     values: str = EFFECTS,
+    target: str | None = None,
 ) -> Iterator[Explanation]:
     """`explain_texts`, of which only one batch is in memory at a time."""
     check_names("users", users, len(texts))
@@ -77,8 +82,9 @@ def explanations_of(
         told = None if labels is None else labels[start:stop]
         written, about = (None if names is None else names[start:stop] for names in (users, products))
         yield from explain_read(
-            run, documents[start:stop], told, threshold, users=written, products=about, exact=exact, values=values
-        )
+            run, documents[start:stop], told, threshold, users=written, products=about, exact=exact, values=values,
+            target=target,
+        )  # fmt: skip
 
 
 def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -103,10 +109,11 @@ def explain_read(
     products: Names = None,
     exact: bool = False,
     values: str = EFFECTS,
+    target: str | None = None,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
     batch = batch_of(run, documents, users=users, products=products)
-    found = findings(run, batch, threshold=threshold, exact=exact and values != OWEN)
+    found = findings(run, batch, threshold=threshold, exact=exact and values != OWEN, target=target)
     if values == OWEN and found.z is not None and found.effects is not None and found.effects.by != "evidence":
         from emhrnn.explain.owen import owen_effects
 
@@ -145,12 +152,16 @@ class Findings:
     evidence: BatchEvidence | None = None
 
 
-def findings(run: Run, batch: Batch, *, threshold: float | None = None, exact: bool = False) -> Findings:
-    """The prediction of a batch and what explains it.
+def findings(
+    run: Run, batch: Batch, *, threshold: float | None = None, exact: bool = False, target: str | None = None
+) -> Findings:
+    """The prediction of a batch and what explains it, or what supports and opposes the class `target`.
 
     Raises:
-        ConfigError: the model has no threshold for the ends of phrases.
+        ConfigError: the model has no threshold for the ends of phrases, or no such class.
     """
+    if target is not None:
+        check_label(run, target)
     model = run.model
     odds: dict[str, Any] = {"multi_label": run.multi_label, "temperature": run.temperature}
     if isinstance(model, AddsEvidence):
@@ -160,15 +171,30 @@ def findings(run: Run, batch: Batch, *, threshold: float | None = None, exact: b
                 "leave threshold out"
             )
         reading = model.read(batch)
+        if target is not None:
+            reading = replace(reading, chosen=np.full_like(reading.chosen, run.classes.index(target)))
         exactly, evidence = exact_effects(reading, batch, **odds)
         if exact:
             exactly = replace(exactly, left_out=strongest_left_out(run, batch, reading.z, exactly))
         return Findings(reading.logits, reading.z, effects=exactly, evidence=evidence)
     of_network = MODELS[run.config.model.name].findings
+    if target is not None:
+        raise ConfigError(
+            f"{run.config.model.name} explains the label that it predicts; `emhrnn explain --why-not` compares it with "
+            "another, and evidence explains every label"
+        )
     if of_network is None:
         return Findings(model.infer(batch).logits, None)
     found: Findings = of_network(run, batch, threshold=threshold, exact=exact)
     return found
+
+
+def check_label(run: Run, label: str) -> None:
+    """Raise a ConfigError for what is no label of the run."""
+    if label not in run.classes:
+        near = get_close_matches(label, run.classes, n=1)
+        meant = f"did you mean {near[0]!r}?" if near else f"give one of {', '.join(run.classes[:8])}"
+        raise ConfigError(f"{label!r} is no label of this run; {meant}")
 
 
 def read(run: Run, texts: Sequence[Text]) -> list[Located]:

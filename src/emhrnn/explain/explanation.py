@@ -334,8 +334,9 @@ class Explanation:
 
     @property
     def subject(self) -> str:
-        """What phrases support or oppose: the prediction; of several labels, or none, the likeliest."""
-        return "it" if len(as_tuple(self.predicted)) == 1 or self.effects is None else self.effects.label
+        """What phrases support or oppose: the prediction; of several labels, or none, the likeliest, or the one that
+        was asked for."""
+        return "it" if self.effects is None or as_tuple(self.predicted) == (self.effects.label,) else self.effects.label
 
     def supporting(self, n: int = 3) -> list[Phrase | Word]:
         """The n phrases that support the predicted class most, the strongest first; fewer where fewer do. Punctuation

@@ -15,6 +15,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from emhrnn.explain.contrast import Contrast, label_lines
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import visible, without_breaks
 from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
@@ -58,6 +59,16 @@ def print_counterfactual(counterfactual: Counterfactual, console: Console | None
     console.print(Text(counterfactual.told(quoted, ink.safe)))
 
 
+def print_contrast(contrast: Contrast, console: Console | None = None) -> None:
+    """Print why a text has one label and not another."""
+    console = console or Console(highlight=False)
+    ink = Ink(colour=False, ascii_only=console.options.ascii_only, wide=console.width >= NARROW)
+    console.print(prediction(contrast.explanation, ink))
+    console.print(class_bars(contrast.explanation, ink))
+    for line in contrast.lines():
+        console.print(written(line, ink))
+
+
 @dataclass(frozen=True)
 class TerminalView:
     """A rich renderable: it adapts to the console's width, colours and encoding when it is printed."""
@@ -82,6 +93,8 @@ class TerminalView:
         yield written(headline(explanation), ink)
         for side in sides(explanation):
             yield written(side, ink)
+        for line in label_lines(explanation):
+            yield written(line, ink)
         if total := balance(explanation):
             yield written(total, ink)
         if self.attention:
