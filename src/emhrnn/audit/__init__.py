@@ -6,7 +6,8 @@
     tasks.py        rows as csv to edit, Label Studio and Prodigy tasks; corrections back into the data
 
 A label is suspicious where models that have not seen the row give it a low probability: the data is cut into folds, and
-an evidence model is trained on all folds but one to predict that one. Documents with the same words share a fold.
+an evidence model and a linear one are trained on all folds but one to predict that one. Documents with the same words
+share a fold.
 """
 
 from collections.abc import Iterator
@@ -24,14 +25,17 @@ from emhrnn.corpus.encode import has_words
 from emhrnn.errors import DataError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.extras import need
+from emhrnn.models.predictor import probabilities
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
 
-FOLDS, FEWEST = 5, 10  # fewest documents of a class that is compared with another
+FOLDS, FEWEST = 10, 10  # fewest documents of a class that is compared with another
 ALIKE = 0.6  # balanced accuracy between two classes, of which 0.5 is chance
 STRANGE = 0.6  # share of a document's words that no other document has
 LONG, SHORT = 20, 2  # times the median length; words
 REASONS = 3
+SMALLEST = 1e-4  # probability that counts
+NGRAMS, MOST_NGRAMS = 2, 200_000  # words of an n-gram of the linear model, and how many n-grams it has
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ def audit(data: Named, *, folds: int = FOLDS, limit: int = 50, seed: int = 0, pr
     corpus.check_trainable()
     fold = folds_of(corpus, folds, np.random.default_rng(seed))
     shares, runs = cross_validated(corpus, fold, seed=seed, progress=progress)
+    shares = combined(corpus, [shares, linear_shares(corpus, fold)])
     found = _suspicion(corpus, shares)
     order = np.argsort(found.p_label, kind="stable")
     order = order[found.suggested_differs[order]]
@@ -205,6 +210,66 @@ def cross_validated(
         shares[held_out] = run.predict(corpus.select(held_out)).probabilities
         runs.append(run)
     return shares, runs
+
+
+def linear_shares(corpus: Corpus, fold: Int64[np.ndarray, " documents"]) -> Float[np.ndarray, "documents classes"]:
+    """The same by TF-IDF and logistic regression, a second opinion that few documents suffice for."""
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.linear_model import LogisticRegression
+
+    from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
+
+    labels, whole = corpus.labels, corpus.batch(np.arange(len(corpus)))
+    assert labels is not None
+    sizes = {"vocabulary": len(corpus.vocabulary), "longest": NGRAMS}
+    keys, _, _ = frequent_ngrams([whole], **sizes, min_documents=2, most=MOST_NGRAMS)
+    found = ngram_counts(whole, keys, **sizes)
+    counts = csr_matrix((found.value, (found.document, found.feature)), shape=found.shape)
+    targets = [labels] if labels.ndim == 1 else list((labels > 0.5).T)
+    shares = np.full((len(corpus), len(corpus.classes)), SMALLEST, dtype=np.float32)
+    for number in range(int(fold.max()) + 1):
+        others, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+        tfidf = TfidfTransformer(sublinear_tf=True)
+        learned, judged = tfidf.fit_transform(counts[others]), tfidf.transform(counts[held_out])
+        for column, target in enumerate(targets):
+            if len(np.unique(target[others])) < 2:
+                shares[held_out, column] = target[others][0]
+                continue
+            linear = LogisticRegression(C=10.0, max_iter=1000).fit(learned, target[others])
+            chances = linear.predict_proba(judged)
+            if labels.ndim == 1:
+                shares[np.ix_(held_out, linear.classes_)] = chances
+            else:
+                shares[held_out, column] = chances[:, 1]
+    return shares
+
+
+def combined(
+    corpus: Corpus, opinions: list[Float[np.ndarray, "documents classes"]]
+) -> Float[np.ndarray, "documents classes"]:
+    """One opinion of several: their log-odds with the weights that make the labels most likely. Two numbers that are
+    fitted to all documents hide no wrong label."""
+    from scipy.optimize import minimize
+
+    labels = corpus.labels
+    assert labels is not None
+    one = labels.ndim == 1
+    logs = np.stack([np.log(np.clip(shares.astype(np.float64), SMALLEST, 1 - SMALLEST)) for shares in opinions])
+    if not one:
+        logs -= np.log1p(-np.exp(logs))
+    right = np.eye(len(corpus.classes))[labels] if one else labels > 0.5
+
+    def mixed(weights: np.ndarray) -> np.ndarray:
+        return probabilities(np.tensordot(weights, logs, 1), multi_label=not one)
+
+    def loss(weights: np.ndarray) -> float:
+        p = np.clip(mixed(weights), 1e-12, 1 - 1e-12)
+        return float(-np.log(p[right > 0.5]).sum() - (0 if one else np.log1p(-p[~right]).sum()))
+
+    start = np.full(len(opinions), 1 / len(opinions))
+    fitted = minimize(loss, start, bounds=[(0, None)] * len(opinions), method="L-BFGS-B").x
+    return mixed(fitted).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
