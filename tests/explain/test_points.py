@@ -5,7 +5,8 @@ import pytest
 
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.points import in_points, points
-from emhrnn.training.run import load_run, located
+from emhrnn.training.pack import located
+from emhrnn.training.run import load_run
 
 TEXT = "The staff were kind and the breakfast was wonderful. But the room was dirty."
 

@@ -273,7 +273,7 @@ def test_runs_and_reference(client: TestClient) -> None:
     assert "learning_rate" in runs
     assert "<svg" in runs
     assert "<dt>macro-F1</dt>" in runs
-    assert "<h4>Model card" in runs
+    assert "<h3>Model card" in runs
     assert '<th scope="col">precision</th>' in runs
     docs = client.get("/docs").text
     assert "POST /v1/predict" in docs
@@ -296,7 +296,7 @@ def test_every_page_is_well_formed(client: TestClient) -> None:
 def test_model_cards_are_rendered_and_escaped() -> None:
     table = "| a | b |\n| --- | --- |\n| 1 | <2> |"
     card = markdown(f"# A <b>card\n\nText with `code <i>`,\ntwo lines.\n\n{table}\n\n- x\n- y\n\n```\nz & <z>\n```\n")
-    assert "<h4>A &lt;b&gt;card</h4>" in card
+    assert "<h3>A &lt;b&gt;card</h3>" in card
     assert "<p>Text with <code>code &lt;i&gt;</code>, two lines.</p>" in card
     assert '<th scope="row">1</th><td>&lt;2&gt;</td>' in card
     assert "---" not in card

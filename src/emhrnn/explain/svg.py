@@ -95,6 +95,9 @@ def line_chart(
         x, y = places[-1]
         parts.append(f'<circle class="dot {kind}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
         words = f"{line.name} {show(line.points[-1][1])}".strip()
+        if x < WIDTH * 0.7:  # a line that ends early: beside its end
+            parts.append(text(x + 9, y + 4, words, anchor="start", kind="strong"))
+            continue
         under = y < TOP + 16 or line.points[-1][1] < max(other.points[-1][1] for other in lines)
         parts.append(text(x - 2, y + 20 if under else y - 10, words, anchor="end", kind="strong"))
     return canvas(label, "".join(parts))

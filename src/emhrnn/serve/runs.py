@@ -45,7 +45,6 @@ def _scores(run: ServedRun) -> dict[str, str]:
             "accuracy": percent(valid["accuracy"]),
             "macro-F1": percent(valid["macro_f1"]),
             "calibration error": percent(valid["ece"]),
-            "documents": f"{valid['documents']:,}",
         }
     except (EmhrnnError, KeyError, TypeError):
         return {}
@@ -115,7 +114,7 @@ def _blocks(text: str) -> Iterator[str]:
         for kind, some in groupby(part.splitlines(), key=_kind):
             lines = list(some)
             if kind == "#":
-                yield from (f"<h4>{_inline(line.lstrip('# '))}</h4>" for line in lines)
+                yield from (f"<h3>{_inline(line.lstrip('# '))}</h3>" for line in lines)
             elif kind == "-":
                 yield "<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
             elif kind == "|":
