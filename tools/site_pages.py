@@ -159,9 +159,11 @@ def http_page() -> str:
     from fastapi import FastAPI
 
     from emhrnn.serve.api import api
+    from emhrnn.serve.kserve import kserve
 
     application = FastAPI()
     application.include_router(api)
+    application.include_router(kserve)
     schema = application.openapi()
     parts = [
         "# HTTP API",

@@ -115,9 +115,8 @@ def test_the_api(client: TestClient) -> None:
 def test_the_viewer(client: TestClient) -> None:
     page = client.post("/", data={"text": TEXT, "threshold": "0.5", "dropped": "0"})
     assert page.status_code == 200
-    assert "Decided most by <q" in page.text
-    assert "add up to phrases" in page.text
-    assert "without 1 phrase" in page.text
+    assert "points of probability" in page.text
+    assert "Without 1 phrase" in page.text
     assert re.search(r'class="phrase [fa]\d', page.text)
     assert 'id="threshold"' not in page.text
 
