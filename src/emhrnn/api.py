@@ -462,7 +462,9 @@ def train(
         with TensorBoard(out / TENSORBOARD) if tensorboard and job.first else nullcontext() as board, opening as opened:
             if board is not None:
                 context = board.watching(context)
-            fitted = opened.finished or fit(opened.run, opened.train, opened.valid, context, folder=out)
+            fitted = opened.finished or fit(
+                opened.run, opened.train, opened.valid, context, folder=out, select=opened.select
+            )  # fmt: skip
     remarks = MODELS[opened.run.config.model.name].remarks
     for remark in [] if remarks is None else remarks(opened.run.config, fitted, opened.valid):
         context.say(remark)

@@ -14,11 +14,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from emhrnn.api import Model
+from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explanation import Explanation
 from emhrnn.extras import need
+from emhrnn.layers.phrases import NONE
+from emhrnn.models.evidence_reader import EvidenceReader
 from emhrnn.models.table import MODELS
 from emhrnn.targets import Targets
 from emhrnn.text import Vectors, read_vectors
@@ -56,6 +59,8 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         vectors: pretrained word vectors, or a file of them.
         class_weight: "balanced", or a dict of label: weight; for one label per text.
         validation_fraction: share of the texts that is held out to pick the best epoch; None: as `data.validation`.
+            With 0, all texts are learned from, the last epoch is kept, probabilities are not calibrated, and the scores
+            in `history_` are of training texts.
         n_iter_no_change: epochs without improvement before training stops; None: as `training.patience`.
         settings: any other setting by its name, for example {"em.estep": "blocks"}.
         random_state: a whole number makes the result repeatable; a RandomState is drawn from; None is new each time.
@@ -99,18 +104,32 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Texts, y: Any, sample_weight: Iterable[Any] | None = None) -> "DocumentClassifier":
-        """Train on texts and their labels (see `emhrnn.targets` for their kinds). A text of weight 2 counts in
-        training as if it were there twice. Part of the texts is held out to pick the best epoch."""
+    def fit(
+        self,
+        X: Texts,
+        y: Any,
+        sample_weight: Iterable[Any] | None = None,
+        *,
+        validation: Any = None,
+    ) -> "DocumentClassifier":
+        """Train on texts and their labels (see `emhrnn.targets` for their kinds). A text of weight 2 counts in training
+        as if it were there twice. `validation`, a pair of other texts and their labels, picks the best epoch; by
+        default a part of the texts is held out for it."""
         need("torch", "training")
+        from emhrnn.training.data import held_out, selects
         from emhrnn.training.progress import TrainingContext
-        from emhrnn.training.schedule import Purpose, numpy_generator
         from emhrnn.training.train import fit
 
-        targets, run, corpus = self._begin(X, _kept(y), sample_weight)
+        if validation is not None and (not isinstance(validation, tuple | list) or len(validation) != 2):
+            raise DataError("validation is no pair of texts and labels; give validation=(texts, labels)")
+        targets, run, corpus = self._begin(X, _kept(y), sample_weight, validated=validation is not None)
         run.lengths = corpus.length_range
-        split = numpy_generator(run.config.training.seed, Purpose.SPLIT)
-        fitted = fit(run, *corpus.split(run.config.data.validation, split), TrainingContext(progress=self.verbose))
+        if validation is None:
+            train, valid = held_out(corpus, run.config)
+        else:
+            train, valid = corpus, self._corpus(validation[0], _kept(validation[1]), None, targets, run)
+        select = validation is not None or selects(run.config)
+        fitted = fit(run, train, valid, TrainingContext(progress=self.verbose), select=select)
         self._fitted = fitted
         self._increments: Increments | dict[str, Any] | None = None
         self._learned(targets, run)
@@ -181,6 +200,23 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         check_is_fitted(self, msg=NOT_FITTED)
         return self.model_.predict_proba(X)
 
+    def predict_log_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
+        """The logarithm of `predict_proba`."""
+        logs: np.ndarray = np.log(np.maximum(self.predict_proba(X), np.finfo(np.float32).tiny))
+        return logs
+
+    def decision_function(self, X: Texts) -> Float32[np.ndarray, "texts classes"] | Float32[np.ndarray, " texts"]:
+        """The calibrated logit of every class; with two classes, one number per text: the log-odds of the second. The
+        class of the largest is predicted; of several labels, all above 0."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        run, texts = self.model_.run, checked_texts(X)
+        if texts:
+            logits = run.predict(run.encoder.encode(texts)).logits / np.float32(run.temperature)
+        else:
+            logits = np.zeros((0, len(run.classes)), dtype=np.float32)
+        two = len(run.classes) == 2 and not run.multi_label
+        return logits[:, 1] - logits[:, 0] if two else logits
+
     def predict(self, X: Texts) -> Any:
         """The label of each text in its own type; where there may be several, in the form that `fit` was given."""
         shares = self.predict_proba(X)
@@ -195,7 +231,8 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         return float(np.average(self._targets.right(y, self.predict_proba(X)), weights=weights))
 
     def transform(self, X: Texts) -> Float32[np.ndarray, "texts features"]:
-        """The document vectors v, from which the classes are read: features for other estimators."""
+        """Features for other estimators: the document vectors v, from which the classes are read. Of `evidence`, the
+        evidence for each class, and how many phrases of 1, 2, ... words training has seen."""
         check_is_fitted(self, msg=NOT_FITTED)
         texts = checked_texts(X)
         return self._vectors(texts) if texts else self._vectors(["no text"])[:0]
@@ -205,12 +242,22 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         """For the names of what `transform` gives."""
         return int(self._vectors(["no text"]).shape[1])
 
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of what `transform` gives."""
+        check_is_fitted(self, msg=NOT_FITTED)
+        reader = _reader(self.model_.run)
+        if reader is None:
+            names: np.ndarray = super().get_feature_names_out(input_features)
+            return names
+        evidence = [f"evidence_{name}" for name in self.model_.run.classes]
+        return np.array([*evidence, *(f"phrases_{k}" for k in range(1, reader.longest + 1))], dtype=object)
+
     def _vectors(self, texts: list[str]) -> Float32[np.ndarray, "texts features"]:
         run = self.model_.run
         parts: list[tuple[np.ndarray, np.ndarray]] = []
         predict(
             run.model, run.encoder.encode(texts), multi_label=run.multi_label,
-            on_batch=lambda batch, output: parts.append((batch.rows, output.v)),
+            on_batch=lambda batch, output: parts.append((batch.rows, _features(run, batch, output.v))),
         )  # fmt: skip
         rows, vectors = (np.concatenate(column) for column in zip(*parts, strict=True))
         result: np.ndarray = vectors[np.argsort(rows)]
@@ -243,10 +290,16 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
             write_metrics(folder, self._fitted)
 
     def _begin(
-        self, X: Texts, y: Any, sample_weight: Iterable[Any] | None, classes: Iterable[Any] | None = None
+        self,
+        X: Texts,
+        y: Any,
+        sample_weight: Iterable[Any] | None,
+        classes: Iterable[Any] | None = None,
+        *,
+        validated: bool = False,
     ) -> tuple[Targets, Run, "Corpus"]:
-        """The kind of the labels, an untrained run, and the corpus in its words."""
-        from emhrnn.training.data import embedding_table, in_model_words, suited
+        """The kind of the labels, an untrained run, and the corpus in its words. `validated`: on other texts."""
+        from emhrnn.training.data import embedding_table, in_model_words, selects, suited
         from emhrnn.training.train import check_needed_vectors, check_settings
 
         config = self._config()
@@ -261,7 +314,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
             raise DataError(f"the only class is {targets.names[0]!r}; announce all labels that will come, two or more")
         corpus = in_model_words(corpus, config, vectors)
         if classes is None:  # else more documents may come
-            config = suited(config, corpus, vectors)
+            config = suited(config, corpus, vectors, validated=validated or selects(config))
         table = embedding_table(config, corpus.vocabulary, vectors)
         run = new_run(
             config, corpus.vocabulary, corpus.classes, table,
@@ -346,6 +399,23 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         tags.input_tags.string = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _reader(run: Run) -> EvidenceReader | None:
+    """The trained model, where it is `evidence`."""
+    model = getattr(run.model, "reader", run.model)
+    return model if isinstance(model, EvidenceReader) else None
+
+
+def _features(
+    run: Run, batch: Batch, vectors: Float32[np.ndarray, "texts size"]
+) -> Float32[np.ndarray, "texts features"]:
+    reader = _reader(run)
+    if reader is None:
+        return vectors
+    seen = reader.index.rows(batch, reader.longest) != NONE  # (words, K)
+    phrases = np.add.reduceat(seen, batch.word_offsets[:-1], dtype=np.float32)
+    return np.concatenate([vectors, phrases], axis=1)
 
 
 def _packed(run: Run) -> dict[str, bytes]:

@@ -152,10 +152,12 @@ def train(
     if finished:
         more = f"to train on, give --set training.epochs=N with N above {len(trained.fitted.epochs)}"
         say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
-    kept = "Last epoch" if from_ is not None else "Best epoch"
+    selected = from_ is None and (valid is not None or valid_split is not None or settings.data.validation > 0)
+    kept = "Best epoch" if selected else "Last epoch"
+    documents = "validation" if selected or from_ is not None else "training"
     say(
         f"{kept} {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
-        f"{scores.documents:,} validation documents."
+        f"{scores.documents:,} {documents} documents."
     )
     if beside:
         say("For comparison: " + ", ".join(f"{name} {percent(accuracy)}" for name, accuracy in beside.items()) + ".")

@@ -50,7 +50,9 @@ class DataConfig(Section):
     max_vocabulary: int | None = Field(None, ge=1, description="most words, the frequent ones; none = all")
     max_sentence_words: int | None = Field(None, ge=1, description="cap; the corpus report counts what it touches")
     max_sentences: int | None = Field(None, ge=1, description="cap on the sentences of a document")
-    validation: float = Field(0.1, gt=0, lt=1, description="share of the training data, when no --valid is given")
+    validation: float = Field(
+        0.1, ge=0, lt=1, description="share of the training data, when no --valid is given; 0 = keep the last epoch"
+    )
 
 
 class TrainingConfig(Section):

@@ -27,6 +27,7 @@ from emhrnn.training.schedule import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
 FEW = 3000  # documents: fewer have other defaults
+SCORED = 1000  # documents that are scored where none are held out
 NGRAMS = ("model.ngram_words", 4)
 FOR_CHARACTERS = {"evidence": ("model.longest", 8), "tfidf-lr": NGRAMS, "tfidf-svm": NGRAMS}  # by model
 STEPS, MOST_EPOCHS, BATCH = 500, 24, 32  # few documents: steps that training takes, in at most so many epochs
@@ -132,6 +133,19 @@ def training_corpus(
         progress=progress,
     )
     return corpus if pretrained is None or wanted != "both" else corpus.remap(corpus.vocabulary | pretrained)
+
+
+def held_out(corpus: Corpus, config: Config) -> tuple[Corpus, Corpus]:
+    """The documents to learn from and those to validate on. With `data.validation = 0`, nothing is held out: scores are
+    then of documents that are trained on, and pick no epoch (`selects`)."""
+    if not selects(config):
+        return corpus, corpus.select(corpus.spread(SCORED))
+    return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
+
+
+def selects(config: Config) -> bool:
+    """Whether documents that are held out pick the best epoch."""
+    return config.data.validation > 0
 
 
 def in_model_words(corpus: Corpus, config: Config, vectors: Vectors | None) -> Corpus:
@@ -264,8 +278,11 @@ def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | N
     return torch.from_numpy(table)
 
 
-def suited(config: Config, corpus: Corpus, vectors: Vectors | None) -> Config:
-    """The settings, with defaults that suit the data where they say nothing themselves."""
+def suited(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated: bool = True) -> Config:
+    """The settings, with defaults that suit the data where they say nothing themselves. Without documents to validate
+    on, probabilities are not calibrated, whatever they say."""
+    if not validated:
+        config = with_settings(config, {"training.calibrate": False})
     wanted = _for_characters(config, corpus) | _for_few(config, corpus, vectors)
     given = {
         f"{section}.{name}" for section in ("model", "training") for name in getattr(config, section).model_fields_set
@@ -293,9 +310,9 @@ def _for_few(config: Config, corpus: Corpus, vectors: Vectors | None) -> dict[st
     return wanted
 
 
-def untrained(config: Config, corpus: Corpus, vectors: Vectors | None) -> Run:
+def untrained(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated: bool = True) -> Run:
     """A new run for the words and classes of a corpus."""
-    config = suited(config, corpus, vectors)
+    config = suited(config, corpus, vectors, validated=validated)
     run = new_run(
         config, corpus.vocabulary, corpus.classes,
         embedding_table(config, corpus.vocabulary, vectors),

@@ -16,7 +16,7 @@ from emhrnn.text import Vectors, Vocabulary, read_vectors
 from emhrnn.training.calibration import validate
 from emhrnn.training.compatibility import FREE, unknown_setting
 from emhrnn.training.config import Config, validated
-from emhrnn.training.data import Named, checksum, embedding_table, with_frequent_names
+from emhrnn.training.data import Named, checksum, embedding_table, held_out, selects, with_frequent_names
 from emhrnn.training.distributed import Processes
 from emhrnn.training.progress import FitResult, TrainingContext, read_history
 from emhrnn.training.run import (
@@ -34,7 +34,7 @@ from emhrnn.training.run import (
     read_description,
     remove_partial,
 )
-from emhrnn.training.schedule import Best, Purpose, numpy_generator
+from emhrnn.training.schedule import Best
 from emhrnn.training.train import DEFAULT, Opened, checkpoints_of
 
 
@@ -163,9 +163,9 @@ def open_run(
         _check_same_vectors(out, given_vectors, description)
         vocabulary = Vocabulary.load(out / VOCABULARY)
         training = _open(out, data, parts["train"]["corpus"]).remap(vocabulary)
-        if parts["valid"]["corpus"] is None:
-            generator = numpy_generator(settings.training.seed, Purpose.SPLIT)
-            training, validation = training.split(settings.data.validation, generator)
+        own = parts["valid"]["corpus"] is None
+        if own:
+            training, validation = held_out(training, settings)
         else:
             validation = _open(out, valid, parts["valid"]["corpus"])
             validation = validation.remap(vocabulary, users=training.users, products=training.products)
@@ -184,7 +184,7 @@ def open_run(
         saved=None if fresh else out,
     )  # fmt: skip
     run.lengths = training.length_range
-    return Opened(run, training, validation)
+    return Opened(run, training, validation, select=not own or selects(settings))
 
 
 def _check_same(out: Path, given: Named | None, described: dict[str, Any]) -> None:

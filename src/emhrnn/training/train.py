@@ -35,7 +35,9 @@ from emhrnn.training.data import (
     check_ids,
     check_same_kind,
     checksum,
+    held_out,
     other_corpus,
+    selects,
     training_corpus,
     untrained,
     with_frequent_names,
@@ -56,7 +58,7 @@ from emhrnn.training.run import (
     run_folder,
     save_weights,
 )
-from emhrnn.training.schedule import Best, Position, Purpose, numpy_generator
+from emhrnn.training.schedule import Best, Position
 
 TRAIN, VALID = Path(CORPUS, "train"), Path(CORPUS, "valid")  # in the run folder
 SHOWN = 8  # classes; of the others, how many there are
@@ -65,12 +67,14 @@ DEFAULT = TrainingContext()
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A described run with its data, ready to be trained; `finished` is what training came to, where it is done."""
+    """A described run with its data, ready to be trained; `finished` is what training came to, where it is done. The
+    validation data may `select` the best epoch, or are a part of the training data."""
 
     run: Run
     train: Corpus
     valid: Corpus
     finished: FitResult | None = None
+    select: bool = True
 
 
 @contextmanager
@@ -104,7 +108,8 @@ def new_run_at(
         raise DataError(f"{out} lies inside the data, whose folders are classes; give a folder outside {data.path}")
     with run_folder(out, overwrite=overwrite), context.job.watched():
         training, validation = corpora_of(data, valid, out, config, table_of, progress=context.progress)
-        run = untrained(config, training, table_of)
+        select = valid is not None or selects(config)
+        run = untrained(config, training, table_of, validated=select)
         describe(
             out,
             run,
@@ -126,7 +131,7 @@ def new_run_at(
             chosen = [f"{name}={value}" for name, value in run.config.changed_settings().items() if name not in usual]
             if chosen:
                 sys.stderr.write(f"Defaults that suit the data: {', '.join(chosen)}\n")
-        yield Opened(run, training, validation)
+        yield Opened(run, training, validation, select=select)
 
 
 def corpora_of(
@@ -138,8 +143,7 @@ def corpora_of(
         raise DataError(f"{data.path} has no labels; training needs a label for every document")
     corpus.check_trainable()
     if valid is None:
-        generator = numpy_generator(config.training.seed, Purpose.SPLIT)
-        return with_frequent_names(config, *corpus.split(config.data.validation, generator))
+        return with_frequent_names(config, *held_out(corpus, config))
     validation = other_corpus(valid, out / VALID, corpus, progress=progress)
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
