@@ -75,7 +75,7 @@ def test_sections_stay_and_parts_have_signs(cli: Cli, runs: dict[str, Path], tmp
 def test_what_cannot_be_compared(cli: Cli, runs: dict[str, Path], tmp_path: Path) -> None:
     data = pairs(tmp_path / "pairs.tsv")
     assert "--positive" in cli.error("paper", "rationales", runs["evidence"], data, "--positive", "great")
-    assert "no explanation method" in cli.error("paper", "rationales", runs["evidence"], data, "--method", "shap")
+    assert "no explanation method" in cli.error("paper", "rationales", runs["evidence"], data, "--method", "tea")
     assert "at least 2" in cli.error("paper", "rationales", runs["evidence"], data, "--documents", "1")
 
 
