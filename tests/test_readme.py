@@ -63,6 +63,7 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
             "docs/wrong.md",
             "docs/move.md",
             "docs/audit.md",
+            "docs/drift.md",
         ),
     ],
 )

@@ -58,6 +58,7 @@ src/emhrnn/
   api.py         load and train; estimator.py: the same for scikit-learn
   scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, web page and ONNX, search, demo, commands
   audit/         rows of labelled data that are probably wrong; csv, page, Label Studio and Prodigy
+  drift.py       words and labels of new documents beside those of training
   paper/         everything that exists because of the paper; nothing above imports it
     models/      em-hrnn, hn-att and the other baselines; layers/: attention, forest of the E-step
     em/          blocks -> configurations -> log p(y | Z) of all at once -> Posterior -> M-steps

@@ -15,7 +15,7 @@ from tests.behaviour.commands import GOOD, TINY, Cli, tiny, write_reviews
 
 COMMANDS = [
     "demo", "train", "tune", "evaluate", "calibrate", "predict",
-    "explain", "export", "serve", "info", "compare", "models", "pack", "audit",
+    "explain", "export", "serve", "info", "compare", "models", "pack", "audit", "drift",
 ]  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from typer.core import TyperGroup
 from emhrnn.cli.audit import audit
 from emhrnn.cli.calibrate import calibrate
 from emhrnn.cli.demo import demo
+from emhrnn.cli.drift import drift
 from emhrnn.cli.evaluate import evaluate
 from emhrnn.cli.explain import explain
 from emhrnn.cli.export import export
@@ -101,6 +102,7 @@ COMMANDS: dict[str, tuple[tuple[Callable[..., None], str], ...]] = {
     "Data and models": (
         (audit, "Find rows with wrong labels, near-duplicates and outliers."),
         (calibrate, "Recalibrate probabilities on new labelled data."),
+        (drift, "Compare new documents with the training data."),
         (pack, "Write a run as one file, to move or send it."),
         (export, "Write a run as ONNX, for programs without this package."),
         (models, "List the models that can be trained."),
