@@ -15,7 +15,7 @@ def reviews(count: int, seed: int) -> list[tuple[str, str]]:
     return [(review.text, review.label) for review in generate_reviews(count, seed)]
 
 
-def many_classes(count: int, seed: int, classes: int = 60) -> list[tuple[str, str]]:
+def many_classes(count: int, seed: int, classes: int = 150) -> list[tuple[str, str]]:
     """Documents with three of the eight words of their class, two of any class, and frequent words."""
     rng = np.random.default_rng(seed)
     frequent = 1 / np.arange(1, 501)
@@ -32,7 +32,7 @@ def many_classes(count: int, seed: int, classes: int = 60) -> list[tuple[str, st
     ("train", "test"),
     [
         pytest.param(reviews(300, 2), reviews(600, 9), id="300 rows"),
-        pytest.param(many_classes(480, 1), many_classes(600, 2), id="60 classes"),
+        pytest.param(many_classes(1200, 1), many_classes(600, 2), id="150 classes"),
     ],
 )
 def test_the_defaults_are_not_below_tfidf(

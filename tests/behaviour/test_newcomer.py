@@ -85,3 +85,30 @@ def test_several_labels_are_read_back_as_they_are_written(cli: Cli, tmp_path: Pa
     assert {"cast", "plot", "cast|plot"}.issuperset(predicted)
     assert "cast|plot" in predicted
     assert cli.ok("evaluate", tmp_path / "run", again, "--json").json["accuracy"] == 1
+
+
+def test_nothing_is_held_out_where_none_is_asked_for(cli: Cli, tmp_path: Path) -> None:
+    data = write(tmp_path / "a.csv", ROWS)
+    none = ("--set", "data.validation=0", "--set", "training.epochs=2", "--set", "training.threads=1")
+    told = cli.ok("train", data, "--out", tmp_path / "run", *none)
+    assert "60 documents" in told.err
+    assert "language de" in told.err
+    assert "Last epoch 2: accuracy" in told.out
+    assert "on 60 training documents." in told.out
+    more = cli.ok("train", "--out", tmp_path / "run", "--resume", "--set", "training.epochs=3")
+    assert "Last epoch 3" in more.out
+    assert emhrnn.load(tmp_path / "run").run.temperature == 1
+
+
+def test_corrections_change_the_next_answer(cli: Cli, tmp_path: Path) -> None:
+    quick = ("--set", "training.threads=1", "--quiet")
+    cli.ok("train", write(tmp_path / "a.csv", ROWS), "--out", tmp_path / "run", *quick)
+    text = GOOD.format("Z")
+    assert emhrnn.load(tmp_path / "run").predict([text]) == ["Grüße"]
+    corrections = tmp_path / "corrections.jsonl"
+    lines = [json.dumps({"text": GOOD.format(f"Z{i}"), "label": "Lob"}) for i in range(20)]
+    corrections.write_text("\n".join(lines))
+    cli.ok("train", corrections, "--from", tmp_path / "run", "--out", tmp_path / "run2", *quick)
+    model = emhrnn.load(tmp_path / "run2")
+    assert model.classes == ("Größe", "Grüße", "Lob")
+    assert model.predict([text, BAD.format("Z")]) == ["Lob", "Größe"]

@@ -152,7 +152,8 @@ def train(
     if finished:
         more = f"to train on, give --set training.epochs=N with N above {len(trained.fitted.epochs)}"
         say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
-    selected = from_ is None and (valid is not None or valid_split is not None or settings.data.validation > 0)
+    other = trained.valid.path != trained.train.path or trained.model.run.config.data.validation > 0
+    selected = from_ is None and other
     kept = "Best epoch" if selected else "Last epoch"
     documents = "validation" if selected or from_ is not None else "training"
     say(
