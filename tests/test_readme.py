@@ -64,6 +64,7 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
             "docs/move.md",
             "docs/audit.md",
             "docs/drift.md",
+            "docs/log.md",
         ),
     ],
 )

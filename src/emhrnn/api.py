@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from emhrnn.text import Vectors, Vocabulary
     from emhrnn.training.config import Config
     from emhrnn.training.data import Named
-    from emhrnn.training.progress import Epoch, FitResult, Step, TrainingContext
+    from emhrnn.training.progress import Epoch, FitResult, Step, Tracker, TrainingContext
 
 
 class Model:
@@ -358,6 +358,7 @@ def train(
     overwrite: bool = False,
     resume: bool = False,
     tensorboard: bool = False,
+    log: "Sequence[str | Tracker]" = (),
     progress: bool = True,
     on_epoch: "Callable[[Epoch], None] | None" = None,
     on_step: "Callable[[Step], None] | None" = None,
@@ -385,6 +386,7 @@ def train(
             and `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started
             again always resume the run that they had begun.
         tensorboard: also write losses and scores to RUN/tensorboard (needs the extra).
+        log: where losses and scores go, too: "tensorboard", "mlflow", "wandb", or a `training.progress.Tracker`.
         progress: a live view in a terminal, else a line per epoch, on stderr.
         on_epoch, on_step: called when an epoch or a step is done.
         say: takes remarks, such as about damaged checkpoints or phrases that have collapsed.
@@ -398,9 +400,9 @@ def train(
     from emhrnn.training.config import make_config
     from emhrnn.training.data import Named, learned_from
     from emhrnn.training.distributed import joined
-    from emhrnn.training.progress import TensorBoard, TrainingContext
+    from emhrnn.training.progress import Tracker, TrainingContext, tracker
     from emhrnn.training.resume import followed_run, resumed_run
-    from emhrnn.training.run import TENSORBOARD, begun_by_this_job, is_run, model_of
+    from emhrnn.training.run import begun_by_this_job, is_run, model_of
     from emhrnn.training.train import Opened, fit, new_run_at
 
     out = Path(out)
@@ -459,9 +461,11 @@ def train(
         else:
             why = f"there is no run at {out} to resume" if resume else "no data was given"
             raise DataError(f"{why}; give the data to train on")
-        with TensorBoard(out / TENSORBOARD) if tensorboard and job.first else nullcontext() as board, opening as opened:
-            if board is not None:
-                context = board.watching(context)
+        wanted = [*(["tensorboard"] if tensorboard else []), *log] if job.first else []
+        trackers = [one if isinstance(one, Tracker) else tracker(one, out) for one in wanted]
+        with ExitStack() as tracked, opening as opened:
+            for one in trackers:
+                context = tracked.enter_context(one).watching(context)
             fitted = opened.finished or fit(
                 opened.run, opened.train, opened.valid, context, folder=out, select=opened.select
             )  # fmt: skip

@@ -66,6 +66,10 @@ def train(
     tensorboard: Annotated[
         bool, flag("--tensorboard", "Also write RUN/tensorboard (pip install 'emhrnn[tensorboard]').")
     ] = False,
+    log: Annotated[
+        list[str] | None,
+        option("Also send losses and scores to tensorboard, mlflow or wandb; may be repeated.", "NAME"),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -125,7 +129,8 @@ def train(
                 data, out, config=settings, start=from_, vectors=vectors, valid=valid, split=split,
                 valid_split=valid_split, text_column=text_column, label_column=label_column,
                 weight_column=weight_column, spans_column=spans_column, format=format,
-                encoding=encoding, overwrite=overwrite, resume=resume, tensorboard=tensorboard, progress=not quiet,
+                encoding=encoding, overwrite=overwrite, resume=resume, tensorboard=tensorboard, log=log or (),
+                progress=not quiet,
                 say=complain,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.evaluation.calibration import Calibration
 from emhrnn.evaluation.scores import Scores
+from emhrnn.extras import need
 from emhrnn.files import write_text
 from emhrnn.training.config import Config
 from emhrnn.training.schedule import Best, phase_name
@@ -237,11 +239,50 @@ class Meter:
         return epoch
 
 
-class TensorBoard:
-    """Numbers for `tensorboard --logdir RUN/tensorboard`: train with the context of `watching`, within the block.
+class Tracker:
+    """Sends the numbers of a training somewhere: train with the context of `watching`, within the block. For another
+    service, override `write` and `close`.
 
     The x axis is the number of steps since the start, so that a resumed run goes on where it was.
     """
+
+    _last = 0
+
+    def write(self, name: str, value: float, step: int) -> None:
+        """Take one number, such as `valid/accuracy`."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Training has ended, or failed."""
+
+    def __enter__(self) -> "Tracker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def watching(self, context: TrainingContext) -> TrainingContext:
+        """The same context, with the calls that come here, too."""
+        return replace(context, on_epoch=_both(self.epoch, context.on_epoch), on_step=_both(self.step, context.on_step))
+
+    def step(self, step: Step) -> None:
+        """Every tenth step: loss and learning rate."""
+        self._last = step.number
+        if step.number % EVERY == 0:
+            self.write("step/loss", step.notes.get("label_loss", step.loss), step.number)
+            self.write("step/learning_rate", step.learning_rate, step.number)
+
+    def epoch(self, epoch: Epoch) -> None:
+        """The line of the history."""
+        numbers = {"train/loss": epoch.train_loss, "train/words_per_second": epoch.words_per_second}
+        numbers |= {"train/waiting": epoch.waiting, **{f"valid/{name}": value for name, value in epoch.valid.items()}}
+        numbers |= {f"boundaries/{name}": float(value) for name, value in epoch.boundaries.items()}
+        for name, value in numbers.items():
+            self.write(name, value, self._last)
+
+
+class TensorBoard(Tracker):
+    """Numbers for `tensorboard --logdir RUN/tensorboard`."""
 
     def __init__(self, folder: Path) -> None:
         if importlib.util.find_spec("tensorboard") is None:
@@ -251,44 +292,75 @@ class TensorBoard:
             )
         self.folder = folder
         self._writer: Any = None  # a SummaryWriter
-        self._last = 0
 
-    def __enter__(self) -> "TensorBoard":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def watching(self, context: TrainingContext) -> TrainingContext:
-        """The same context, with the calls that come here, too."""
-        return replace(context, on_epoch=_both(self.epoch, context.on_epoch), on_step=_both(self.step, context.on_step))
-
-    def step(self, step: Step) -> None:
-        self._last = step.number
-        if step.number % EVERY == 0:
-            self._add("step/loss", step.notes.get("label_loss", step.loss))
-            self._add("step/learning_rate", step.learning_rate)
-
-    def epoch(self, epoch: Epoch) -> None:
-        self._add("train/loss", epoch.train_loss)
-        self._add("train/words_per_second", epoch.words_per_second)
-        self._add("train/waiting", epoch.waiting)
-        for name, value in epoch.valid.items():
-            self._add(f"valid/{name}", value)
-        for name, value in epoch.boundaries.items():
-            self._add(f"boundaries/{name}", float(value))
-        if self._writer is not None:
-            self._writer.flush()
-
-    def _add(self, name: str, value: float) -> None:
+    def write(self, name: str, value: float, step: int) -> None:
         """The files are made with the first number: before that, the place of the run must stay empty."""
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
             # What a killed run wrote after its last checkpoint is hidden: those steps are taken again.
-            self._writer = SummaryWriter(str(self.folder), purge_step=self._last)
-        self._writer.add_scalar(name, value, self._last)
+            self._writer = SummaryWriter(str(self.folder), purge_step=step)
+        self._writer.add_scalar(name, value, step)
+
+    def epoch(self, epoch: Epoch) -> None:
+        """The line of the history, on disk."""
+        super().epoch(epoch)
+        self._writer.flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class MLflow(Tracker):
+    """Numbers for MLflow: the tracking server or folder of its own settings, such as MLFLOW_TRACKING_URI."""
+
+    def __init__(self, name: str) -> None:
+        need("mlflow", "--log mlflow", "mlflow")
+        self.name = name
+        self._run: Any = None
+
+    def write(self, name: str, value: float, step: int) -> None:
+        mlflow = import_module("mlflow")
+        if self._run is None:
+            self._run = mlflow.start_run(run_name=self.name)
+        mlflow.log_metric(name, value, step=step)
+
+    def close(self) -> None:
+        if self._run is not None:
+            import_module("mlflow").end_run()
+
+
+class WeightsAndBiases(Tracker):
+    """Numbers for Weights & Biases, in the project of its own settings, such as WANDB_PROJECT and WANDB_MODE."""
+
+    def __init__(self, name: str) -> None:
+        need("wandb", "--log wandb", "wandb")
+        self.name = name
+        self._run: Any = None
+
+    def write(self, name: str, value: float, step: int) -> None:
+        if self._run is None:
+            self._run = import_module("wandb").init(name=self.name)
+        self._run.log({name: value}, step=step)
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._run.finish()
+
+
+def tracker(name: str, folder: Path) -> Tracker:
+    """The tracker of a name, for the run at `folder`.
+
+    Raises:
+        ConfigError: there is none of that name, or its library is not installed.
+    """
+    if name == "tensorboard":
+        return TensorBoard(folder / "tensorboard")
+    known: dict[str, type[MLflow] | type[WeightsAndBiases]] = {"mlflow": MLflow, "wandb": WeightsAndBiases}
+    if name not in known:
+        raise ConfigError(f"cannot log to {name!r}; give tensorboard, mlflow or wandb, or in Python a Tracker")
+    return known[name](folder.resolve().name)
 
 
 def _both(one: Callable[[_Told], None], other: Callable[[_Told], None] | None) -> Callable[[_Told], None]:
