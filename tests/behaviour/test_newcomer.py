@@ -112,3 +112,29 @@ def test_corrections_change_the_next_answer(cli: Cli, tmp_path: Path) -> None:
     model = emhrnn.load(tmp_path / "run2")
     assert model.classes == ("Größe", "Grüße", "Lob")
     assert model.predict([text, BAD.format("Z")]) == ["Lob", "Größe"]
+
+
+def test_it_abstains_gives_sets_says_why_not_and_moves(cli: Cli, tmp_path: Path) -> None:
+    """The coverage that is stated is the coverage that is measured on new rows."""
+    noisy = [(text, "ab"[(i * 7919 % 10 == 0) ^ (label == "b")]) for i, (text, label) in enumerate(_opinions(900))]
+    run, new = tmp_path / "run", write(tmp_path / "new.csv", noisy[600:])
+    cli.ok("train", write(tmp_path / "a.csv", noisy[:600]), "--out", run, "--quiet", "--set", "data.validation=0.3")
+    packed = tmp_path / "moved.emhrnn"
+    cli.ok("pack", run, "--out", packed)
+    out = tmp_path / "p.csv"
+    options = ("--min-confidence", "0.6", "--coverage", "0.8", "--keep-columns", "--quiet", "--workers", "1")
+    cli.ok("predict", packed, new, "--out", out, *options)
+    with out.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    covered = sum(row["label"] in row["set"].split("|") for row in rows) / len(rows)
+    assert covered >= 0.75  # 300 rows of 0.8 or more
+    for row in rows:
+        assert row["predicted_label"] == (row["guess"] if float(row["confidence"]) >= 0.6 else "")
+    text = noisy[600][0]
+    other = next(name for name in "ab" if name != emhrnn.load(packed).predict([text])[0])
+    assert f"Why not {other}?" in cli.ok("explain", packed, text, "--why-not", other).out
+
+
+def _opinions(count: int) -> list[tuple[str, str]]:
+    words = {"a": ("lovely", "kind", "warm", "quiet"), "b": ("rude", "cold", "loud", "dirty")}
+    return [(f"The room {i} was {words['ab'[i % 2]][i // 2 % 4]} on day {i % 7}.", "ab"[i % 2]) for i in range(count)]
