@@ -1,4 +1,5 @@
-"""Run folders of version 0.1 (tests/behaviour/runs) load, predict as they did, and train on."""
+"""Run folders of version 0.1 and packed files of version 0.2 (tests/behaviour/runs) load and predict as they did; run
+folders train on."""
 
 import json
 import shutil
@@ -13,11 +14,11 @@ RUNS = Path(__file__).with_name("runs")
 NAMES = ["em-hrnn", "hn-att", "evidence"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "evidence.emhrnn"])
 def test_an_old_run_predicts_as_it_did(name: str) -> None:
     expected = json.loads((RUNS / "expected.json").read_text(encoding="utf-8"))
     found = emhrnn.load(RUNS / name).predict_proba(expected["texts"])
-    np.testing.assert_allclose(found, expected["probabilities"][name], atol=1e-5)
+    np.testing.assert_allclose(found, expected["probabilities"][name.removesuffix(".emhrnn")], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)

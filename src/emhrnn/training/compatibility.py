@@ -68,6 +68,7 @@ def migrated(config: Any) -> Any:
         now["training"] = {"average_epochs": 0.0, **training}  # weights were not averaged
     if name == "evidence":
         kept.setdefault("table_decay", 0.0)
+        kept.setdefault("rationales", fields["rationales"].default)  # nothing changes without marked parts
         kept.setdefault("rate", (em or {}).get("rate", fields["rate"].default))
     if MODELS[name].learns == "em" and em is not None:
         gone = {place.partition(".")[2] for place in GONE} | {"samples", "upper_rate"}
