@@ -24,7 +24,7 @@ from emhrnn.serve.corpus import filter_of, jobs_of, neighbours, row_of
 from emhrnn.serve.engine import RequestText, ServedRun, state_of
 from emhrnn.serve.limits import RefusedError, check_aside, check_texts
 from emhrnn.serve.pages import form_of, rendered
-from emhrnn.serve.readings import Change, Reading, Readings
+from emhrnn.serve.readings import Change, KeptReading, Readings
 from emhrnn.serve.samples import samples_of
 
 pages = APIRouter(include_in_schema=False)
@@ -48,10 +48,10 @@ class DocumentView:
     is the prediction then, or of the text that a person is editing. `other` is the reading of the other run of a
     comparison: both are drawn on one scale."""
 
-    reading: Reading
+    reading: KeptReading
     dropped: frozenset[int] = frozenset()
     change: Change | None = None
-    other: Reading | None = None
+    other: KeptReading | None = None
     prefix: str = "s"  # of the ids of sentences
 
     @property

@@ -42,7 +42,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class KeptReading:
     """A text with its explanation. `reasons` is the prediction without the fewest phrases that change it; where that
     takes too many, without the two that support it most; None where nothing does."""
 
@@ -183,10 +183,10 @@ class Readings:
     """The last readings, by their keys."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Reading] = OrderedDict()
+        self._kept: OrderedDict[str, KeptReading] = OrderedDict()
         self._lock = threading.Lock()  # pages draw from readings in other threads
 
-    def get(self, key: str) -> Reading:
+    def get(self, key: str) -> KeptReading:
         """Raises a RefusedError (404) where it is no longer kept."""
         with self._lock:
             if key not in self._kept:
@@ -194,7 +194,7 @@ class Readings:
             self._kept.move_to_end(key)
             return self._kept[key]
 
-    def read(self, run: Run, name: str, written: RequestText, threshold: float | None) -> Reading:
+    def read(self, run: Run, name: str, written: RequestText, threshold: float | None) -> KeptReading:
         """The reading of a text by the run of this name; as it was, if it was read before."""
         learned = run.model.segments
         threshold = threshold if learned else None
@@ -206,7 +206,7 @@ class Readings:
         (explanation,) = explain_read(run, documents, None, threshold, users=users, products=products, exact=True)
         batch = batch_of(run, documents, users=users, products=products)
         own = 0.5 if run.model.boundary_threshold is None else round(run.model.boundary_threshold, 6)
-        reading = Reading(key, run, written, own if threshold is None else threshold, own, explanation, batch)
+        reading = KeptReading(key, run, written, own if threshold is None else threshold, own, explanation, batch)
         reading.reasons  # noqa: B018  (in this thread)
         with self._lock:
             self._kept[key] = reading
