@@ -97,7 +97,7 @@ def test_data_without_a_word_that_comes_again(cli: Cli, tmp_path: Path, model: s
     counted = model != "sswe-svm"  # n-grams, of which none is in two documents
     min_count = "1" if counted else "5"
     told = cli.train_error(data, "--model", model, "--set", f"data.min_count={min_count}")
-    assert ("of words is in 2 of" if counted else "the vocabulary is empty") in told
+    assert ("words is in 2 of the" if counted else "the vocabulary is empty") in told
     assert "give more documents, or lower data.min_count" in told
 
 

@@ -130,7 +130,7 @@ def test_fit_predict_pickle_and_save(tmp_path: Path) -> None:
     assert fitted.predict([GOOD, BAD]).tolist() == ["good", "bad"]
     copy = pickle.loads(pickle.dumps(fitted))  # noqa: S301 # our own
     np.testing.assert_array_equal(copy.predict_proba(texts), fitted.predict_proba(texts))
-    assert fitted.transform(texts).shape == (40, 2)
+    assert fitted.transform(texts).shape == (40, 2 + 6)  # evidence of the classes, phrases by their words
     fitted.save(tmp_path / "run")
     np.testing.assert_array_equal(load_run(tmp_path / "run").model.state_dict()["ngrams.keys"], evidence(fitted).keys)
 

@@ -160,7 +160,7 @@ def test_effects_say_which_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("predicted", "told"), [("bad", "it"), (("bad",), "it"), ((), "good"), (("bad", "good"), "good")]
+    ("predicted", "told"), [("good", "it"), (("good",), "it"), ("bad", "good"), ((), "good"), (("bad", "good"), "good")]
 )
 def test_effects_on_one_of_several_labels_name_it(predicted: str | tuple[str, ...], told: str) -> None:
     explanation = explained()

@@ -272,7 +272,6 @@ def test_the_command(cli: Cli, models: Any, run: Path, tmp_path: Path) -> None:
     assert "exists and is not empty" in cli.error("export", trained, "--web", out)
     told = cli.ok("export", trained, "--web", out, "--overwrite", "--json").json
     assert told["bytes"] == len(unwrapped(out / MODEL))
-    assert "--int8" in cli.error("export", trained, "--web", tmp_path / "other", "--int8")
     for wrong, options, has in (
         (trained, [], "--web"),
         (trained, ["--onnx", tmp_path / "other"], "evidence with --web"),

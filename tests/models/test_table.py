@@ -71,7 +71,7 @@ def test_a_model_reads_all_its_settings(name: str) -> None:
             return super().__getattribute__(attribute)
 
     build_model(Watched(**small(name).model_dump()), FACTS, make_table(), WORDS, seed=0)
-    of_data = {"embedding_size", "id_count", "rate"}
+    of_data = {"embedding_size", "id_count", "rate", "rationales"}
     assert MODELS[name].config.model_fields.keys() - of_data <= read
 
 

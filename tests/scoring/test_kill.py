@@ -23,8 +23,8 @@ before = []
 
 def add(self, digest, part):  # one chunk, then half of the next: the worst moment
     if before:
-        self._rows.write(part.rows[: len(part.rows) // 2])
-        self._rows.flush()
+        self._files["rows"].write(part.rows[: len(part.rows) // 2])
+        self._files["rows"].flush()
         os.kill(os.getpid(), signal.SIGKILL)
     before.append(digest)
     whole(self, digest, part)

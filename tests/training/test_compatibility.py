@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emhrnn.errors import CheckpointError
+from emhrnn.models.settings import EvidenceConfig
 from emhrnn.training.compatibility import FREE, difference, fixed_settings, migrated, unknown_setting
 from emhrnn.training.config import make_config, settings_of, validated
 
@@ -15,6 +16,7 @@ GONE = "gone"
 LATER = {
     "data.language": "en",
     "model.rate": 0.23,
+    "model.rationales": EvidenceConfig().rationales,
     "model.table_decay": 0.0,
     "training.average_epochs": 0.0,
 }  # what older runs stand for

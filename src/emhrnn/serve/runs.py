@@ -133,7 +133,10 @@ def _table(lines: list[str]) -> str:
     head, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
     rows = [row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
     body = "".join(
-        "<tr>" + f'<th scope="row">{_inline(row[0])}</th>' + "".join(f"<td>{_inline(cell)}</td>" for cell in row[1:])
+        "<tr>"
+        + f'<th scope="row">{_inline(row[0])}</th>'
+        + "".join(f"<td>{_inline(cell)}</td>" for cell in row[1:])
+        + "</tr>"
         for row in rows
     )
     names = "".join(f'<th scope="col">{_inline(cell)}</th>' for cell in head)
