@@ -52,6 +52,19 @@ def test_json_and_back(explanation: Explanation) -> None:
     assert sums == pytest.approx(data["evidence"]["logits"])
 
 
+def test_a_weaker_phrase_that_decided_says_why_it_is_named() -> None:
+    explanation = evidenced()
+    effects = explanation.effects
+    assert effects is not None
+    first, second = np.argsort(-effects.phrases)[:2].tolist()
+    assert effects.phrases[second] > 0
+    for weaker in (False, True):
+        falls = {first: 0.1 if weaker else 2.0, second: 1.0}
+        text = told(replace(explanation, effects=replace(effects, left_out=falls)))
+        assert explanation.phrases[second if weaker else first].text in text
+        assert ("no other phrase that was left out changes it more" in text) == weaker
+
+
 def test_json_of_many_classes_keeps_the_likeliest() -> None:
     explanation = evidenced(classes=MANY)
     data = explanation.to_dict()

@@ -67,9 +67,11 @@ def _without(explanation: Explanation, effects: Effects, phrase: Phrase) -> list
     if after == before:  # both are nearly certain
         fall = Fragment(signed(-falls[phrase.start]), "number")
         return [Fragment(f" Without it, the log-odds of {name} change by "), fall, Fragment(".")]
+    stronger = any((other.effect or 0.0) > (phrase.effect or 0.0) for other in explanation.supporting(1))
     return [
         Fragment(f" Without it, {name} has "), Fragment(after, "number"),
-        Fragment(" instead of "), Fragment(before, "number"), Fragment("."),
+        Fragment(" instead of "), Fragment(before, "number"),
+        Fragment("; no other phrase that was left out changes it more." if stronger else "."),
     ]  # fmt: skip
 
 
