@@ -251,7 +251,7 @@ class Model:
     def push_to_hub(self, name: str, *, private: bool = False, token: str | None = None) -> str:
         """Upload the run to the Hugging Face Hub as `user/name`, with its card; `load("hf://user/name")` gets it from
         there. Returns its address. `token` is one of the Hub that may write; by default the one that you are logged in
-        with. What the file tells of the training data: docs/move.md.
+        with. docs/move.md says what the file reveals about the training data.
 
         Raises:
             DataError: the run is not on disk, the name is none, or the Hub refused it.

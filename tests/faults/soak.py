@@ -3,7 +3,7 @@
     python -m tests.faults.soak --minutes 10 [--record]
 
 Good requests are answered; no answer may be a fault of ours (5xx, other than 503: busy). Memory and descriptors at the
-end must be those after the first fifth of the time, but for a small share.
+end may exceed those after the first fifth of the time by a small share only.
 """
 
 import argparse

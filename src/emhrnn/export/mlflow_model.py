@@ -32,7 +32,7 @@ def save_model(run: str | Path, path: str | Path, **options: Any) -> None:
 
 
 def log_model(run: str | Path, *, name: str = "model", **options: Any) -> Any:
-    """Log a run as a model under this name in the active run of MLflow, and return what MLflow tells of it. `options`
+    """Log a run as a model under this name in the active run of MLflow, and return its description. `options`
     are those of `mlflow.pyfunc.log_model`, such as `registered_model_name`.
 
     Raises:

@@ -139,7 +139,8 @@ def calibrate_run(
 ) -> tuple[Calibration, Report]:
     """Recalibrate a run on labelled data that it has not learned from. It begins with the weights as they were learned,
     so it is idempotent. With `out`, the run stays as it is, and that new folder, or file of the suffix .emhrnn, has a
-    copy without checkpoints and data; with `dry_run`, nothing is written. What it came to, and the report of the data.
+    copy without checkpoints and data; with `dry_run`, nothing is written. Returns the calibration and a report on the
+    data.
 
     Raises:
         DataError: the data cannot be used, or cannot decide, or `out` is taken; the run is left as it was.

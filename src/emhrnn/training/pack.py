@@ -51,7 +51,7 @@ _unpacked: dict[tuple[Path, int, int], Path] = {}
 
 @dataclass(frozen=True)
 class PackResult:
-    """What was written, and what it tells of the training data."""
+    """What was written, and what the file reveals about the training data."""
 
     path: Path
     bytes: int
