@@ -1,6 +1,7 @@
 import hashlib
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,13 @@ def test_what_another_process_is_writing_stays(tmp_path: Path) -> None:
     assert file.read_text() == "first"
     assert [path.name for path in folder.iterdir()] == ["one"]
     assert {path.name for path in tmp_path.iterdir()} == {"a.txt", "run"}
+
+
+def test_writers_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        write_text(tmp_path / "a.txt", str(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(400)))
+    assert int((tmp_path / "a.txt").read_text()) < 400
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

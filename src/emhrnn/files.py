@@ -1,5 +1,5 @@
 """Files that are either whole or absent: written beside their place, synced, then renamed. Their checksums, locks, and
-what is no file."""
+what is not a file."""
 
 import errno
 import hashlib
@@ -28,7 +28,7 @@ def sha256(*paths: Path) -> str:
     """SHA-256 of the file, or of several one after another, as hexadecimal digits; read in constant memory."""
     digest = hashlib.sha256()
     for path in paths:
-        with _named(path), path.open("rb") as file:
+        with named(path), path.open("rb") as file:
             hashlib.file_digest(file, lambda: digest)
     return digest.hexdigest()
 
@@ -47,11 +47,14 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     remove_abandoned(path)
     partial, file = _held_file(path)
     try:
-        with _named(partial), file:
+        with named(partial), file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
+            if os.name != "nt":
+                partial.replace(path)  # while it is locked: nobody takes it for abandoned
+        if os.name == "nt":
+            partial.replace(path)  # Windows renames closed files only
         sync_name(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -90,17 +93,17 @@ def atomic_folder(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     remove_abandoned(path)
     partial = _partial_name(path)
     try:
-        partial.mkdir()  # in here: a signal may come as soon as it is there
-        with _named(partial), _held_folder(partial):
+        with named(partial), _held_folder(partial):
             yield partial
             for file in sorted(partial.iterdir()):
                 _sync_file(file)
             sync_name(partial / "any")
-        old = _move_away(path)
-        partial.rename(path)
+            old = _move_away(path)
+            partial.rename(path)  # while it is locked: nobody takes it for abandoned
         sync_name(path)
         if old is not None:
-            shutil.rmtree(old)
+            with suppress(FileNotFoundError):  # another writer of `path` may remove it, too
+                shutil.rmtree(old)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -112,54 +115,61 @@ def remove_abandoned(path: Path) -> None:
     with suppress(OSError):
         names = [match[0] for name in os.listdir(path.parent) if (match := UNFINISHED.fullmatch(name))]
         for partial in (path.with_name(name) for name in names if UNFINISHED.sub(r"\1", name) == path.name):
-            with suppress(OSError):
-                if _is_abandoned(partial):
-                    shutil.rmtree(partial) if partial.is_dir() else partial.unlink()
+            with suppress(OSError):  # somebody has the lock, or there are no locks
+                _remove_unlocked(partial)
 
 
-def _is_abandoned(partial: Path) -> bool:
+def _remove_unlocked(partial: Path) -> None:
     descriptor = os.open(partial, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error where somebody has it, or where none can
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(partial) if partial.is_dir() else partial.unlink()  # before a new owner gets the lock
     finally:
         os.close(descriptor)
-    return True
 
 
-def _hold(descriptor: int) -> None:
-    """Lock a file, or folder, that is being written, until it is closed."""
+def _hold(partial: Path, descriptor: int) -> bool:
+    """Lock a new file, or folder, until it is closed. False if another process removed it before it was locked."""
     if os.name != "nt":
         with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # which only a process that removes it has, and not for long
+    return partial.exists()
 
 
 def _held_file(path: Path) -> tuple[Path, BinaryIO]:
     """A new file beside `path`, locked. One that another process removed before it was locked is made again."""
     while True:
         partial = _partial_name(path)
-        with _named(partial):
+        with named(partial):
             file = partial.open("xb")
-        _hold(file.fileno())
-        if os.fstat(file.fileno()).st_nlink or os.name == "nt":
+        if _hold(partial, file.fileno()):
             return partial, file
         file.close()
 
 
 @contextmanager
-def _held_folder(path: Path) -> Iterator[None]:
+def _held_folder(partial: Path) -> Iterator[None]:
+    """Make the folder and lock it. If another process removes it before it is locked, it is made again."""
+    partial.mkdir()
     if os.name == "nt":
         yield
         return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        _hold(descriptor)
-        yield
-    finally:
-        os.close(descriptor)
+    while True:
+        try:
+            descriptor = os.open(partial, os.O_RDONLY)
+        except FileNotFoundError:
+            partial.mkdir()
+            continue
+        try:
+            if _hold(partial, descriptor):
+                yield
+                return
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def named(path: Path) -> Iterator[None]:
     """Name the file in errors of reading and writing, which do not."""
     try:
         yield
