@@ -3,6 +3,8 @@
 #   docker run -p 8000:8000 -e EMHRNN_TOKEN="$(openssl rand -hex 16)" -v "$PWD/run:/run-folder:ro" emhrnn
 # Without a mounted run: docker run ... emhrnn demo
 FROM python:3.13-slim-bookworm AS build
+# Debian removes old versions, so that a pinned one could not be installed for long.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install -y --no-install-recommends g++ \
     && rm -rf /var/lib/apt/lists/*
@@ -13,10 +15,12 @@ RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim-bookworm
 COPY --from=build /wheels /wheels
-RUN python -m pip install --no-cache-dir /wheels/*.whl \
+COPY requirements.lock /wheels/
+RUN python -m pip install --no-cache-dir --require-hashes -r /wheels/requirements.lock \
+    && python -m pip install --no-cache-dir --no-deps /wheels/*.whl \
     && rm -r /wheels \
     && useradd --system --uid 10001 --no-create-home emhrnn
-USER emhrnn
+USER 10001
 ENV PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \

@@ -2,14 +2,14 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
-EXTRAS := train,xlsx,zstd,frames,serve,plots,hub,tensorboard,tune,onnx,transformers,datasets,bench,docs,dev
+EXTRAS := train,xlsx,zstd,frames,serve,plots,hub,mlflow,tensorboard,tune,transformers,datasets,bench,docs,dev
 SOURCES := src tests benchmarks tools
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
 
 FAULTS ?= 1000
 MINUTES ?= 10
 
-.PHONY: install demo test lint docs bench faults fuzz soak sanitize architecture clean
+.PHONY: install demo test lint docs bench faults fuzz soak sanitize lock architecture clean
 
 install: .venv/.extras
 
@@ -33,7 +33,7 @@ docs: install
 	@echo "To read it: $(PYTHON) -m http.server --directory build/site"
 
 bench: install
-	for name in text lstm train_step estep evidence multiscale scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done
+	for name in text lstm train_step estep evidence scoring explain distributed serve; do $(BIN)/python -m benchmarks.$$name --quick; done
 
 # Kill, power loss, full disk and other faults in every command that writes; results/reliability.md tells of them.
 faults: install
@@ -42,6 +42,7 @@ faults: install
 # Damaged and made-up files, settings, runs and texts for everything that reads.
 fuzz: install
 	$(BIN)/python -m tests.faults.fuzz --minutes $(MINUTES) --record
+	$(BIN)/python -m tests.faults.damage --record
 
 # A server under mixed load: its memory and its open files must not grow.
 soak: install
@@ -50,6 +51,12 @@ soak: install
 # The tests of native code under address and undefined-behaviour sanitizers.
 sanitize: install
 	$(BIN)/python -m tests.faults.sanitize --record
+
+# Writes requirements.lock: what `pip install emhrnn` gives, with the hashes of all files. After constraints.txt changes.
+lock: install
+	$(PIP) uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --quiet \
+		-c constraints.txt pyproject.toml -o requirements.lock
 
 # Writes docs/architecture.md from the source tree.
 architecture:

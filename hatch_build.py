@@ -19,7 +19,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 SOURCES = {"text/stretches.cpp": False, "layers/native/kernels.cpp": True, "paper/em/plan.cpp": True}  # numeric?
-STATIC = ("-static-libstdc++", "-static-libgcc")  # so that the wheel asks only for glibc
+STATIC = {  # so that the wheel asks only for the C library
+    "linux": ("-static-libstdc++", "-static-libgcc"),
+    "win32": ("-static",),  # MinGW
+}
 
 
 class Kernels(BuildHookInterface):
@@ -27,7 +30,7 @@ class Kernels(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it builds."""
-        if version == "editable" or os.environ.get("EMHRNN_BUILD", "1") == "0" or os.name == "nt":
+        if version == "editable" or os.environ.get("EMHRNN_BUILD", "1") == "0":
             return
         sys.path.insert(0, str(Path(self.root, "src")))
         try:
@@ -68,12 +71,14 @@ def absolute_links(text: str, repository: str) -> str:
 
 def compile_all(compiler: Any, package: Path, folder: Path) -> list[Path]:
     """The libraries, by the module emhrnn.compiler."""
-    command, x86 = compiler.find_compiler(), platform.machine().lower() in ("x86_64", "amd64")
-    static = STATIC if sys.platform == "linux" else ()
+    command, static = compiler.find_compiler(), STATIC.get(sys.platform, ())
+    choice = (
+        sys.platform == "linux" and platform.machine() == "x86_64"
+    )  # where compiler.capability asks the CPU
     libraries = []
     for name, numeric in SOURCES.items():
         source = package / name
-        for kind in compiler.CAPABILITY_FLAGS if numeric and x86 else ("DEFAULT",):
+        for kind in compiler.CAPABILITY_FLAGS if numeric and choice else ("DEFAULT",):
             library = folder / compiler.shipped_name(source, kind)
             flags = (*compiler.FLAGS, *(compiler.flags_of(kind) if numeric else ()), *static)
             compiler.run([*command, *flags, str(source), "-o", str(library)])

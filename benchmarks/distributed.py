@@ -25,11 +25,11 @@ from benchmarks.timing import fix_threads, options, report
 from emhrnn.corpus import Corpus
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import embedding_table
-from emhrnn.training.distributed import ALONE, Processes, joined
+from emhrnn.training.distributed import ALONE, Processes, joined, launched
 from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
-from emhrnn.training.run import launched, new_run
+from emhrnn.training.run import new_run
 from emhrnn.training.schedule import Position
 
 BATCH = 4000  # words

@@ -40,8 +40,7 @@ from emhrnn.api import Model
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.evaluation.predict import predict
-from emhrnn.explain.explainer import batch_of, read
-from emhrnn.layers.evidence import with_cohesion
+from emhrnn.layers.evidence import add_cohesion
 from emhrnn.models.evidence import Evidence
 from emhrnn.models.fasttext import FastText
 from emhrnn.models.settings import FastTextConfig
@@ -227,7 +226,7 @@ def estep(ours: Run, em_hrnn: Run, corpus: Corpus, rounds: int) -> dict[str, flo
 
     @torch.no_grad()
     def exact() -> Tensor:
-        potentials = with_cohesion(evidence.training_evidence(batch, chance), evidence.cohesion(batch))
+        potentials = add_cohesion(evidence.training_evidence(batch, chance), evidence.cohesion(batch))
         return SegmentPosterior(potentials, batch.sentence_offsets).phrases
 
     @torch.no_grad()
@@ -274,7 +273,7 @@ def inference(ours: Run, em_hrnn: Run, corpus: Corpus, amount: Amount) -> dict[s
 def explanation(run: Run, texts: list[str], rounds: int) -> dict[str, float]:
     model, network = Model(run), run.model
     assert isinstance(network, Evidence)
-    batch = batch_of(run, read(run, texts))
+    batch = run.encoder.batch(run.encoder.locate(texts))
     times = interleave(
         {
             "predict": lambda: model.predict_proba(texts),

@@ -23,15 +23,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tests.oracles.text import count_words
 
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.api import Model, load
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.explain.explainer import batch_of, findings, read
+from emhrnn.explain.explainer import findings
 from emhrnn.paper.explanations.networks import gradient_effects, removal_effects
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.text import Vocabulary, count_words
+from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import new_run
 
@@ -56,7 +57,7 @@ def given(run: Path, data: Path) -> tuple[Model, list[str]]:
 def measure(model: Model, texts: list[str], rounds: int) -> Times:
     network = model.run.model
     assert isinstance(network, EMHRNN)
-    batch = batch_of(model.run, read(model.run, texts))
+    batch = model.run.encoder.batch(model.run.encoder.locate(texts))
     with torch.no_grad():
         z = network.segment(batch, network.words(batch))
     one = [texts[int(np.argsort([len(text) for text in texts])[len(texts) // 2])]]  # of middling length
@@ -89,7 +90,7 @@ def measure_removal(models: dict[str, tuple[Model, list[str]]], rounds: int) -> 
     for name, (model, texts) in models.items():
         run = model.run
         one = [texts[int(np.argsort([len(text) for text in texts])[len(texts) // 2])]]
-        batch = batch_of(run, read(run, one))
+        batch = run.encoder.batch(run.encoder.locate(one))
         found = findings(run, batch)
         assert found.z is not None
         chosen, z = found.logits.argmax(axis=1), found.z

@@ -2,7 +2,7 @@
 
     python -m benchmarks.lstm [--quick] [--json]
 
-The batch is 64 documents of about 150 words in 9 sentences, and the LSTM starts anew at each sentence. `packed` is
+The batch is 64 documents of about 150 words in 9 sentences, and the LSTM starts again at each sentence. `packed` is
 nn.LSTM on a PackedSequence; `padded` is nn.LSTM on zero-padded sentences in 8 buckets of similar length, the best that
 can be done with it. `roofline_share_train` is the flop rate of a training step over that of a large matrix product.
 """
@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from benchmarks.timing import fix_threads, interleave, matrix_peak, options, report
 from emhrnn.layers.native import kernels, native_kernels
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM
 
 INPUT, HIDDEN = 100, 50
@@ -39,8 +39,8 @@ def candidates(lengths: np.ndarray, vocabulary: int = 20_000) -> dict[str, Calla
     ours = LSTM(INPUT, HIDDEN, generator=generator)
     theirs = nn.LSTM(INPUT, HIDDEN)
     projections = ours.project(table).detach()
-    packing = pack(offsets)
-    packed_gradient = gradient[packing.order]
+    order = Order(offsets)
+    packed_gradient = gradient[order.rows]
     buckets = padded_buckets(words, lengths)
 
     def train(h: Tensor, gradient: Tensor, layer: nn.Module) -> None:
@@ -48,11 +48,11 @@ def candidates(lengths: np.ndarray, vocabulary: int = 20_000) -> dict[str, Calla
         h.backward(gradient)
 
     def train_ours() -> None:
-        train(ours(table.index_select(0, words), pack(offsets)), gradient, ours)
+        train(ours(table.index_select(0, words), Order(offsets)), gradient, ours)
 
     def train_packed() -> None:
-        packing = pack(offsets)
-        x = PackedSequence(table.index_select(0, words[packing.order]), packing.batch_sizes)
+        order = Order(offsets)
+        x = PackedSequence(table.index_select(0, words[order.rows]), torch.from_numpy(order.batch_sizes))
         train(theirs(x)[0].data, packed_gradient, theirs)
 
     def train_padded() -> None:
@@ -63,12 +63,12 @@ def candidates(lengths: np.ndarray, vocabulary: int = 20_000) -> dict[str, Calla
 
     @torch.no_grad()
     def infer_ours() -> None:
-        ours.forward_projected(projections, pack(offsets), words)
+        ours.forward_projected(projections, Order(offsets), words)
 
     @torch.no_grad()
     def infer_packed() -> None:
-        packing = pack(offsets)
-        theirs(PackedSequence(table.index_select(0, words[packing.order]), packing.batch_sizes))
+        order = Order(offsets)
+        theirs(PackedSequence(table.index_select(0, words[order.rows]), torch.from_numpy(order.batch_sizes)))
 
     @torch.no_grad()
     def infer_padded() -> None:

@@ -102,9 +102,10 @@ def measure(folder: Path, texts: list[str], words: Callable[[list[str]], int], r
 def make_run(folder: Path, texts: list[str]) -> Callable[[list[str]], int]:
     """An EM-HRNN of the default sizes with random boundaries at the paper's rate; and how to count words."""
     import torch
+    from tests.oracles.text import count_words
 
     from emhrnn.corpus import TextSettings
-    from emhrnn.text import Vocabulary, WordEncoder, count_words
+    from emhrnn.text import Vocabulary, WordEncoder
     from emhrnn.training.config import make_config
     from emhrnn.training.run import describe, new_run, save_weights
 

@@ -1,13 +1,15 @@
 """The viewer's API under load, on loopback: 64 clients that ask without pause, against one that does.
 
-    python -m benchmarks.serve [--quick] [--json]
+    python -m benchmarks.serve [--quick] [--json] [--run RUN] [--out results/serve.json]
 
 The server is `emhrnn serve` in a process of its own, on an untrained EM-HRNN of the default sizes (an answer costs the
-same); the clients are coroutines of this process, each with one connection that it keeps. Documents have 200 words.
+same) or on RUN (`demo`: the evidence model of the package); the clients are coroutines of this process, each with one
+connection that it keeps. Documents have 200 words.
 Full: 30 s of load, then more requests up to 20,000; quick: 4 s.
 
     concurrent_over_sequential   requests/s of 64 clients / of one: must be 3 or more
     requests_per_second, p50_ms, p99_ms   with 64 clients
+    predict_cpu_ms, explain_cpu_ms   CPU time of the server for a request, with 64 clients
     failed                       requests that were not answered with 200: must be 0
     memory_growth_mb             of the server, from the first thousand requests to the last
 """
@@ -29,6 +31,7 @@ import torch
 from benchmarks.timing import options, report
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
+from emhrnn.paper.provenance import commit, machine
 from emhrnn.text import UNK, Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import describe, new_run, save_weights
@@ -68,7 +71,7 @@ def make_run(folder: Path) -> None:
     save_weights(folder, run, 0)
 
 
-def requests(count: int) -> list[bytes]:
+def requests(count: int, path: str = "/v1/predict") -> list[bytes]:
     """Ready to be sent: documents of about 200 words."""
     reviews = iter(generate_reviews(20 * count, 1))
     made = []
@@ -78,8 +81,8 @@ def requests(count: int) -> list[bytes]:
             text += next(reviews).text + " "
         body = json.dumps({"text": " ".join(text.split()[:WORDS])}).encode()
         made.append(
-            b"POST /v1/predict HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
-            + f"content-length: {len(body)}\r\n\r\n".encode()
+            f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(body)}\r\n\r\n".encode()
             + body
         )
     return made
@@ -113,6 +116,12 @@ def resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far."""
+    user, system = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
@@ -130,11 +139,13 @@ def wait_until_up(port: int, server: "subprocess.Popen[bytes]") -> None:
     raise SystemExit("the server did not start within a minute")
 
 
-def figures(quick: bool) -> dict[str, float]:
+def figures(quick: bool, run: str | None = None) -> dict[str, float]:
     asked, port = requests(50), free_port()
     with tempfile.TemporaryDirectory() as folder:
-        make_run(Path(folder) / "run")
-        command = [sys.executable, "-m", "emhrnn", "serve", str(Path(folder) / "run"), "--port", str(port)]
+        if run is None:
+            run = str(Path(folder) / "run")
+            make_run(Path(run))
+        command = [sys.executable, "-m", "emhrnn", "serve", run, "--port", str(port)]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             wait_until_up(port, server)
@@ -149,13 +160,17 @@ async def rounds(port: int, asked: list[bytes], pid: int, quick: bool) -> dict[s
     seconds = 2.0 if quick else 7.5
     await measure(port, asked, CLIENTS, 60, most=1000)  # warm
     before = resident_mb(pid)
-    single, many = [], []
+    single, many, costs = [], [], []
     for _ in range(4 if not quick else 2):
         single.append(await measure(port, asked, 1, seconds))
+        began = cpu_seconds(pid)
         many.append(await measure(port, asked, CLIENTS, seconds))
+        costs.append((cpu_seconds(pid) - began) / len(many[-1].seconds))
     total = sum(len(load.seconds) for load in single + many)
     if not quick and total < 20_000:
         many.append(await measure(port, asked, CLIENTS, 300, most=20_000 - total))
+    grown, began = resident_mb(pid) - before, cpu_seconds(pid)
+    explained = await measure(port, requests(50, "/v1/explain"), CLIENTS, seconds)
     latency = np.array([second for load in many for second in load.seconds])
     return {
         "concurrent_over_sequential": float(np.median([a.rate / b.rate for a, b in zip(many, single, strict=False)])),
@@ -163,15 +178,27 @@ async def rounds(port: int, asked: list[bytes], pid: int, quick: bool) -> dict[s
         "sequential_per_second": float(np.median([load.rate for load in single])),
         "p50_ms": float(1e3 * np.quantile(latency, 0.5)),
         "p99_ms": float(1e3 * np.quantile(latency, 0.99)),
+        "predict_cpu_ms": float(1e3 * np.median(costs)),
+        "explain_cpu_ms": 1e3 * (cpu_seconds(pid) - began) / len(explained.seconds),
         "requests": float(sum(len(load.seconds) for load in single + many)),
-        "failed": float(sum(load.failed for load in single + many)),
-        "memory_growth_mb": resident_mb(pid) - before,
+        "failed": float(sum(load.failed for load in [*single, *many, explained])),
+        "memory_growth_mb": grown,
     }
 
 
 def main() -> None:
-    arguments = options(__doc__, quick="four seconds of load").parse_args()
-    report(figures(arguments.quick), as_json=arguments.json)
+    parser = options(__doc__, quick="four seconds of load")
+    parser.add_argument("--run", help="serve this run instead of an untrained EM-HRNN")
+    parser.add_argument("--out", type=Path, help="also write the figures to this file")
+    arguments = parser.parse_args()
+    found = figures(arguments.quick, arguments.run)
+    if arguments.out is not None:
+        chosen = f" --run {arguments.run}" if arguments.run else ""
+        command = f"python -m benchmarks.serve{' --quick' if arguments.quick else ''}{chosen} --out {arguments.out}"
+        rounded = {name: round(value, 2) for name, value in found.items()}
+        record = {"command": command, "commit": commit(), "machine": machine(), **rounded}
+        arguments.out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    report(found, as_json=arguments.json)
 
 
 if __name__ == "__main__":

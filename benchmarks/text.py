@@ -21,10 +21,11 @@ from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
+from tests.oracles.text import count_words
 
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus.batch import Batch
-from emhrnn.text import Vocabulary, WordEncoder, count_words, read_document, split_sentences, tokenise
+from emhrnn.text import Vocabulary, WordEncoder, read_document, split_sentences, tokenise
 from emhrnn.text.words import token_spans
 
 REVIEWS = Path(__file__).parents[2] / "shared" / "data" / "imdb_aclImdb_train.jsonl.gz"

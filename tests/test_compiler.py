@@ -1,14 +1,19 @@
 """Where compiled code comes from, and what happens where it cannot."""
 
+import json
 import logging
 import os
+import re
+import shlex
 import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from emhrnn import compiler as compilers
@@ -252,3 +257,46 @@ def test_without_proc_there_is_no_capability(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Path, "read_text", missing)
     assert capability.__wrapped__() == "DEFAULT"
+
+
+PACKAGE = Path(compilers.__file__).parent
+PLAIN = ("-DEMHRNN_PLAIN", "-pedantic", "-Werror")
+
+
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler here")
+@pytest.mark.parametrize("name", ["text/stretches.cpp", "layers/native/kernels.cpp", "paper/em/plan.cpp"])
+def test_sources_have_a_form_without_extensions_of_gcc(name: str) -> None:
+    """Which MSVC would not take."""
+    command = [*compilers.find_compiler(), "-std=c++17", "-E", *PLAIN, str(PACKAGE / name)]
+    read, ours = subprocess.run(command, capture_output=True, text=True, check=True).stdout, False
+    for line in read.splitlines():
+        if marker := re.match(r'# \d+ "(.*?)"', line):
+            ours = Path(marker[1]).is_relative_to(PACKAGE)
+        elif ours:
+            assert not re.search(r"__builtin_(?!inff|huge|nan)|__attribute__|_mm\d+_", line), line
+
+
+EXPLAIN = """
+import json, sys, emhrnn
+model = emhrnn.load("demo")
+texts = ["The soup was not bad at all. The waiter was rude!", "Zzz.", "A wonderful room, and a great view."]
+evidence = [explanation.evidence.phrases.tolist() for explanation in model.explain(texts)]
+print(json.dumps([model.predict_proba(texts).tolist(), *evidence]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C++ compiler here")
+def test_that_form_gives_the_same_results(tmp_path: Path) -> None:
+    def answers(**variables: str) -> list[list[object]]:
+        command, environment = [sys.executable, "-c", EXPLAIN], {**os.environ, "EMHRNN_NATIVE": "1", **variables}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
+        return json.loads(done.stdout)
+
+    compiler = tmp_path / "compiler"
+    compiler.write_text(f'#!/bin/sh\nexec {shlex.join([*compilers.find_compiler(), *PLAIN])} "$@" -O1\n')
+    compiler.chmod(0o700)
+    plain = answers(CXX=str(compiler), EMHRNN_CACHE=str(tmp_path))
+    assert {path.name.partition("-")[0] for path in tmp_path.glob("compiled/*.so")} == {"stretches", "kernels"}
+    for found, expected in zip(plain, answers(), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import emhrnn
-from emhrnn.drift import divergence, stability, training_words
+from emhrnn.drift import Watch, divergence, stability, training_words
 from tests.behaviour.commands import Cli, rows, write_rows
 
 
@@ -48,6 +48,37 @@ def test_a_model_without_counts_compares_labels(cli: Cli, run: Path, tmp_path: P
     assert "words   not known" in cli.ok("drift", run, data).out
     few = write_rows(tmp_path / "few.csv", rows(5))
     assert "30 or more" in cli.error("drift", run, few)
+
+
+def test_the_server_reports_the_drift_of_what_it_classified(folder: Path) -> None:
+    pytest.importorskip("fastapi", reason="needs the extra: serve")
+    from fastapi.testclient import TestClient
+
+    from emhrnn.serve.app import application
+
+    def metrics() -> dict[str, float]:
+        lines = (line for line in client.get("/metrics").text.splitlines() if line.startswith("emhrnn_drift"))
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+    with TestClient(application([folder / "run"]), base_url="http://127.0.0.1") as client:
+        assert metrics() == {'emhrnn_drift_documents{run="run"}': 0.0}
+        for new, drifted in (([text for text, _ in rows(100)], 0), (["We liked the lovely room."] * 250, 1)):
+            assert client.post("/v1/predict", json={"texts": new}).status_code == 200
+            client.post("/v1/predict", json={"text": new[0]})  # the model thread counts the texts after it has answered
+            found = metrics()
+            for of in ("words", "labels"):
+                assert found[f'emhrnn_drifted{{of="{of}",run="run"}}'] == drifted
+    assert found['emhrnn_drift_documents{run="run"}'] >= 351
+
+
+def test_old_documents_fade(folder: Path) -> None:
+    run = emhrnn.load(folder / "run").run
+    watch = Watch(run, {}, window=50)
+    batch = run.encoder.encode([text for text, _ in rows(40)])
+    for _ in range(9):
+        watch.add(batch, run.predict(batch).probabilities)
+        assert watch.documents < 100
+        assert watch.seen.max() <= watch.documents
 
 
 def test_the_figures() -> None:

@@ -13,9 +13,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from emhrnn.cli import main
 from emhrnn.corpus.reviews import Review, generate_reviews
+from tests.explain.browser import chromium, screenshots
 
 README = Path(__file__).parents[1] / "README.md"
 BLOCK = re.compile(r"^<!-- test: (console|python) -->\n+```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -57,6 +60,10 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
         ("README.md",),
         (
             "docs/own_csv.md",
+            "docs/choosing.md",
+            "docs/gpu.md",
+            "docs/languages.md",
+            "docs/viewer.md",
             "docs/classes.md",
             "docs/updating.md",
             "docs/abstain.md",
@@ -78,6 +85,29 @@ def test_the_marked_blocks_run(folder: Path, pages: tuple[str, ...]) -> None:
             code = commands(block) if kind == "console" else block
             done = subprocess.run([*program, code], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True)
             assert done.returncode == 0, f"{page}: {code}\n{done.stderr.decode()}"
+
+
+def outputs(block: str) -> list[tuple[str, str]]:
+    """Of a console block: each command with the output that is shown below it, if any is."""
+    parts = [part.partition("\n") for part in block.removeprefix("$ ").split("\n$ ")]
+    return [(command, shown.strip("\n")) for command, _, shown in parts if shown.strip()]
+
+
+def test_the_output_that_the_readme_shows() -> None:
+    """Of the model in the package, in the terminal and in Python."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    usual = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PATH": path}
+    blocks = marked_blocks(README.read_text(encoding="utf-8"))
+    shown = [pair for kind, block in blocks if kind == "console" for pair in outputs(block)]
+    assert len(shown) == 1
+    for command, expected in shown:
+        done = subprocess.run(["bash", "-c", command], env=usual, capture_output=True, check=True)
+        lines = expected.removesuffix("\n...").splitlines()
+        assert [line.rstrip() for line in done.stdout.decode().splitlines()][: len(lines)] == lines
+    (python,) = (block for kind, block in blocks if kind == "python")
+    code = python[: python.index("classifier = ")]
+    done = subprocess.run([sys.executable, "-c", code], env=usual, capture_output=True, check=True)
+    assert done.stdout.decode().splitlines() == re.findall(r"^print.*?  # (.*)$", code, re.MULTILINE)
 
 
 def test_the_figures_of_the_readme_stand_in_the_results() -> None:
@@ -106,8 +136,28 @@ def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
         assert target.startswith("https:") or (README.parent / target).exists(), target
 
 
+def test_the_picture_shows_the_page_of_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fonts differ between machines, so that the pictures are compared in coarse squares."""
+    images = pytest.importorskip("PIL.Image", reason="needs Pillow, which matplotlib brings")
+    text = "The staff was friendly and the room was clean. Breakfast was a bit cold, but I would stay here again."
+    monkeypatch.setattr(sys, "argv", ["emhrnn", "explain", "demo", text, "--html", str(tmp_path / "why.html")])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    taken = screenshots() / "readme.png"
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 900, "height": 720})
+        page.goto((tmp_path / "why.html").as_uri())
+        page.screenshot(path=taken, full_page=True)
+    now, shown = (images.open(path).convert("L") for path in (taken, README.parent / "docs" / "explanation.png"))
+    coarse = [np.asarray(image.resize((45, 30), images.Resampling.BOX), dtype=float) for image in (now, shown)]
+    advice = f"copy {taken} to docs/explanation.png, and look at it"
+    assert abs(now.height - shown.height) < 60, advice
+    assert np.abs(coarse[0] - coarse[1]).mean() < 4, advice  # of 255; another layout has 10 or more
+
+
 def test_commands_are_separated_from_their_output() -> None:
     assert commands("$ a --b\noutput\n$ c\n") == "a --b\nc"
+    assert outputs("$ a --b\noutput\n$ c\n") == [("a --b", "output")]
     assert commands("a   # why\nb\n") == "a   # why\nb"
     text = "<!-- test: console -->\n```\na\n```\n\n```\nnot this\n```\n<!-- test: python -->\n\n```python\nb\n```\n"
     assert marked_blocks(text) == [("console", "a\n"), ("python", "b\n")]

@@ -1,12 +1,25 @@
 """What a release is made from: files that repeat the version or the requirements agree, and the Dockerfile is sound."""
 
+import ast
+import json
+import os
 import re
+import secrets
 import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
 import tomllib
+import venv
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from emhrnn.version import __version__
 
@@ -32,6 +45,37 @@ def test_the_recipe_asks_for_what_the_package_asks_for() -> None:
     run = recipe[recipe.index("  run:") : recipe.index("  run_constrained:")]
     asked = {line.strip(" -").replace(" ", "").replace("_", "-") for line in run.splitlines()[1:] if line.strip()}
     assert asked - {"python"} == set(PROJECT["dependencies"])
+
+
+def pins(name: str) -> dict[str, str]:
+    """Versions by normalised names, as a file of requirements pins them."""
+    lines = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / name).read_text(), re.M)
+    return {re.sub(r"[-_.]+", "-", package).lower(): version for package, version in lines}
+
+
+def needed(package: str, found: set[str]) -> set[str]:
+    """The package and, by what is installed here, all that it needs without extras."""
+    name = re.sub(r"[-_.]+", "-", package).lower()
+    if name not in found:
+        found.add(name)
+        for line in requires(package) or []:
+            requirement = Requirement(line)
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                needed(requirement.name, found)
+    return found
+
+
+def test_the_lock_has_all_that_prediction_needs_in_the_versions_of_the_tests_with_hashes() -> None:
+    """`make lock` writes it."""
+    locked, tested = pins("requirements.lock"), pins("constraints.txt")
+    assert locked.items() <= tested.items()
+    wanted = set[str]()
+    for line in PROJECT["dependencies"]:
+        needed(Requirement(line).name, wanted)
+    assert wanted <= locked.keys()
+    blocks = re.split(r"\n(?=[\w.-]+==)", (ROOT / "requirements.lock").read_text())[1:]
+    assert len(blocks) == len(locked)
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}\b", block) for block in blocks)
 
 
 def test_the_address_is_one() -> None:
@@ -75,4 +119,79 @@ def test_the_dockerfile_is_sound() -> None:
     last = names[len(names) - names[::-1].index("FROM") :]
     assert last.count("USER") == last.count("HEALTHCHECK") == last.count("ENTRYPOINT") == last.count("CMD") == 1
     assert last.index("USER") < last.index("ENTRYPOINT")
-    assert dict(found)["USER"] != "root"
+    assert dict(found)["USER"].isdigit(), "a number: hosts that forbid root cannot look up a name"
+    assert dict(found)["USER"] != "0"
+
+
+def test_the_steps_of_the_dockerfile_work(tmp_path: Path) -> None:
+    """One by one, in a clean folder: what is copied builds a wheel, which is installed, and serves; the health check
+    finds it. An environment takes the place of the image: apt-get, useradd and what would be downloaded are left out,
+    and kernels are not compiled."""
+    pytest.importorskip("hatchling", reason="needs the build backend, which the extra dev has")
+    source, wheels, image = tmp_path / "source", tmp_path / "wheels", tmp_path / "image"
+    venv.create(image, with_pip=False)
+    (site,) = image.glob("lib/python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    token = secrets.token_hex(16)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"PATH": f"{image / 'bin'}:{os.environ['PATH']}", "EMHRNN_BUILD": "0", "EMHRNN_TOKEN": token}
+
+    def run(command: str) -> None:
+        pip = f"{sys.executable} -m pip --python {image / 'bin' / 'python'}"
+        offline = f"{pip} install --no-deps --no-index"
+        command = command.replace("python -m pip wheel", f"{sys.executable} -m pip wheel --no-build-isolation")
+        command = command.replace("python -m pip install", offline).replace("/wheels", str(wheels))
+        kept = [
+            part
+            for part in command.split("&&")
+            if not re.search(r"apt-get|useradd|/var/lib/apt|--require-hashes", part)
+        ]
+        if kept:
+            line = ["sh", "-c", " && ".join(kept)]
+            done = subprocess.run(line, cwd=source, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+
+    source.mkdir()
+    asked: dict[str, list[str]] = {}
+    for name, rest in steps():
+        if name == "COPY" and "--from" not in rest:
+            *names, place = shlex.split(rest)
+            for path in (ROOT / name for name in names):
+                if path.is_dir():
+                    shutil.copytree(path, source / place, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    shutil.copy(path, source)
+        elif name == "RUN":
+            run(rest)
+        elif name == "ENV":
+            environment |= dict(pair.split("=") for pair in shlex.split(rest))
+        elif name in ("ENTRYPOINT", "HEALTHCHECK"):
+            asked[name] = [part.replace("8000", port) for part in json.loads(rest[rest.index("[") :])]
+    command = [*asked["ENTRYPOINT"], "demo"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as served:
+        try:
+            for _ in range(600):
+                healthy = subprocess.run(asked["HEALTHCHECK"], env=environment, capture_output=True, check=False)
+                if healthy.returncode == 0 or served.poll() is not None:
+                    break
+                time.sleep(0.2)
+            assert healthy.returncode == 0, healthy.stderr
+        finally:
+            served.terminate()
+
+
+UNIX = {"fcntl", "grp", "posix", "pwd", "resource", "syslog", "termios"}  # modules that Windows does not have
+
+
+def test_every_module_can_be_imported_on_windows() -> None:
+    """Modules of Unix alone are imported under a condition or in a function."""
+    paths = sorted((ROOT / "src").rglob("*.py"))
+    assert len(paths) > 100
+    for path in paths:
+        statements = ast.parse(path.read_text(encoding="utf-8")).body
+        named = {alias.name for one in statements if isinstance(one, ast.Import) for alias in one.names}
+        named |= {one.module for one in statements if isinstance(one, ast.ImportFrom) and one.module}
+        assert not UNIX & named, path

@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 COMPILER = """#!/bin/sh
-# Writes down how it was called, and a file that is no library.
+# Writes down how it was called, and a file that is not a library.
 echo "$@" >> "$0.log"
 while [ $# -gt 0 ]; do [ "$1" = -o ] && echo nothing > "$2"; shift; done
 """
@@ -49,7 +49,7 @@ while [ $# -gt 0 ]; do [ "$1" = -o ] && echo nothing > "$2"; shift; done
 
 @pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="knows the variants of x86-64")
 def test_libraries_of_each_kind_of_cpu_are_compiled_into_it(tmp_path: Path) -> None:
-    """With a compiler that does nothing: compiling all of them takes a minute. What cannot be loaded is compiled anew
+    """With a compiler that does nothing: compiling all of them takes a minute. What cannot be loaded is compiled again
     on first use."""
     pytest.importorskip("hatchling", reason="needs the build backend, which the extra dev has")
     compiler = tmp_path / "compiler"

@@ -7,12 +7,13 @@ python -m tools.architecture --check    exit with code 1 if the file in docs/ is
 import ast
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "emhrnn"
 PAGE = ROOT / "docs" / "architecture.md"
-BASE = {"compiler", "cores", "errors", "files", "version"}  # modules that many folders import
+BASE = {"compiler", "cores", "errors", "files", "shapes", "version"}  # modules that many folders import
 Imports = dict[str, set[str]]
 
 # What a text becomes, in order: a name, the folder that defines it, and what it is.
@@ -56,7 +57,7 @@ src/emhrnn/
     calibration.py, card.py         calibrated probabilities; the model card
   explain/       Explanation tree -> terminal, JSON, self-contained HTML
   api.py         load and train; estimator.py: the same for scikit-learn
-  scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, web page and ONNX, search, demo, commands
+  scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, web page, search, demo, commands
   audit/         rows of labelled data that are probably wrong; csv, page, Label Studio and Prodigy
   drift.py       words and labels of new documents beside those of training
   paper/         everything that exists because of the paper; nothing above imports it
@@ -67,13 +68,12 @@ src/emhrnn/
       steps.py         E-steps by name (exact, blocks, local) and M-steps
       objective.py     one step of EM on a batch
       semi_markov.py   the exact posterior over all segmentations
-    export/      em-hrnn as ONNX
     comparison/  systems on sets of data under one protocol, with significance
     simulation/  table 1; table2/ and analysis/: tables 2 and 3, figures 4-5; explanations/, chunks.py
     evidence.py  learned against fixed segmentations, from the records in results/
   compiler.py    compiles the C++ files of text, layers and paper/em once per machine, without torch
 tests/           mirrors the package; oracles/ holds the slow, obvious twins
-benchmarks/      speed as ratios within one run: text, lstm, train_step, estep, evidence, multiscale,
+benchmarks/      speed as ratios within one run: text, lstm, train_step, estep, evidence,
                  scoring, explain, distributed, serve; estep_quality: what each E-step finds;
                  web: how far the exported page is from Python
 results/         tables and figures, each naming the command that made it
@@ -91,6 +91,7 @@ def definitions() -> dict[tuple[str, str], str]:
     return found
 
 
+@cache
 def imports() -> Imports:
     """The folders and top modules that each of them imports, at any level of its files."""
     found: Imports = defaultdict(set)

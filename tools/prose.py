@@ -37,6 +37,9 @@ BANNED = {
     r"has no say|have no say": "does not enter",
     r"somebody who|if somebody": "say what is computed",
     r"the luck of": "the variance of",
+    r"anew": "again",
+    r"mend(?:s|ed|ing)?": "fix, repair",
+    r"goes on (?:from|learning)|go on from": "continue",
 }
 MARKDOWN_LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """An empty cell of a table's first row is no heading, for screen readers."""
+    """An empty cell of a table's first row is not a heading, for screen readers."""
     return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", html)
 
 
@@ -80,9 +80,9 @@ def command_page() -> str:
     """The help of every command."""
     import typer
 
-    from emhrnn.cli import app
+    from emhrnn.cli.app import application
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(application())
     parts = [
         "# Command line",
         "The help of every command, as `emhrnn COMMAND --help` prints it. The settings that `--set` takes are on the "

@@ -18,6 +18,9 @@ from emhrnn.version import __version__
 # Some virtual machines advertise AMX without its palette leaf: any bf16 matrix product of oneDNN then dies with SIGILL,
 # so a user's autocast would kill the process. oneDNN reads it at its first operation.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+# Threads of OpenMP that wait spin 300,000 rounds by default, and take the core from the thread they wait for if other
+# programs are busy, too: training is then ten times slower. OpenMP reads it when torch is imported.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 if TYPE_CHECKING:
     from emhrnn.api import load, train

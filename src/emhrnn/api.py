@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from jaxtyping import Float, Float32
 
 from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
@@ -19,6 +18,7 @@ from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import EFFECTS, VALUES, explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.extras import need
+from emhrnn.shapes import Float, Float32
 from emhrnn.training.pack import located
 from emhrnn.training.run import Run, load_run
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from emhrnn.text import Vectors, Vocabulary
     from emhrnn.training.config import Config
     from emhrnn.training.data import Named
-    from emhrnn.training.progress import Epoch, FitResult, Step, Tracker, TrainingContext
+    from emhrnn.training.progress import Epoch, FitResult, Step, Tracker
 
 
 class Model:
@@ -220,8 +220,8 @@ class Model:
         """
         need("torch", "training")
         from emhrnn.corpus.dataset import Corpus
-        from emhrnn.training.growth import continued, trainable
         from emhrnn.training.progress import TrainingContext
+        from emhrnn.training.updates import continued, trainable
 
         listed, run = checked_texts(texts), trainable(self.run)
 
@@ -242,7 +242,8 @@ class Model:
         Raises:
             DataError: something is there already; `overwrite` replaces a run.
         """
-        from emhrnn.training.run import describe, run_folder, save_weights
+        from emhrnn.training.folder import run_folder
+        from emhrnn.training.run import describe, save_weights
 
         with run_folder(Path(folder), overwrite=overwrite):
             describe(Path(folder), self.run)
@@ -256,7 +257,7 @@ class Model:
         Raises:
             DataError: the run is not on disk, the name is none, or the Hub refused it.
         """
-        from emhrnn.training.hub import pushed
+        from emhrnn.training.pack import pushed
 
         if self.folder is None or self.run is not self._on_disk:  # it may have learned more since
             raise DataError("this model is not on disk as it is now; save it to a folder first, then load that folder")
@@ -280,7 +281,7 @@ def load(folder: str | Path) -> Model:
     package has inside.
 
     Raises:
-        CheckpointError: it is no run, is damaged, or of another version.
+        CheckpointError: it is not a run, is damaged, or of another version.
     """
     path = located(folder)
     return Model(load_run(path), path)
@@ -316,26 +317,6 @@ class Trained:
     folder: Path
     train: "Corpus"
     valid: "Corpus"
-
-    @property
-    def skipped(self) -> dict[str, int]:
-        """Rows of the data that could not be used, by reason."""
-        return self.train.report.skipped
-
-    @property
-    def repaired(self) -> dict[str, int]:
-        """Documents of the data whose text was mended, by what was wrong."""
-        return self.train.report.repaired
-
-    @property
-    def valid_skipped(self) -> dict[str, int]:
-        """Rows of validation data that was given; else it is a part of the data, which tells of both."""
-        return self.valid.report.skipped if self.valid.path != self.train.path else {}
-
-    @property
-    def valid_repaired(self) -> dict[str, int]:
-        """Documents of validation data that was given."""
-        return self.valid.report.repaired if self.valid.path != self.train.path else {}
 
 
 def train(
@@ -399,11 +380,12 @@ def train(
     from emhrnn.models.table import DEFAULT, MODELS
     from emhrnn.training.config import make_config
     from emhrnn.training.data import Named, learned_from
-    from emhrnn.training.distributed import joined
+    from emhrnn.training.distributed import begun_by_this_job, joined
     from emhrnn.training.progress import Tracker, TrainingContext, tracker
     from emhrnn.training.resume import followed_run, resumed_run
-    from emhrnn.training.run import begun_by_this_job, is_run, model_of
+    from emhrnn.training.run import is_run, model_of
     from emhrnn.training.train import Opened, fit, new_run_at
+    from emhrnn.training.updates import continue_run
 
     out = Path(out)
     if settings is not None and config is not None:
@@ -433,18 +415,19 @@ def train(
             valid_data = replace(valid_data, format=format, columns=columns, encoding=encoding)
     source = Path(vectors) if isinstance(vectors, str) else vectors
     if start is not None:
-        if named is None or valid_data is not None or source is not None or resume or named.columns.spans:
-            raise ConfigError("a run is continued with new data alone; leave out valid, vectors, resume and spans")
+        if named is None or valid_data is not None or source is not None or resume:
+            raise ConfigError("a run is continued with new data alone; leave out valid, vectors and resume")
         fixed = [
             f"{section}.{name}"
             for section in ("data", "model", "em")
             for name in sorted(getattr(chosen, section).model_fields_set - {"name"})
         ]
         if fixed:
-            raise ConfigError(f"{fixed[0]} cannot be changed when a run is continued; leave it out, or train anew")
+            raise ConfigError(f"{fixed[0]} cannot be changed when a run is continued; leave it out, or train again")
         given = {f"training.{name}": value for name, value in chosen.training.model_dump(exclude_unset=True).items()}
         told = TrainingContext(progress, on_epoch, on_step, say)
-        return _continued(located(start), named, out, given, told, overwrite=overwrite)
+        done = continue_run(located(start), named, out, given, told, overwrite=overwrite)
+        return Trained(Model(done.run, out), done.fitted, out, done.train, done.valid)
     with joined() as job:
         context = TrainingContext(progress=False, say=_silent, job=job)
         if job.first:
@@ -475,35 +458,6 @@ def train(
     if job.first and valid_data is not None and learned_from(out, valid_data):
         say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")
     return Trained(Model(opened.run, out), fitted, out, opened.train, opened.valid)
-
-
-def _continued(
-    start: Path, data: "Named", out: Path, settings: Mapping[str, Any], context: "TrainingContext", *, overwrite: bool
-) -> Trained:
-    """A run folder at `out` that goes on from the run `start`."""
-    from emhrnn.corpus.preparation import prepare
-    from emhrnn.training.card import write_metrics
-    from emhrnn.training.growth import continued, described
-    from emhrnn.training.progress import write_history
-    from emhrnn.training.run import HISTORY, describe, run_folder, save_weights
-
-    run = load_run(start, trainable=True)
-    with run_folder(out, overwrite=overwrite), tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
-
-        def read(vocabulary: "Vocabulary | None", classes: tuple[str, ...] | None) -> "Corpus":
-            return prepare(
-                data.path, Path(scratch) / ("new" if vocabulary else "first"), format=data.format, columns=data.columns,
-                split=data.split, encoding=data.encoding, vocabulary=vocabulary, classes=classes,
-                min_count=run.config.data.min_count, multi_label=run.multi_label, text=run.text,
-                progress=context.progress,
-            )  # fmt: skip
-
-        done = continued(start, run, read, out, settings, context)
-        describe(out, done.run, **described(start, data, done))
-        write_history(out / HISTORY, done.fitted.epochs)
-        save_weights(out, done.run, done.fitted.best.epoch)
-        write_metrics(out, done.fitted)
-    return Trained(Model(done.run, out), done.fitted, out, done.train, done.valid)
 
 
 def _silent(_: str) -> None:

@@ -6,7 +6,7 @@ that build at the same time do not disturb each other: each writes a file of its
 compiled has a twin in Python that gives the same results: `EMHRNN_NATIVE=0`, or no compiler, and the twin serves.
 
 A library is loaded only if it is as it was compiled, by the size and the checksum beside it, and if the folder and its
-files belong to this user (or to root) and nobody else can write to them. Else it is compiled anew; in a folder that
+files belong to this user (or to root) and nobody else can write to them. Else it is compiled again; in a folder that
 others can write to, for this process alone.
 """
 
@@ -58,7 +58,7 @@ def try_library(source: Path, *, numeric: bool = False, instead: str) -> ctypes.
         try:
             return ctypes.CDLL(str(shipped))
         except OSError as error:
-            log.warning("%s cannot be loaded (%s): it is compiled anew", shipped, error)
+            log.warning("%s cannot be loaded (%s): it is compiled again", shipped, error)
     try:
         return load_library(source, flags=flags_of(kind) if numeric else ())
     except BuildError as error:
@@ -97,7 +97,7 @@ def load_library(source: Path, *, flags: tuple[str, ...] = ()) -> ctypes.CDLL:
                     return ctypes.CDLL(str(library))
                 except OSError as error:
                     fault = f"cannot be loaded ({error})"
-            log.warning("%s %s: it is not used but compiled anew", library, fault)
+            log.warning("%s %s: it is not used but compiled again", library, fault)
         return _compiled(source, compiler, flags, library)
     except (OSError, DataError) as error:
         raise BuildError(f"cannot use {library}: {error}; set EMHRNN_CACHE to a folder that can be written") from error
@@ -111,7 +111,7 @@ def find_compiler() -> list[str]:
             words = shlex.split(command)
         except ValueError as error:
             raise BuildError(
-                f"CXX={command} is no command ({error}); set CXX to a C++ compiler, or unset it"
+                f"CXX={command} is not a command ({error}); set CXX to a C++ compiler, or unset it"
             ) from error
         if words and (found := shutil.which(words[0])):
             return [found, *words[1:]]

@@ -5,23 +5,24 @@
     labels   PSI = sum over classes of (new - old) * ln(new / old) of the share of each class: the mean probability
              on new documents beside the share in the training data. Usual limits: 0.1 look, 0.25 act
 
-A part of every divergence is chance: so many documents drawn anew from the training data would have it, too. What is
+A part of every divergence is chance: so many documents drawn again from the training data would have it, too. What is
 shown as chance is its 99 % quantile over draws, and only what is above both the limit and chance is drift.
 """
 
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from emhrnn.corpus import Source
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.evaluation.predict import predict
 from emhrnn.layers.phrases import PhraseIndex
+from emhrnn.shapes import Float, Float64, Int64
 from emhrnn.training.run import Run
 
 WORDS_LIMIT, LABELS_LIMIT = 0.05, 0.1
@@ -67,42 +68,62 @@ class DriftReport:
         return {**asdict(self), "drifted": self.drifted}
 
 
+class Watch:
+    """Counts words and predicted labels of documents as they come; `report` compares them with the training data that
+    the run describes. With a `window`, counts are halved whenever twice as many documents have come, so that old ones
+    fade. Another thread may ask for the report."""
+
+    def __init__(self, run: Run, description: dict[str, Any], *, window: int | None = None) -> None:
+        self.run, self.description, self.window = run, description, window
+        self.before = training_words(run)
+        self.documents = self.words = self.unknown = 0
+        self.seen = np.zeros(len(run.vocabulary), dtype=np.int64)  # documents with the word
+        self.shares = np.zeros(len(run.classes))  # sums of probabilities
+        self._lock = threading.Lock()
+
+    def add(self, batch: Batch, probabilities: Float[np.ndarray, "documents classes"]) -> None:
+        """Count documents and what was predicted for them."""
+        with self._lock:
+            self.documents += batch.n_documents
+            self.words += batch.n_words
+            self.unknown += int((batch.words == 0).sum())
+            self.seen += documents_with(batch, len(self.seen))
+            self.shares += probabilities.sum(axis=0)
+            if self.window and self.documents >= 2 * self.window:
+                self.documents, self.words, self.unknown = self.documents // 2, self.words // 2, self.unknown // 2
+                self.seen, self.shares = self.seen // 2, self.shares / 2
+
+    def report(self) -> DriftReport | None:
+        """What was found; None while there are fewer than FEWEST documents."""
+        with self._lock:
+            documents, unknown = self.documents, self.unknown / max(self.words, 1)
+            seen, shares = self.seen / max(documents, 1), self.shares / max(documents, 1)
+        if documents < FEWEST:
+            return None
+        generator = np.random.default_rng(0)
+        report: dict[str, Any] = {"words": None, "words_by_chance": None, "changed": ()}
+        if self.before is not None:
+            report = _words(self.run, self.before, seen, documents, generator)
+        report |= _labels(self.run, self.description, shares, documents, generator)
+        return DriftReport(documents=documents, unknown=unknown, **report)
+
+
 def drift(run: Run, description: dict[str, Any], source: Source) -> DriftReport:
     """Compare new documents, labelled or not, with the training data that a run describes.
 
     Raises:
         DataError: there are too few documents.
     """
-    texts: list[str] = []
+    watch = Watch(run, description)
     with closing(iter(source)) as records:
-        for record in records:
-            if record.fault is None and record.text.strip():
-                texts.append(record.text)
-            if len(texts) == MOST:
-                break
-    seen = np.zeros(len(run.vocabulary), dtype=np.int64)  # documents with the word
-    shares, words, unknown, documents = list[np.ndarray](), 0, 0, 0
-    for first in range(0, len(texts), ROWS):
-        batch = run.encoder.encode_usable(texts[first : first + ROWS])
-        if batch is None:
-            continue
-        seen += documents_with(batch, len(seen))
-        words += batch.n_words
-        documents += batch.n_documents
-        shares.append(predict(run.model, batch, multi_label=run.multi_label, temperature=run.temperature).probabilities)
-        unknown += int((batch.words == 0).sum())
-    if documents < FEWEST:
-        raise DataError(f"{source} has {documents} documents with words; drift needs {FEWEST} or more to be seen")
-    generator = np.random.default_rng(0)
-    report: dict[str, Any] = {"words": None, "words_by_chance": None, "changed": ()}
-    if (before := training_words(run)) is not None:
-        report = _words(run, before, seen / documents, documents, generator)
-    return DriftReport(
-        documents=documents,
-        unknown=unknown / words,
-        **report,
-        **_labels(run, description, np.concatenate(shares), generator),
-    )
+        usable = islice((record.text for record in records if record.fault is None and record.text.strip()), MOST)
+        while texts := list(islice(usable, ROWS)):
+            if (batch := run.encoder.encode_usable(texts)) is not None:
+                watch.add(batch, run.predict(batch).probabilities)
+    report = watch.report()
+    if report is None:
+        raise DataError(f"{source} has {watch.documents} documents with words; drift needs {FEWEST} or more to be seen")
+    return report
 
 
 def documents_with(batch: Batch, vocabulary: int) -> Int64[np.ndarray, " vocabulary"]:
@@ -154,11 +175,9 @@ def _words(
 def divergence(one: Float64[np.ndarray, " n"], other: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     """What each entry adds to the Jensen-Shannon divergence of two lists of counts or shares, in bits."""
     p, q = one / max(one.sum(), LEAST), other / max(other.sum(), LEAST)
-    m = (p + q) / 2
-    safe = np.where(m > 0, m, 1)
-    parts = [np.where(x > 0, x * np.log2(np.where(x > 0, x, 1) / safe), 0) for x in (p, q)]
-    result: np.ndarray = (parts[0] + parts[1]) / 2
-    return result
+    m = np.maximum((p + q) / 2, np.finfo(np.float64).tiny)
+    parts: np.ndarray = sum(x * np.log2(np.where(x > 0, x / m, 1)) for x in (p, q)) / 2
+    return parts
 
 
 def stability(before: Float64[np.ndarray, " n"], now: Float64[np.ndarray, " n"]) -> float:
@@ -168,13 +187,16 @@ def stability(before: Float64[np.ndarray, " n"], now: Float64[np.ndarray, " n"])
 
 
 def _labels(
-    run: Run, description: dict[str, Any], shares: np.ndarray, generator: np.random.Generator
+    run: Run,
+    description: dict[str, Any],
+    now: Float64[np.ndarray, " classes"],
+    documents: int,
+    generator: np.random.Generator,
 ) -> dict[str, Any]:
     counts = description.get("data", {}).get("train", {}).get("classes", {})
     before = np.array([counts.get(name, 0) for name in run.classes], dtype=np.float64)
     if not before.any():
         return {"labels": None, "labels_by_chance": None, "classes": {}}
-    now, documents = shares.mean(axis=0).astype(np.float64), len(shares)
     draw: Callable[[], np.ndarray]
     if run.multi_label:
         before = before / description["data"]["train"]["documents"]

@@ -1,12 +1,10 @@
 """`DocumentClassifier` and `EMHRNNClassifier`: every model in the manner of scikit-learn, for texts in memory."""
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from jaxtyping import Float32, Float64
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
@@ -23,14 +21,16 @@ from emhrnn.extras import need
 from emhrnn.layers.phrases import NONE
 from emhrnn.models.evidence_reader import EvidenceReader
 from emhrnn.models.table import MODELS
+from emhrnn.shapes import Float32, Float64
 from emhrnn.targets import Targets
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, make_config
-from emhrnn.training.run import HISTORY, Run, describe, load_run, new_run, run_folder, save_weights
+from emhrnn.training.folder import run_folder
+from emhrnn.training.run import HISTORY, Run, describe, new_run, run_files, run_of_files, save_weights
 
 if TYPE_CHECKING:
     from emhrnn.corpus.dataset import Corpus
-    from emhrnn.training.increments import Increments
+    from emhrnn.training.updates import Increments
 
 PARAMETERS = {  # the settings that have a parameter of their own
     "model": "model.name",
@@ -77,7 +77,6 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     """
 
     model_: Model
-    _unpickled = False
 
     def __init__(
         self,
@@ -121,7 +120,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         from emhrnn.training.train import fit
 
         if validation is not None and (not isinstance(validation, tuple | list) or len(validation) != 2):
-            raise DataError("validation is no pair of texts and labels; give validation=(texts, labels)")
+            raise DataError("validation is not a pair of texts and labels; give validation=(texts, labels)")
         targets, run, corpus = self._begin(X, _kept(y), sample_weight, validated=validation is not None)
         run.lengths = corpus.length_range
         if validation is None:
@@ -149,7 +148,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         the vocabulary: words that its texts and the vectors do not hold stay unknown. Nothing is held out, so the
         temperature and the shares that `fit` found go, and none take their place."""
         need("torch", "training")
-        from emhrnn.training.increments import Increments
+        from emhrnn.training.updates import Increments
 
         y = _kept(y)
         if not hasattr(self, "model_"):
@@ -173,17 +172,15 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         return self
 
     def _resumed(self) -> "Increments":
-        """Goes on from what `fit` or `partial_fit` has learned, in this process or before a pickle."""
-        from emhrnn.training.increments import MOST_KNOWN, Increments
+        """Continues from what `fit` or `partial_fit` has learned, in this process or before a pickle."""
         from emhrnn.training.schedule import Position
+        from emhrnn.training.updates import MOST_KNOWN, Increments, trainable
 
         before = self._increments
         if isinstance(before, Increments):
             return before
-        if self._unpickled:  # a model that predicts may not be one that learns
-            files = _packed(self.model_.run)
-            self.model_, self._unpickled = Model(_unpacked(files, trainable=True)), False
-        run = self.model_.run
+        run = trainable(self.model_.run)
+        self.model_ = Model(run)
         if before is not None:
             return Increments.restored(run, before)
         epoch = max(len(self.history_), run.config.em.warmup_epochs)
@@ -193,7 +190,6 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         """The labels and the model that answers by them, together and only when it has learned: what fails, or is
         interrupted, leaves the one from before, or none."""
         self._targets, self.classes_, self.model_ = targets, targets.classes, Model(run)
-        self._unpickled = False
 
     def predict_proba(self, X: Texts) -> Float32[np.ndarray, "texts classes"]:
         """The probability of every class. Rows sum to 1, except where a text may have several labels."""
@@ -300,12 +296,11 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     ) -> tuple[Targets, Run, "Corpus"]:
         """The kind of the labels, an untrained run, and the corpus in its words. `validated`: on other texts."""
         from emhrnn.training.data import embedding_table, in_model_words, selects, suited
-        from emhrnn.training.train import check_needed_vectors, check_settings
+        from emhrnn.training.train import check_settings
 
         config = self._config()
         vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))
         check_settings(config, vectors)
-        check_needed_vectors(config, vectors)
         targets = Targets.of(y, classes)
         corpus = self._corpus(X, y, sample_weight, targets, config)
         if classes is None:
@@ -354,44 +349,33 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         seed = self.random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(2**31 - 1)
-        chosen: dict[str, Any] = {"training.seed": int(seed), "model.name": self.model}
-        given = {
-            "training.epochs": self.epochs,
-            "data.validation": self.validation_fraction,
-            "training.patience": self.n_iter_no_change,
-        }
-        chosen |= {name: value for name, value in given.items() if value is not None}
-        self._check_given_once()
-        return make_config(self.preset, settings={**chosen, **(self.settings or {})})
-
-    def _check_given_once(self) -> None:
-        """One of two values would be passed over in silence, as in a search over `epochs`."""
         if not isinstance(self.settings, Mapping | None):
             raise ConfigError(f"settings is {self.settings!r}; give a dict of names and values, as {{'em.rate': 0.2}}")
-        settings = self.settings or {}
+        chosen: dict[str, Any] = {}
         for parameter, name in PARAMETERS.items():
             value = getattr(self, parameter)
-            given = value is not None and not (parameter == "random_state" and value == 0)  # the default
-            other = settings.get(name, value)
-            if given and other != value:
-                raise ConfigError(
+            other = (self.settings or {}).get(name, value)
+            if other != value and value is not None and not (parameter == "random_state" and value == 0):
+                raise ConfigError(  # one of them would be passed over in silence, as in a search over `epochs`
                     f"{parameter} is {value!r}, and the settings have {name} = {other!r}; give one of them"
                 )
+            if value is not None:
+                chosen[name] = value
+        return make_config(self.preset, settings={**chosen, "training.seed": int(seed), **(self.settings or {})})
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain values, arrays and bytes: the run as the files of its folder."""
         state = dict(super().__getstate__())
         if "model_" in state:
-            state["model_"] = _packed(self.model_.run)
+            state["model_"] = run_files(self.model_.run)
             before = self._increments
             state["_increments"] = before if isinstance(before, dict | None) else before.state()
-            state["_unpickled"] = True
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(dict(state))
         if "model_" in state:
-            self.model_ = Model(_unpacked(state["model_"]))
+            self.model_ = Model(run_of_files(state["model_"]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -416,24 +400,6 @@ def _features(
     seen = reader.index.rows(batch, reader.longest) != NONE  # (words, K)
     phrases = np.add.reduceat(seen, batch.word_offsets[:-1], dtype=np.float32)
     return np.concatenate([vectors, phrases], axis=1)
-
-
-def _packed(run: Run) -> dict[str, bytes]:
-    """The files of the run folder by name, so that a pickle holds only plain bytes."""
-    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
-        folder = Path(scratch)
-        describe(folder, run)
-        save_weights(folder, run, 0)
-        return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def _unpacked(files: dict[str, bytes], *, trainable: bool = False) -> Run:
-    """The run, read with the same checks as a run folder. A CheckpointError says that the version is another."""
-    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
-        folder = Path(scratch)
-        for name, content in files.items():
-            (folder / Path(name).name).write_bytes(content)
-        return load_run(folder, trainable=trainable)
 
 
 def _kept(y: Any) -> Any:

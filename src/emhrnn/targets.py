@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32
+from sklearn.utils.class_weight import compute_sample_weight
 
 from emhrnn.corpus.encode import listed
 from emhrnn.corpus.record import clean_label
 from emhrnn.errors import DataError
 from emhrnn.evaluation.decision import THRESHOLD
+from emhrnn.shapes import Bool, Float, Float32
 
 Kind = Literal["one", "lists", "indicator"]
 TYPES = ((str,), (bool, np.bool_), (int, float, np.number))  # the first that a label is of
@@ -95,28 +96,25 @@ class Targets:
         """What each text counts by its class: "balanced" makes all classes count the same, a dict names weights."""
         if self.multi_label:
             raise DataError("class_weight is for one label per text; give sample_weight for several")
-        number = {name: index for index, name in enumerate(self.names)}
-        rows = np.array([number[str(name)] for name in self.labels(y)])
+        labels = self.labels(y)
+        if class_weight == "balanced":
+            return np.asarray(compute_sample_weight("balanced", labels))
         if isinstance(class_weight, str):
-            if class_weight != "balanced":
-                raise DataError(f"class_weight is {class_weight!r}; give 'balanced', a dict of label: weight, or None")
-            counts = np.bincount(rows, minlength=len(self.names))
-            table = len(rows) / (np.count_nonzero(counts) * np.maximum(counts, 1))
-        else:
-            known = self.classes.tolist()
-            unknown = [label for label in class_weight if label not in known]
-            if unknown:
-                raise DataError(f"class_weight names {unknown[0]!r}, which is no label; the labels are {known}")
-            table = np.array([float(class_weight.get(label, 1.0)) for label in known])
-        result: np.ndarray = table[rows]
-        return result
+            raise DataError(f"class_weight is {class_weight!r}; give 'balanced', a dict of label: weight, or None")
+        known = dict(zip(self.names, self.classes.tolist(), strict=True))
+        unknown = [label for label in class_weight if label not in known.values()]
+        if unknown:
+            raise DataError(
+                f"class_weight names {unknown[0]!r}, which is not a label; the labels are {[*known.values()]}"
+            )
+        return np.array([float(class_weight.get(known[str(name)], 1.0)) for name in labels])
 
     def _name(self, label: Any) -> str:
         name = clean_label(label)
         if name not in self.names:
             raise DataError(
                 f"the label {label!r} is none of the classes {self.classes.tolist()}; announce all classes in the "
-                "first partial_fit, or fit anew"
+                "first partial_fit, or fit again"
             )
         return str(name)
 
@@ -193,7 +191,7 @@ def _names(given: np.ndarray, *, in_order: bool = False) -> tuple[np.ndarray, tu
     for label in labels.tolist():
         name = clean_label(label)
         if not isinstance(name, str):
-            raise DataError(f"{label!r} is no label; give every text a string or a number")
+            raise DataError(f"{label!r} is not a label; give every text a string or a number")
         if name in names:
             raise DataError(f"the labels {names[name]!r} and {label!r} are both written {name!r}; rename one")
         names[name] = label

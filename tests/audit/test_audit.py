@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.audit import folds_of
-from emhrnn.audit.duplicates import LEAST, near_duplicates
+from emhrnn.audit import LEAST, folds_of, near_duplicates
 from emhrnn.corpus import Corpus
 from tests.behaviour.commands import Cli, write_rows
 
@@ -32,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows += [(f"Neither here nor there, number n{i} of m{i} letters.", "xy"[(i * i // 3) % 2]) for i in range(40)]
     long = " ".join(f"word{i}" for i in range(60))
     rows += [(f"We liked it: {long}", "good"), (f"We liked it: {long} again", "bad")]
-    rows += [("zwölf boxkämpfer jagen viktor quer über den sylter deich", "good")]
+    rows += [("zwölf boxkämpfer jagen viktor quer über den sylter deich", "good"), ("Liked", "good")]
     write_rows(folder / "a.csv", rows)
     return folder
 
@@ -40,8 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(folder: Path) -> dict[str, object]:
     from emhrnn.audit import audit
-    from emhrnn.audit.page import report_page
-    from emhrnn.audit.tasks import label_studio_config, to_csv, to_label_studio, to_prodigy
+    from emhrnn.audit.report import label_studio_config, report_page, to_csv, to_label_studio, to_prodigy
     from emhrnn.training.data import Named
 
     report = audit(Named(path=folder / "a.csv"), folds=3, limit=20, progress=False)
@@ -63,17 +61,20 @@ def test_what_is_found(found: dict[str, list[dict[str, object]]]) -> None:
     assert [(pair["one"], pair["other"]) for pair in found["alike"]] == [("x", "y")]
     assert (120, 121) in [tuple(group) for group in found["duplicates"]]
     assert (120, 121) in [tuple(group) for group in found["conflicts"]]
-    assert 122 in [outlier["row"] for outlier in found["outliers"]]
+    why = {outlier["row"]: outlier["why"] for outlier in found["outliers"]}
+    assert "in no other document" in why[122]
+    assert why[123].startswith("1 word,")
 
 
 def test_the_page_is_escaped(folder: Path, found: dict[str, object]) -> None:
     page = (folder / "s.html").read_text()
     assert EVIL not in page
-    assert "&lt;script&gt;" in page
-    tags: list[str] = []
+    tags, shown = list[str](), list[str]()
     parser = HTMLParser()
+    parser.handle_data = shown.append  # type: ignore[method-assign]
     parser.handle_starttag = lambda tag, attributes: tags.append(tag)  # type: ignore[method-assign]
     parser.feed(page)
+    assert EVIL in "".join(shown)
     assert "script" not in tags
     assert "table" in tags
 
@@ -115,7 +116,7 @@ def edited(folder: Path, kind: str) -> Path:
 def test_corrections_come_back(cli: Cli, folder: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / "clean.csv"
     call = ("audit", folder / "a.csv", "--corrections", edited(folder, kind), "--out")
-    assert cli.ok(*call, out, "--json").json == {"out": str(out), "rows": 123, "changed": 1}
+    assert cli.ok(*call, out, "--json").json == {"out": str(out), "rows": 124, "changed": 1}
     with (folder / "a.csv").open(newline="") as file, out.open(newline="") as other:
         before, after = list(csv.reader(file)), list(csv.reader(other))
     assert [i for i, (one, two) in enumerate(zip(before, after, strict=True)) if one != two] == [11]

@@ -1,6 +1,7 @@
 """Runs and prepared corpora that are damaged, swapped or of another version."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -42,12 +43,15 @@ def test_one_flipped_bit_of_the_weights(cli: Cli, own_run: Path, share: float) -
     message = cli.error(
         "predict", own_run, write_reviews(own_run.parent / "new.csv", 4), "--out", own_run.parent / "o.csv"
     )
-    assert "model.safetensors: corrupt checkpoint (its checksum differs); copy it again or train anew" in message
+    assert "model.safetensors: corrupt checkpoint (its checksum differs); copy it again or train again" in message
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "vocabulary.txt"])
-def test_missing_file_of_a_run(cli: Cli, own_run: Path, name: str) -> None:
+def test_missing_file_of_a_run_and_a_pipe_in_its_place(cli: Cli, own_run: Path, name: str) -> None:
+    """A pipe without a writer would be waited for, forever."""
     (own_run / name).unlink()
+    assert name in cli.error("explain", own_run, "good")
+    os.mkfifo(own_run / name)
     assert name in cli.error("explain", own_run, "good")
 
 

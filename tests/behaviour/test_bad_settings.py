@@ -194,10 +194,10 @@ def test_texts_that_cannot_be_explained(cli: Cli, run: Path, tmp_path: Path) -> 
 
 def test_a_folder_that_is_no_demo_is_left_alone(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("{}")
-    assert "is no finished demo" in cli.error("demo", "--out", tmp_path)
+    assert "is not a finished demo" in cli.error("demo", "--out", tmp_path)
     (tmp_path / "report.json").write_text('{"tfidf_accuracy": 1, "phrase_f1": 1}')
     (tmp_path / "thesis.txt").write_text("x")
-    assert "is no finished demo" in cli.error("demo", "--out", tmp_path)
+    assert "is not a finished demo" in cli.error("demo", "--out", tmp_path)
     assert "is a file" in cli.error("demo", "--out", tmp_path / "thesis.txt")
     (tmp_path / "thesis.txt").unlink()
     assert "did you mean 'training.epochs'" in cli("demo", "--out", tmp_path, "--set", "training.epoch=1").err

@@ -25,9 +25,9 @@ from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import TrainingConfig, make_config
 from emhrnn.training.data import Named
 from emhrnn.training.distributed import Processes
-from emhrnn.training.run import WEIGHTS, load_run, locked_run, save_weights
+from emhrnn.training.folder import locked_run
+from emhrnn.training.run import WEIGHTS, load_run, save_arrays, save_weights
 from emhrnn.training.schedule import Best
-from emhrnn.training.weights import save_arrays
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_rows
 from tests.oracles import calibration as oracle
 
@@ -114,7 +114,7 @@ def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: P
     assert load_run(own_run).temperature == 1.0
     for wrong in (0.0, -1.0, "1", None):
         save_arrays(own_run / WEIGHTS, tensors, {**note, "temperature": wrong})
-        with pytest.raises(CheckpointError, match=r"corrupt \(temperature .*; copy the run again or train anew"):
+        with pytest.raises(CheckpointError, match=r"corrupt \(temperature .*; copy the run again or train again"):
             load_run(own_run)
 
 
@@ -147,7 +147,7 @@ def test_shares_of_experts_are_fitted_saved_and_told(cli: Cli, too_sure: Path) -
     card = (too_sure / "card.md").read_text(encoding="utf-8")
     assert f"Its experts count: {told}." in card
     assert f"fitted on {calibration['documents']:,} validation documents" in card
-    assert "calibrated anew" not in card
+    assert "calibrated again" not in card
     assert "measured before" not in cli.ok("info", too_sure).out
     assert "stale" not in metrics
 
@@ -203,7 +203,7 @@ def test_a_run_is_calibrated_anew(cli: Cli, too_sure: Path, tmp_path: Path) -> N
     assert f"macro-F1 {metrics['valid']['macro_f1']:.4f}, measured before" in info
     assert "on 150 documents of reviews.csv" in info
     assert "fitted on 150 documents of reviews.csv" in card
-    assert "This was at the end of training. It has been calibrated anew since" in card
+    assert "This was at the end of training. It has been calibrated again since" in card
     again = cli.ok("calibrate", run, new, "--quiet").out
     assert f"temperature {first['temperature']:.3f}" in again
     assert np.array_equal(load(run).predict_proba(TEXTS), after)
@@ -291,6 +291,7 @@ def test_a_dry_run_and_a_copy_leave_the_run_alone(cli: Cli, own_run: Path, tmp_p
     cli.ok("calibrate", own_run, data, "--out", tmp_path / "copy", "--quiet")
     assert {path.name: path.read_bytes() for path in own_run.iterdir() if path.is_file()} == before
     assert not (tmp_path / "copy" / "checkpoint").exists()
+    assert (tmp_path / "copy" / "card.md").read_text().startswith("# Model card: copy\n")
     copy, run = load_run(tmp_path / "copy"), load_run(own_run)
     assert copy.temperature != run.temperature
     assert copy.conformal is not None

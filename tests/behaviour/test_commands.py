@@ -101,7 +101,7 @@ def test_train_says_what_to_type_next(cli: Cli, tmp_path: Path) -> None:
     assert f"emhrnn evaluate '{other}' TEST_DATA" in told
     told = cli.ok("paper", "prepare", data, "--out", tmp_path / "a corpus", "--like", other).out
     assert f"emhrnn evaluate '{other}' '{tmp_path / 'a corpus'}'" in told
-    assert "\r" not in result.err  # no bar where stderr is no terminal
+    assert "\r" not in result.err  # no bar where stderr is not a terminal
     material, epoch = result.err.splitlines()
     assert material.startswith("reviews.jsonl: 22 documents of ")
     assert "text from 'text', label from 'label'" in material
@@ -200,7 +200,7 @@ def test_validation_data_may_be_a_file_a_corpus_or_a_split(cli: Cli, made: Path,
 
 def test_tables_of_which_a_run_failed_are_shown_and_end_with_code_2(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from emhrnn.paper.comparison.table import ComparisonTable as Comparison
-    from emhrnn.paper.simulation.table import RecoveryTable as Simulation
+    from emhrnn.paper.simulation.run import RecoveryTable as Simulation
     from emhrnn.paper.table2.report import Table2
 
     compared = Table2(Comparison({}, (), (), "hn-att", (0,), {}, failed=("yelp--HN-ATT--0",)), ())

@@ -365,7 +365,7 @@ def test_class_weight_is_a_sample_weight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("class_weight", "told"), [("even", "give 'balanced', a dict"), ({"fine": 2}, "names 'fine', which is no label")]
+    ("class_weight", "told"), [("even", "give 'balanced', a dict"), ({"fine": 2}, "names 'fine', which is not a label")]
 )
 def test_class_weights_that_cannot_be(class_weight: Any, told: str) -> None:
     with pytest.raises(DataError, match=told):
@@ -398,8 +398,8 @@ def test_settings_that_several_labels_would_not_use() -> None:
 
 
 def test_columns_keep_the_names_that_partial_fit_was_given() -> None:
-    named = small()
-    for _ in range(20):
+    named = small(settings={**SETTINGS, "em.estep": "none", "training.learning_rate": 0.05})
+    for _ in range(8):
         named.partial_fit(TEXTS, TABLE[:, ::-1], classes=["good", "cheap"])
     assert named.classes_.tolist() == list(named.model_.classes) == ["good", "cheap"]
     lists = small().partial_fit(TEXTS, SETS, classes=["good", "cheap"])
@@ -447,7 +447,7 @@ def test_what_fails_leaves_the_model_and_its_labels(monkeypatch: pytest.MonkeyPa
         raise error
 
     monkeypatch.setattr("emhrnn.training.train.fit", fail)
-    monkeypatch.setattr("emhrnn.training.increments.steps", fail)
+    monkeypatch.setattr("emhrnn.training.updates.steps", fail)
     for one in (classifier, fresh):
         with pytest.raises(type(error)):
             one.fit(TEXTS, [len(name) for name in NAMES])

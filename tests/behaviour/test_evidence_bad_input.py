@@ -14,8 +14,7 @@ from emhrnn.api import Model
 from emhrnn.errors import CheckpointError, DataError
 from emhrnn.models.predictor import probabilities
 from emhrnn.training.checkpoint import load_tensors
-from emhrnn.training.run import load_run
-from emhrnn.training.weights import save_arrays
+from emhrnn.training.run import load_run, save_arrays
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_reviews
 from tests.behaviour.test_evidence import OPTIONS, classifier
 

@@ -1,12 +1,15 @@
-"""What people do on the first and second day, with the files that they have."""
+"""What people do on the first and second day, with the files that they have. 300 rows and 150 classes with the defaults
+are in test_few_documents.py."""
 
 import csv
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 import emhrnn
+from emhrnn.corpus.reviews import everyday_reviews
 from tests.behaviour.commands import Cli
 
 GOOD = "Schöne Grüße aus München, das Zimmer {} war groß und gemütlich."
@@ -51,6 +54,20 @@ def write(path: Path, rows: list[tuple[str, str]]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("text", "label"), *rows])
     return path
+
+
+def test_columns_that_were_named_in_training_are_used_again(cli: Cli, tmp_path: Path) -> None:
+    data, run = tmp_path / "a.csv", tmp_path / "run"
+    with data.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("Meinung", "Note"), *ROWS])
+    names = ("--text-column", "Meinung", "--label-column", "Note")
+    cli.ok("train", data, "--out", run, *names, *QUICK)
+    assert cli.ok("evaluate", run, data, "--json").json["documents"] == len(ROWS)
+    out = ("--out", tmp_path / "p.csv", "--mistakes", tmp_path / "m.csv", "--workers", "1", "--quiet")
+    cli.ok("predict", run, data, *out)
+    cli.ok("drift", run, data)
+    usual = write(tmp_path / "b.csv", ROWS)
+    assert cli.ok("evaluate", run, usual, "--json").json["documents"] == len(ROWS)
 
 
 def test_a_rare_class_is_told_of(cli: Cli, tmp_path: Path) -> None:
@@ -133,6 +150,35 @@ def test_it_abstains_gives_sets_says_why_not_and_moves(cli: Cli, tmp_path: Path)
     text = noisy[600][0]
     other = next(name for name in "ab" if name != emhrnn.load(packed).predict([text])[0])
     assert f"Why not {other}?" in cli.ok("explain", packed, text, "--why-not", other).out
+
+
+def test_an_audit_lists_planted_errors_first(cli: Cli, tmp_path: Path) -> None:
+    """Of 600 short generated reviews, which are easy, 30 have the other label; benchmarks/audit.py has real ones."""
+    reviews = [review for review in everyday_reviews(1000, seed=5) if review.label != "3"][:600]
+    rows = [(review.text, "good" if review.label in "45" else "bad") for review in reviews]
+    wrong = set(random.Random(0).sample(range(600), 30))
+    data = write(
+        tmp_path / "a.csv", [(text, _other(label) if i in wrong else label) for i, (text, label) in enumerate(rows)]
+    )
+    report = cli.ok("audit", data, "--folds", "5", "--limit", "60", "--json", "--quiet").json
+    assert len(wrong & {suspect["row"] for suspect in report["suspects"]}) >= 25
+
+
+def test_a_trained_run_audits_other_rows(cli: Cli, tmp_path: Path) -> None:
+    run, new = tmp_path / "run", tmp_path / "new.csv"
+    data = write(tmp_path / "a.csv", ROWS)
+    cli.ok("train", data, "--out", run, *QUICK)
+    fresh = [(text.replace("war", "ist"), label) for text, label in ROWS[:20]]
+    write(new, [(text, _other(label) if i == 3 else label) for i, (text, label) in enumerate(fresh)])
+    (suspect,) = cli.ok("audit", new, "--run", run, "--json").json["suspects"]
+    assert (suspect["row"], suspect["label"], suspect["suggested"]) == (3, "Grüße", "Größe")
+    assert "was trained on" in cli.error("audit", data, "--run", run)
+    write(new, [(fresh[0][0], "Neu"), *fresh[1:]])
+    assert "'Neu'" in cli.error("audit", new, "--run", run)
+
+
+def _other(label: str) -> str:
+    return {"good": "bad", "bad": "good", "Grüße": "Größe", "Größe": "Grüße"}[label]
 
 
 def _opinions(count: int) -> list[tuple[str, str]]:

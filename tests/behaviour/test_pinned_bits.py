@@ -1,7 +1,7 @@
 """Training of the paper's preset and of hn-att gives the weights that it gave before the package was rebuilt.
 
 The fixture keeps checksums, and sums of the weights for machines whose kernels round otherwise. What changes weights on
-purpose writes it anew and says so in the changelog: `python -m tests.behaviour.test_pinned_bits`.
+purpose writes it again and says so in the changelog: `python -m tests.behaviour.test_pinned_bits`.
 """
 
 import hashlib

@@ -19,10 +19,10 @@ from emhrnn.errors import DataError
 from emhrnn.text import Vectors
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import make_config
+from emhrnn.training.folder import checkpoint_files
 from emhrnn.training.progress import Meter
 from emhrnn.training.resume import open_run
-from emhrnn.training.run import checkpoint_files
-from emhrnn.training.weights import save_arrays
+from emhrnn.training.run import save_arrays
 from tests.behaviour.commands import TINY, Cli, write_reviews
 from tests.training.kill import check_equal
 
@@ -128,7 +128,7 @@ def test_a_finished_run_says_so_and_trains_on_when_given_more_epochs(
     shutil.rmtree(run / "checkpoint")
     assert "is finished" in cli.ok("train", "--out", run, "--resume", "--quiet").out
     more = cli.error("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=6")
-    assert "has no checkpoint to go on from" in more
+    assert "has no checkpoint to resume from" in more
 
 
 def test_vectors_that_changed_before_the_first_checkpoint(cli: Cli, data: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_other_vectors_are_refused(cli: Cli, data: Path, tmp_path: Path) -> None
     before = snapshot(run)
     told = cli.error(*command, "--resume", "--vectors", other)
     assert f"the vectors of {run} are others: it was started with {vectors}, and {other} was given" in told
-    assert "; leave that out, or train anew into another folder" in told
+    assert "; leave that out, or train again into another folder" in told
     moved = vectors.rename(tmp_path / "moved.txt")
     assert "vectors.txt do not exist; leave them out" in cli.error(*command, "--resume", "--vectors", vectors)
     cli.ok(*command, "--resume", "--vectors", moved)
@@ -239,7 +239,7 @@ def test_settings_of_the_run_that_were_changed(cli: Cli, stopped: Path) -> None:
     assert snapshot(stopped) == before
     del described["data"]
     (stopped / "config.json").write_text(json.dumps(described))
-    assert "does not say how to go on" in cli.error("train", "--out", stopped, "--resume")
+    assert "does not say how to resume" in cli.error("train", "--out", stopped, "--resume")
 
 
 def test_a_setting_of_which_nobody_knows_what_it_was_is_named(cli: Cli, stopped: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_setting_of_which_nobody_knows_what_it_was_is_named(cli: Cli, stopped:
     before = snapshot(stopped)
     told = cli.error("train", "--out", stopped, "--resume")
     assert "predates the setting em.hold_rate" in told
-    assert "or train anew with --overwrite" in told
+    assert "or train again with --overwrite" in told
     assert snapshot(stopped) == before
     cli.ok("explain", stopped, "The soup was good.")  # it can be used as it is
 
@@ -273,7 +273,7 @@ def test_no_checkpoint_that_can_be_read(cli: Cli, stopped: Path) -> None:
         path.write_bytes(b"")
     result = cli("train", "--out", stopped, "--resume", "--quiet")
     assert result.code == 2
-    assert "no other checkpoint is there: train anew with --overwrite" in result.err
+    assert "no other checkpoint is there: train again with --overwrite" in result.err
 
 
 def test_a_checkpoint_of_a_newer_version(cli: Cli, stopped: Path, whole: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_loss_that_is_not_a_number_leaves_batch_and_checkpoint(
         patch.setattr(EMObjective, "loss", explode)
         message = cli.error("train", "--out", stopped, "--resume", "--quiet")
     assert "loss or gradient is nan at epoch 2" in message
-    assert "what was saved before is intact; train anew with a smaller training.learning_rate" in message
+    assert "what was saved before is intact; train again with a smaller training.learning_rate" in message
     assert "words" in load_tensors(stopped / "bad-batch.safetensors")[0]
     assert snapshot(stopped / "checkpoint") == before
     (stopped / "bad-batch.safetensors").unlink()

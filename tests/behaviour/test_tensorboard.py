@@ -1,6 +1,5 @@
 """The event file, read back, holds the history's numbers."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,5 @@ def test_the_event_file_holds_the_history(cli: Cli, made: Path, tmp_path: Path) 
 
 
 def test_without_the_package_nothing_is_begun(cli: Cli, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "tensorboard" else find(name))
+    monkeypatch.setattr("emhrnn.extras.installed", lambda name: name != "tensorboard")
     assert "pip install 'emhrnn[tensorboard]'" in cli.train_error(made / "reviews.csv", "--tensorboard")

@@ -48,7 +48,7 @@ def test_a_run_without_its_tokenizer(source: Path, data: Path, tmp_path: Path) -
     settings = {"model.name": "transformer", "model.pretrained": str(source), "model.frozen": True}
     train(data, tmp_path / "run", settings=settings, progress=False)
     shutil.rmtree(tmp_path / "run" / "encoder")
-    with pytest.raises(CheckpointError, match=r"encoder cannot be read: .*; copy the run again or train anew"):
+    with pytest.raises(CheckpointError, match=r"encoder cannot be read: .*; copy the run again or train again"):
         load(tmp_path / "run")
 
 

@@ -24,7 +24,7 @@ class Blocker:
 
 sys.meta_path.insert(0, Blocker())
 """
-LIBRARIES = "torch,scipy,sklearn,pyarrow"
+LIBRARIES = "torch,scipy,sklearn,pyarrow,jaxtyping"
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,20 @@
 """What holds for all commands: Ctrl-C during an import, and memory that runs out."""
 
+import os
+import resource
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emhrnn.cli import interrupt_after_imports
+from emhrnn.errors import DataError
 from tests.behaviour.commands import Cli, write_reviews
 
 CARELESS = """
@@ -82,6 +87,44 @@ def test_a_library_that_finds_no_room(
     assert "memory ran out while libtorch_cpu.so was loaded" in told
 
 
+def test_an_unfinished_file_is_named_as_what_it_becomes(
+    cli: Cli, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DataError("cannot read a. Or 'b/.new.607444b1.partial/c.json'; do")
+
+    monkeypatch.setattr("emhrnn.scoring.score", fail)
+    assert "cannot read a. Or 'b/new/c.json'; do" in cli.error("predict", run, tmp_path / "x.csv", "--out", "y.csv")
+
+
+@pytest.mark.parametrize(("limit", "megabytes"), [("RLIMIT_DATA", 60), ("RLIMIT_DATA", 250), ("RLIMIT_AS", 450)])
+def test_too_little_memory_for_torch_is_said_before_it_is_loaded(limit: str, megabytes: int, tmp_path: Path) -> None:
+    """torch hangs or aborts there."""
+    data, size = write_reviews(tmp_path / "a.csv", 24), megabytes << 20
+    command = [sys.executable, "-m", "emhrnn", "train", str(data), "--out", str(tmp_path / "run")]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(getattr(resource, limit), (size, size)),
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert f"limited to {megabytes} MB" in ended.stderr
+    assert "ulimit" in ended.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_eight_descriptors_are_too_few_and_it_says_so(tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "a.csv", 24)
+    command = [sys.executable, "-m", "emhrnn", "predict", "demo", str(data), "--out", str(tmp_path / "out.csv")]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)),
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert "Too many open files;" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
 def test_the_setting_that_uses_up_the_memory_is_named(cli: Cli, tmp_path: Path) -> None:
     data = write_reviews(tmp_path / "a.csv", 24)
     size = "model.word_size=1000000000"
@@ -91,3 +134,46 @@ def test_the_setting_that_uses_up_the_memory_is_named(cli: Cli, tmp_path: Path) 
         assert "memory ran out" in told
         assert size in told
         assert "training.epochs" not in told
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules that a command imports."""
+    code = (
+        "import sys; from emhrnn.cli import main; sys.argv = ['emhrnn', *sys.argv[1:]]\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_takes_no_library(option: str) -> None:
+    """So that it takes three times as long as starting Python, not eight times (benchmarks/install.py)."""
+    modules = imported(option)
+    assert not {"typer", "click", "pydantic", "numpy", "json", "pathlib"} & modules
+    assert "emhrnn.cli.explain" not in modules
+
+
+def test_explaining_a_text_imports_what_it_needs() -> None:
+    modules = imported("explain", "demo", "The soup was not bad at all.")
+    assert {"numpy", "emhrnn.cli.explain"} <= modules
+    assert not {"torch", "scipy", "sklearn", "pyarrow", "fastapi", "emhrnn.cli.train"} & modules
+    assert not [name for name in modules if name.startswith("emhrnn.paper")]
+
+
+def test_every_command_is_in_the_help_and_in_the_application() -> None:
+    from typer.main import get_command
+
+    from emhrnn.cli import COMMANDS, root_help
+    from emhrnn.cli.app import application
+
+    names = [name for group in COMMANDS.values() for name in group]
+    every: Any = get_command(application())
+    assert sorted(every.commands) == sorted(names)
+    assert all(f"\n  {name} " in root_help() for name in names)
+    assert list(getattr(get_command(application("explain")), "commands", {})) == ["explain"]
+
+
+def test_a_command_that_does_not_exist_is_compared_with_all(cli: Cli) -> None:
+    assert "Did you mean 'train'?" in cli("trian").err

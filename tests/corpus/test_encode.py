@@ -12,7 +12,8 @@ from emhrnn.corpus import Batch, TextEncoder, TextSettings
 from emhrnn.corpus.encode import checked_texts, has_words
 from emhrnn.corpus.record import clean_text
 from emhrnn.errors import DataError
-from emhrnn.text import TextLimits, Vocabulary, count_words, read_document
+from emhrnn.text import TextLimits, Vocabulary, read_document
+from tests.oracles.text import count_words
 from tests.text.strategies import FRAGMENTS, hard_texts, texts
 
 VOCABULARY = Vocabulary.from_counts(count_words(FRAGMENTS))

@@ -12,9 +12,23 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from emhrnn.corpus.reviews import Review, everyday_reviews, generate_reviews, write_reviews
-from emhrnn.corpus.reviews.generator import BANDS, PROFILES, draw_label, draw_opinions, score
-from emhrnn.corpus.reviews.grammar import KINDS, MIRROR, RuleContext, domains, symbol, write_text
+from emhrnn.corpus.reviews import (
+    BANDS,
+    KINDS,
+    MIRROR,
+    PROFILES,
+    Review,
+    RuleContext,
+    domains,
+    draw_label,
+    draw_opinions,
+    everyday_reviews,
+    generate_reviews,
+    score,
+    symbol,
+    write_reviews,
+    write_text,
+)  # fmt: skip
 from emhrnn.text import read_document
 
 WORD = re.compile(r"\w+|[^\w\s]")

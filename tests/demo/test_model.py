@@ -75,7 +75,7 @@ def test_a_run_of_that_name_comes_first(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert located("demo") == SHIPPED
     (tmp_path / "demo").mkdir()
-    assert located("demo") == SHIPPED  # `emhrnn demo` writes a folder of this name, which is no run
+    assert located("demo") == SHIPPED  # `emhrnn demo` writes a folder of this name, which is not a run
     (tmp_path / "demo" / "config.json").write_text("{}")
     assert located("demo") == Path("demo")
     assert located(tmp_path / "other") == tmp_path / "other"

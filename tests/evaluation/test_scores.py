@@ -12,7 +12,7 @@ from sklearn import metrics
 from emhrnn.api import train
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.evaluation.scores import PhraseLengths, boundary_agreement, collapse, count_phrase_lengths, score
+from emhrnn.evaluation.scores import PhraseLengths, boundary_agreement, count_phrase_lengths, score
 from emhrnn.paper.em.objective import advice
 from emhrnn.training.config import make_config, with_settings
 
@@ -69,20 +69,6 @@ SMALL = {
     "model.name": "em-hrnn", "model.embedding_size": 6, "model.word_size": 4, "model.phrase_size": 4,
     "model.sentence_size": 4,
 }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("z", "told"),
-    [
-        ([0] * 99 + [1], "phrases are whole sentences: only 0.0% of"),
-        ([1] * 100, "phrases are single words: 100.0% of"),
-        ([0, 0, 0, 1] * 25, None),
-        ([1], None),  # no word that might end a phrase or not
-    ],
-)
-def test_collapse_of_one_sentence(z: list[int], told: str | None) -> None:
-    found = collapse(PhraseLengths.of(count_phrase_lengths(np.array(z, dtype=bool))), sentences=1)
-    assert found is None if told is None else (found or "").startswith(told)
 
 
 @pytest.mark.parametrize(

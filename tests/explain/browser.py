@@ -4,7 +4,9 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -25,19 +27,28 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-def axe_core(folder: Path) -> str:
+@cache
+def axe_core() -> str:
     """The script of axe-core, from npm and never part of this repository; skips the test where it cannot be had."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("needs npm on the machine, for example: apt-get install npm")
-    done = subprocess.run(
-        [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "axe-core@4"],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    script = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.is_file():
-        pytest.skip(f"axe-core could not be installed from npm: {done.stderr[-200:]}")
-    return script.read_text(encoding="utf-8")
+    with TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [npm, "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "axe-core@4"],
+            cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        script = Path(folder) / "node_modules" / "axe-core" / "axe.min.js"
+        if not script.is_file():
+            pytest.skip(f"axe-core could not be installed from npm: {done.stderr[-200:]}")
+        return script.read_text(encoding="utf-8")
+
+
+def violations(page: Any) -> list[tuple[str, list[str]]]:
+    """Of accessibility, of any weight: rules, each with the first elements that break it."""
+    page.evaluate(axe_core())
+    found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+    return [(rule["id"], [node["html"][:200] for node in rule["nodes"]][:3]) for rule in found]
 
 
 def screenshots() -> Path:

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 OUR_ELEMENTS = (
-    "html head meta title style body main h1 h2 p span label input article header "
+    "html head meta title style body main h1 h2 h3 p b ul section span label input article header "
     "table thead tbody tr th td svg rect q ol li details summary u i div code"
 )
 OUR_ATTRIBUTES = (

@@ -3,9 +3,10 @@
 import torch
 
 from emhrnn.corpus import TextSettings
-from emhrnn.text import Vocabulary, count_words
+from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run, new_run
+from tests.oracles.text import count_words
 
 TEXT = "The soup was not good. We never came back, not worth the money! Very small room , but clean ."
 

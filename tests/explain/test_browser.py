@@ -6,7 +6,7 @@ import pytest
 
 from emhrnn.explain.html import html_page
 
-from .browser import chromium, screenshots
+from .browser import chromium, screenshots, violations
 from .documents import HOSTILE, REVIEW, explained
 
 
@@ -26,7 +26,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
 def test_fits_the_screen_with_everything_open(browser: Any, address: str, width: int, scheme: str) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     complaints: list[str] = []
@@ -76,4 +76,15 @@ def test_hostile_text_does_nothing(browser: Any, address: str) -> None:
     assert page.locator("script, img, a, iframe, article style").count() == 0
     assert "<script>alert(1)</script>" in page.locator("article").nth(1).inner_text()
     assert dialogs == []
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_accessibility_violation(browser: Any, address: str, scheme: str) -> None:
+    """Of any weight, closed and with everything open."""
+    page = browser.new_page(color_scheme=scheme)
+    page.goto(address)
+    for opened in (False, True):
+        page.evaluate("open => document.querySelectorAll('details').forEach(one => one.open = open)", opened)
+        assert violations(page) == []
     page.close()

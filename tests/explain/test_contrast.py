@@ -94,7 +94,7 @@ def test_the_command(cli: Cli, trained: Path) -> None:
     facts = cli.ok("explain", run, GOOD, "--why-not", "fair", "--json").json["why_not"]
     assert isinstance(facts, dict)
     assert facts["total"] == pytest.approx(facts["prior"] + sum(part["effect"] for part in facts["parts"]))
-    assert "is no label" in cli.error("explain", run, GOOD, "--why-not", "far")
+    assert "is not a label" in cli.error("explain", run, GOOD, "--why-not", "far")
     assert "fair" in cli.error("explain", run, GOOD, "--why-not", "far")
     assert "leave out" in cli.error("explain", run, GOOD, "--why-not", mine)
     assert "one of them" in cli.error("explain", run, GOOD, "--why-not", "fair", "--counterfactual")

@@ -9,7 +9,7 @@ import torch
 
 from emhrnn.errors import DataError
 from emhrnn.explain.counterfactual import Counterfactual, counterfactual
-from emhrnn.explain.explainer import batch_of, explain_texts, read
+from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.html import html_page
 from emhrnn.explain.removal import logits_of, without
@@ -44,7 +44,7 @@ def label_without(run: Run, explanation: Explanation, phrases: tuple[int, ...]) 
     number = np.repeat(np.arange(len(explanation.phrases)), np.diff(explanation.phrase_offsets))
     z = np.zeros(len(number), dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
-    smaller, left = without(batch_of(run, read(run, [TEXT])), z, ~np.isin(number, phrases))
+    smaller, left = without(run.encoder.batch(run.encoder.locate([TEXT])), z, ~np.isin(number, phrases))
     return int(logits_of(run, smaller, left).argmax())
 
 

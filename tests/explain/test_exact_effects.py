@@ -10,9 +10,9 @@ from emhrnn.corpus import Corpus, TextSettings
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.counterfactual import counterfactual
-from emhrnn.explain.evidence import AddsEvidence
-from emhrnn.explain.explainer import batch_of, explain_texts, read
+from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.lexicon import Gathered, measured
+from emhrnn.models.evidence_reader import AddsEvidence
 from emhrnn.training.config import make_config
 from emhrnn.training.run import new_run
 from tests.explain.evidence import REVIEW, WORDS, make_run
@@ -34,7 +34,7 @@ texts = st.lists(st.lists(sentences, min_size=1, max_size=4).map(" ".join), min_
 def test_phrases_add_up_to_the_logits_for_every_class(kind: tuple[int, bool], some: list[str]) -> None:
     run = RUNS[kind]
     assert isinstance(run.model, AddsEvidence)
-    reading = run.model.read(batch_of(run, read(run, some)))
+    reading = run.model.read(run.encoder.batch(run.encoder.locate(some)))
     logits = reading.logits.astype(np.float64) / run.temperature
     if not run.multi_label:
         logits -= logits.mean(axis=1, keepdims=True)

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.record import clean_text
 from emhrnn.errors import DataError
-from emhrnn.explain.explainer import batch_of, explain_texts, read
-from emhrnn.text import Vocabulary, count_words, read_document
+from emhrnn.explain.explainer import explain_texts
+from emhrnn.text import Vocabulary, read_document
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run, new_run
+from tests.oracles.text import count_words
 from tests.text.strategies import FRAGMENTS, hard_texts, texts
 
 
@@ -43,9 +44,11 @@ def test_words_are_those_of_the_slow_reader(run: Run, some: list[str]) -> None:
         assert [(s.start, s.end) for s in explanation.sentences] == document.sentence_spans
         assert [word.known for word in explanation.words] == [word in run.vocabulary for word in document.words]
         replace(explanation)  # is checked as one that somebody made by hand
-    fast, by_words = batch_of(run, read(run, some)), batch_of(run, slow)
-    for name in ("words", "sentence_offsets", "document_offsets"):
-        assert np.array_equal(getattr(fast, name), getattr(by_words, name))
+    batch = run.encoder.batch(run.encoder.locate(some))
+    assert batch.words.tolist() == [run.vocabulary.id_of(word) for document in slow for word in document.words]
+    lengths = [len(sentence) for document in slow for sentence in document.sentences]
+    assert batch.sentence_lengths.tolist() == lengths
+    assert np.diff(batch.document_offsets).tolist() == [document.n_sentences for document in slow]
 
 
 def test_an_explanation_does_not_depend_on_its_company(run: Run) -> None:

@@ -234,8 +234,8 @@ def test_the_page_is_signed_and_ours() -> None:
     assert page.attributes <= ATTRIBUTES
     assert "add up to phrases" in page.text
     assert re.search(r'class="phrase f5"|class="phrase a5"', html)
-    for sentence in explanation.sentences:
-        assert signed(sentence.effect or 0) in page.text
+    for phrase in explanation.phrases:
+        assert signed(phrase.effect or 0) in page.text
     assert page.text.count("By label:") == len(explanation.phrases)
 
 

@@ -11,6 +11,7 @@ from emhrnn.explain.escape import BIDI_CONTROLS, visible
 from emhrnn.explain.headline import open_sentences
 from emhrnn.explain.html import html_fragment, html_page
 from emhrnn.explain.page import percent, signed
+from emhrnn.explain.points import in_points, points
 from emhrnn.text import read_document
 
 from .documents import CLASSES, HOSTILE, REVIEW, attention, explain_document, explained, ragged
@@ -55,8 +56,10 @@ def test_the_page_asks_for_nothing() -> None:
 def test_every_level_carries_its_effect_as_text() -> None:
     explanation = explained()
     text = Page(html_page(explanation)).text
-    for node in (*explanation.sentences, *explanation.phrases, *explanation.words):
+    for node in (*explanation.phrases, *explanation.words):
         assert signed(node.effect or 0) in text
+    for value in points(explanation, "sentences").tolist():
+        assert in_points(value) in text
 
 
 def test_attention_is_shown_on_request_and_named() -> None:
@@ -77,7 +80,7 @@ def test_many_explanations_in_one_page() -> None:
 def test_many_classes_fold_away() -> None:
     explanation = explained(classes=tuple(f"class {c}" for c in range(40)), label=None)
     html = html_page(explanation)
-    assert "34 more classes" in html
+    assert "37 more classes" in html
     assert all(f">class {c}<" in html for c in range(40))
 
 
@@ -88,7 +91,11 @@ def test_what_a_notebook_shows() -> None:
     rules = re.sub(r"/\*.*?\*/", "", Page(fragment).style, flags=re.DOTALL)
     selectors = re.findall(r"(?:^|[{}])\s*([^{}@]+?)\s*\{", rules)
     assert len(selectors) > 50
-    assert all(part.strip().startswith((".emhrnn", "body.emhrnn")) for line in selectors for part in line.split(", "))
+    assert all(
+        part.strip().startswith((".emhrnn", "body.emhrnn"))
+        for line in selectors
+        for part in re.split(r", (?![^(]*\))", line)
+    )
 
 
 def test_a_long_document_is_shown_whole() -> None:
@@ -110,7 +117,7 @@ def test_all_of_a_very_long_document_is_shown_and_some_of_it_opens(monkeypatch: 
     page = Page(html)
     assert "".join("".join(page.first_prose).split()) == "".join(explanation.text.split())
     opened = html.count('<ol class="phrases inside">')
-    assert f"This document has 460 words. {opened} of its 60 sentences, those quoted above" in page.text
+    assert f"This document has 460 words. {opened} of its 60 sentences, those quoted in the verdict" in page.text
     assert 0 < opened < 60
     assert html.count('class="gauge') == 60 + html.count('<table class="words">')
 

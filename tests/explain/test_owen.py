@@ -9,7 +9,7 @@ import pytest
 from emhrnn.api import Model
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.explain import owen
-from emhrnn.explain.explainer import batch_of, explain_texts, findings, read
+from emhrnn.explain.explainer import explain_texts, findings
 from emhrnn.explain.owen import owen_effects, owen_values
 from tests.explain.evidence import REVIEW, make_run
 from tests.explain.runs import TEXT, small_run
@@ -123,8 +123,8 @@ def test_values_are_those_of_shap_where_its_tree_is_ours() -> None:
     from emhrnn.paper.explanations.sampled import partition_values
 
     run = small_run("hn-att")
-    (document,) = documents = read(run, ["Soup good money. Room clean back."])
-    batch = batch_of(run, documents)
+    (document,) = documents = run.encoder.locate(["Soup good money. Room clean back."])
+    batch = run.encoder.batch(documents)
     found = findings(run, batch)
     z = np.zeros(len(document), dtype=bool)
     z[1::2] = True

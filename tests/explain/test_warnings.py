@@ -30,7 +30,7 @@ def explained(text: str, lengths: tuple[int, int] | None = None) -> Explanation:
         ("Good, asdfg.", ("50% of the words are unknown",)),
         ("Good soup asdfg qwertz yxcvb bnmkl poiuz lkjhg.", ("75% of the words are unknown",)),
         ("Qwertz asdfg.", ("100% of the words are unknown",)),
-        ("... !!!", ()),  # punctuation is no word to know
+        ("... !!!", ()),  # punctuation is not a word to know
     ],
 )
 def test_unknown_words_are_warned_of_from_one_half(text: str, told: tuple[str, ...]) -> None:

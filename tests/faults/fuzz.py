@@ -1,6 +1,6 @@
 """Damaged and made-up inputs for everything that reads: files of all formats, settings, runs, texts and HTTP.
 
-    python -m tests.faults.fuzz --minutes 10 [--seed N] [--targets csv,texts] [--record]
+    python -m tests.faults.fuzz --minutes 10 [--seed N] [--targets csv,texts] [--record [--add]]
 
 A file is damaged at random: bits flipped, bytes replaced, cut, copied or put in. Reading it must end well or with an
 EmhrnnError. Where the format has a checksum, it must not end well with other content. Each target runs in processes of
@@ -30,16 +30,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from emhrnn.corpus import Corpus, Source
 from emhrnn.corpus.preparation import prepare
 from emhrnn.errors import EmhrnnError
-from emhrnn.text import Vocabulary, WordEncoder, count_words, read_document, read_vectors
+from emhrnn.text import Vocabulary, WordEncoder, read_document, read_vectors
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run, load_run, read_metrics
 from tests.behaviour.commands import SMALL, known, rows, write_reviews
 from tests.faults.report import record, recorded
+from tests.oracles.text import count_words
 from tests.text.strategies import FRAGMENTS, texts
 
 LIMIT = 20  # seconds for one input
 ODD = (b"\x00", b"\xff", b"\n", b'"', b",", b"{", b"[", b"9" * 400, b"-1", b"\x80\x80\x80\x80", b"nan", b"\r", b"\t")
 Check = Callable[[Path], Any]
+Tell = Callable[..., None]  # what came of an input, and of how many
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,7 @@ FILES: dict[str, Target] = {
     "corpus/corpus.json": Target(make_corpus, read_corpus),
 }
 TARGETS = [*FILES, "texts", "assignments"]
+CHEAP = {"texts": 60, "assignments": 4, "settings.toml": 4, "vectors.bin": 4}  # get more of the time
 COUNTS = ("inputs", "refused", "as before", "different", "silent", "finds")
 
 
@@ -201,7 +204,7 @@ class DamagedFile:
         return _outcome(lambda: self.target.read(self.path), self.expected, silent=checked)
 
 
-def fuzz_file(name: str, seed: int, first: int, seconds: float, tell: Callable[[str], None]) -> None:
+def fuzz_file(name: str, seed: int, first: int, seconds: float, tell: Tell) -> None:
     """Damage a file until the time is over; `tell` is given what each input came to."""
     with tempfile.TemporaryDirectory(dir=_memory()) as folder:
         file, number = DamagedFile(name, Path(folder), seed), first
@@ -229,14 +232,13 @@ def _outcome(read: Callable[[], Any], expected: Any, *, silent: bool) -> str:
     return "as before" if same else "silent" if silent else "different"
 
 
-def fuzz_texts(seed: int, until: float, tell: Callable[[str], None]) -> None:
+def fuzz_texts(seed: int, until: float, tell: Tell) -> None:
     """Texts by Hypothesis and at random: ids and places must agree, and lie in the text."""
     encoder = WordEncoder(Vocabulary.from_counts(count_words(FRAGMENTS)))
     rng = random.Random(seed)
 
     def read(*some: str) -> None:
-        for _ in some:
-            tell("begin")
+        tell("begin", len(some))
         signal.alarm(LIMIT)
         document, encoded = read_document(some[0]), encoder.encode(some)
         first = encoded.document_offsets[1]
@@ -244,8 +246,7 @@ def fuzz_texts(seed: int, until: float, tell: Callable[[str], None]) -> None:
         assert sum(map(len, document.sentences)) == encoded.sentence_offsets[first]
         assert len(encoded.document_offsets) == len(some) + 1
         signal.alarm(0)
-        for _ in some:
-            tell("as before")
+        tell("as before", len(some))
 
     def odd() -> str:
         parts = (rng.choice(FRAGMENTS) if rng.random() < 0.6 else chr(rng.randrange(0x110000)) for _ in range(40))
@@ -264,7 +265,7 @@ def fuzz_texts(seed: int, until: float, tell: Callable[[str], None]) -> None:
             tell(f"find {type(error).__name__}: {' '.join(str(error).split())[:150]}")
 
 
-def fuzz_assignments(seed: int, until: float, tell: Callable[[str], None]) -> None:
+def fuzz_assignments(seed: int, until: float, tell: Tell) -> None:
     """`--set` with values of all kinds."""
     rng = random.Random(seed)
     names = ["training.epochs", "model.name", "model.dropout", "em.estep", "data.min_count", "training.x", "x", "a.b.c"]
@@ -275,15 +276,18 @@ def fuzz_assignments(seed: int, until: float, tell: Callable[[str], None]) -> No
         tell(_outcome(lambda given=assignment: make_config(assignments=[given]) and None, None, silent=False))
 
 
-def _work(name: str, seed: int, first: int, seconds: float, pipe: int) -> None:
+def _work(name: str, seed: int, first: int, seconds: float, pipe: int, begun: Any) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # an input that hangs ends the process
     counts: Counter[str] = Counter()
     told = time.monotonic()
 
-    def tell(what: str) -> None:
+    def tell(what: str, inputs: int = 1) -> None:
         nonlocal told
-        counts["inputs" if what == "begin" else what] += 1
-        if what.startswith("find") or counts["inputs"] % 50 == 0 or time.monotonic() - told > 1:
+        if what == "begin":
+            begun.value += inputs  # in shared memory: right even after a crash
+            return
+        counts[what] += inputs
+        if what.startswith("find") or time.monotonic() - told > 1:
             told = time.monotonic()
             os.pwrite(pipe, json.dumps(counts).encode().ljust(60_000), 0)
 
@@ -300,22 +304,24 @@ def _work(name: str, seed: int, first: int, seconds: float, pipe: int) -> None:
 def fuzz(name: str, seed: int, seconds: float) -> dict[str, Any]:
     """All inputs of one target: a row of the report."""
     total: Counter[str] = Counter()
+    context = get_context("fork")
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0.5:
+        begun = context.Value("q", 0, lock=False)
         with tempfile.TemporaryFile() as shared:
-            process = get_context("fork").Process(
-                target=_work, args=(name, seed, total["inputs"] + 1, left, shared.fileno())
+            process = context.Process(
+                target=_work, args=(name, seed, total["inputs"] + 1, left, shared.fileno(), begun)
             )
             process.start()
             process.join()
             counts = Counter(json.loads(os.pread(shared.fileno(), 60_000, 0) or b"{}"))
             total.update(counts)
+            total["inputs"] += begun.value
         if process.exitcode == 1:
             raise AssertionError(f"{name} cannot be tried")
         if process.exitcode:
             what = "hang" if process.exitcode == -signal.SIGALRM else f"crash {process.exitcode}"
-            total[f"find {what} near input {total['inputs'] + 1}"] += 1
-            total["inputs"] += 1
+            total[f"find {what} at input {total['inputs']}"] += 1
     finds = {what: count for what, count in total.items() if what.startswith("find")}
     for what, count in finds.items():
         print(f"{name}: {count} x {what}", flush=True)
@@ -328,23 +334,38 @@ def fuzz(name: str, seed: int, seconds: float) -> dict[str, Any]:
     return row
 
 
+def added(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The counts of both campaigns, by target."""
+    rows = {row["target"]: dict(row) for row in before}
+    for row in now:
+        sofar = rows.setdefault(row["target"], {})
+        rows[row["target"]] = {
+            name: value + sofar.get(name, 0) if isinstance(value, int) else value for name, value in row.items()
+        }
+    return list(rows.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--record", action="store_true", help="write the counts to results/reliability.md and .json")
+    parser.add_argument("--add", action="store_true", help="with --record: add them to those of earlier seeds")
     options = parser.parse_args()
     names = options.targets.split(",")
-    shares = {name: 4 if name == "texts" else 1 for name in names}
+    shares = {name: CHEAP.get(name, 1) for name in names}
     found = [
         fuzz(name, options.seed, 60 * options.minutes * share / sum(shares.values())) for name, share in shares.items()
     ]
     if options.record:
         command = f"python -m tests.faults.fuzz --minutes {options.minutes:g} --seed {options.seed} --record"
-        if before := recorded("fuzz") if len(names) < len(TARGETS) else None:  # the others stay as they are
-            command = f"{before['command']}`, `{command} --targets {options.targets}"
-            found = [*(row for row in before["rows"] if row["target"] not in names), *found]
+        if len(names) < len(TARGETS):
+            command += f" --targets {options.targets}"
+        if before := recorded("fuzz") if options.add or len(names) < len(TARGETS) else None:
+            command = f"{before['command']}`, `{command}{' --add' if options.add else ''}"
+            kept = [row for row in before["rows"] if options.add or row["target"] not in names]
+            found = added(kept, found)
         remarks = [
             f"{sum(row['inputs'] for row in found):,} inputs. *refused*: an error in one line; *as before*: the same "
             "content; *different*: other content, where no checksum covers it; *silent*: other content in spite of a "

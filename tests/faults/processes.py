@@ -5,6 +5,7 @@ python -m tests.faults.processes       reads commands as JSON lines, and tells h
 
 import ctypes
 import errno
+import gc
 import json
 import os
 import selectors
@@ -14,8 +15,11 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from types import TracebackType
 
 READ, CREATE, WRITE, SYNC, RENAME, UNLINK, MKDIR, TRUNCATE, RMDIR, FETCH = (1 << bit for bit in range(10))
@@ -23,6 +27,10 @@ CHANGES = CREATE | WRITE | SYNC | RENAME | UNLINK | MKDIR | TRUNCATE | RMDIR
 COUNT, KILL, TEAR, FAIL, FAIL_ALL, SHORT = range(6)
 TIMEOUT = 120  # seconds; a command that takes longer hangs
 KILLED = -signal.SIGKILL
+LIBRARIES = (  # that commands load when they need them; here once, before the forks
+    "encodings.utf_8_sig", "filelock", "importlib.readers", "pyarrow.pandas_compat", "pyarrow.parquet",
+    "pydantic.type_adapter", "torch._dynamo", "typer._adapters", "typer._click.decorators",
+)  # fmt: skip
 BITS = {
     "read": READ, "fetch": FETCH, "create": CREATE, "open": CREATE, "write": WRITE, "sync": SYNC, "rename": RENAME,
     "unlink": UNLINK, "mkdir": MKDIR, "rmdir": RMDIR, "truncate": TRUNCATE,
@@ -166,14 +174,18 @@ def _wait(child: int) -> int | None:
 def _serve() -> None:
     library = ctypes.CDLL(sys.argv[1])
     os.environ.pop("LD_PRELOAD", None)  # what a command starts is not disturbed
-    import emhrnn.api
-    import emhrnn.evaluation.baselines
-    import emhrnn.evaluation.predict
-    import emhrnn.export.web_folder
+    import emhrnn.layers.native
     import emhrnn.scoring
-    import emhrnn.training.resume
-    import emhrnn.tuning.tune  # noqa: F401
+    import emhrnn.text.stretches
 
+    ours = (module.name for module in walk_packages(emhrnn.__path__, "emhrnn."))
+    for name in (*LIBRARIES, *(name for name in ours if not name.endswith("__main__"))):
+        with suppress(ImportError):  # of an extra that is not installed
+            import_module(name)
+
+    emhrnn.layers.native._load(), emhrnn.text.stretches._library()  # the compiled kernels
+    emhrnn.scoring.chunks.ROWS = emhrnn.scoring.ROWS = 40  # so that few rows are several chunks
+    gc.freeze()
     for line in sys.stdin:
         child = os.fork()
         if not child:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.campaign import COMMANDS, Campaign, added, contents, draw
+from tests.faults.campaign import COMMANDS, Campaign, contents, draw, merged
 from tests.faults.power_loss import Change, lose_unsynced
 from tests.faults.processes import CLASSES, KILLED, Nursery, compiler
 from tests.faults.report import to_markdown
@@ -22,7 +22,7 @@ def campaign() -> Iterator[Campaign]:
 
 
 def test_faults_lose_nothing_and_leave_nothing(campaign: Campaign) -> None:
-    commands = [name for name in COMMANDS if name not in ("tune", "train-fitted", "predict-jsonl")]
+    commands = [name for name in COMMANDS if name not in ("tune", "train-fitted", "predict-jsonl", "audit")]
     wrong = [
         outcome for fault in draw(campaign, commands, FAULTS, seed=5) if (outcome := campaign.disturb(*fault)).wrong
     ]
@@ -90,7 +90,8 @@ def test_counts_of_two_campaigns_are_added() -> None:
 
     one, two = ({"command": name, "rows": [row(*counts)]} for name, counts in (("a", [3]), ("b", [4])))
     two["rows"].append({**row(1, hung=1), "fault": "EINTR"})
-    both = added(one, two)
+    assert [line["tried"] for line in merged(one, two, add=False)["rows"]] == [4, 1]  # of the same command: again
+    both = merged(one, two, add=True)
     assert [(line["fault"], line["tried"], line["wrong"]) for line in both["rows"]] == [
         ("kill", 7, {}),
         ("EINTR", 1, {"hung": 1}),

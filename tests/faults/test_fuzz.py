@@ -1,14 +1,23 @@
 """A few inputs of each target of fuzz.py, by fixed numbers, and what its campaigns found."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
 
 from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError, DataError
-from emhrnn.text import read_vectors
-from tests.faults.fuzz import FILES, DamagedFile, Target, damaged, make_compressed, make_corpus, make_vectors
+from tests.faults.fuzz import (
+    FILES,
+    DamagedFile,
+    Target,
+    damaged,
+    make_compressed,
+    make_corpus,
+    make_parquet,
+    read_source,
+)
 
 SLOW = {"run/config.json", "run/vocabulary.txt", "run/metrics.json", "data.xlsx"}  # the last is a zip of XML
 
@@ -39,15 +48,22 @@ def test_what_reads_other_content_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
         assert file.outcome(3).startswith(expected)
 
 
-def test_find_npz_with_an_unknown_compression(tmp_path: Path) -> None:
-    path = make_vectors(tmp_path / "v.npz")
+@pytest.mark.parametrize("name", ["vectors.npz", "data.xlsx"])
+def test_find_zip_with_an_unknown_compression(name: str, tmp_path: Path) -> None:
+    path = FILES[name].make(tmp_path / name)
     content = path.read_bytes()
     for header, place in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
-        start = content.index(header) + place
-        content = content[:start] + b"\x63\x00" + content[start + 2 :]
+        content = re.sub(b"(%s.{%d}).." % (header, place - 4), b"\\1\x63\x00", content, flags=re.DOTALL)
     path.write_bytes(content)
     with pytest.raises(DataError, match="damaged"):
-        read_vectors(path)
+        FILES[name].read(path)
+
+
+def test_find_parquet_with_a_column_name_that_is_not_utf8(tmp_path: Path) -> None:
+    path = make_parquet(tmp_path / "data.parquet")
+    path.write_bytes(path.read_bytes().replace(b"label", b"la\xf8el"))
+    with pytest.raises(DataError, match="damaged"):
+        read_source(path)
 
 
 def test_find_corpus_with_a_file_name_that_is_too_long(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.evidence import Counts, Own, buckets_of, encoded, seen_evidence, with_cohesion
+from emhrnn.layers.evidence import Counts, Own, add_cohesion, buckets_of, encoded, seen_evidence
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.phrases import NONE, PhraseIndex, first_in_document, phrase_keys
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
@@ -327,12 +327,12 @@ def test_cohesion_is_added_to_every_class(dtype, words, K, C, seed):
     evidence = torch.randn(words, K, C, generator=generator).to(dtype).requires_grad_()
     cohesion = torch.randn(words, K, generator=generator).to(dtype).requires_grad_()
     weights = torch.randn(words, K, C, generator=generator).to(dtype)
-    result = with_cohesion(evidence, cohesion)
+    result = add_cohesion(evidence.clone(), cohesion)
     torch.testing.assert_close(result, evidence + cohesion[:, :, None])
     gradients = torch.autograd.grad(result, [evidence, cohesion], weights)
     torch.testing.assert_close(gradients, (weights, weights.sum(dim=2)), **tolerance(dtype))
     with pytest.raises(IndexError, match="cohesion"):
-        inspect.unwrap(with_cohesion)(evidence, torch.zeros(words + 1, K, dtype=dtype))
+        inspect.unwrap(add_cohesion)(evidence, torch.zeros(words + 1, K, dtype=dtype))
 
 
 def encoder(batch: Batch, K: int, H: int, C: int, seed: int, dtype: torch.dtype) -> list[Tensor]:

@@ -16,12 +16,12 @@ from emhrnn.layers import native as native_package
 from emhrnn.layers.linear import linear
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.native.torch_kernels import check_columns, check_gates
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import GRU, LSTM, LearnedRows
-from emhrnn.paper.layers.attention import AttentionPool, attend, attend_paths, pair_attention
-from emhrnn.paper.layers.forest import forest_h
+from emhrnn.paper.em.likelihood import forest_h
+from emhrnn.paper.models.attention import AttentionPool, attend, attend_paths, pair_attention
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
-from tests.paper.layers.test_forest import forests
+from tests.paper.em.test_forest import forests
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no C++ compiler, so only the torch layers exist"
@@ -55,8 +55,8 @@ def test_recurrent_layers(kind, lengths, sizes, reverse, seed) -> None:
     layer = kind(*sizes, generator=generator)
     offsets = offsets_of(lengths)
     x = torch.randn(int(offsets[-1]), sizes[0], generator=generator, requires_grad=True)
-    check(lambda: layer(x, pack(offsets, reverse=reverse)), [x, *layer.parameters()])
-    check(lambda: layer(x.detach(), pack(offsets, reverse=reverse)), list(layer.parameters()))
+    check(lambda: layer(x, Order(offsets, reverse=reverse)), [x, *layer.parameters()])
+    check(lambda: layer(x.detach(), Order(offsets, reverse=reverse)), list(layer.parameters()))
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -64,7 +64,7 @@ def test_sentences_of_1_to_300_words(kind) -> None:
     layer = kind(20, 50, generator=generator_of(0))
     offsets = offsets_of([*range(1, 301, 13), 300])
     x = torch.randn(int(offsets[-1]), 20, generator=generator_of(1), requires_grad=True)
-    check(lambda: layer(x, pack(offsets)), [x, *layer.parameters()])
+    check(lambda: layer(x, Order(offsets)), [x, *layer.parameters()])
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -74,15 +74,15 @@ def test_learned_rows(kind, lengths, hidden, seed) -> None:
     """The gradient of some rows is that of the whole input at these rows."""
     generator = generator_of(seed)
     layer = kind(5, hidden, generator=generator)
-    packing = pack(offsets_of(lengths))
-    x = torch.randn(packing.rows, 5, generator=generator)
+    order = Order(offsets_of(lengths))
+    x = torch.randn(order.n_rows, 5, generator=generator)
     rows = torch.randperm(len(x), generator=generator)[: len(x) // 3]
     vectors = x[rows].requires_grad_()
-    check(lambda: layer(x, packing, LearnedRows(rows, vectors)), [vectors, *layer.parameters()])
+    check(lambda: layer(x, order, LearnedRows(rows, vectors)), [vectors, *layer.parameters()])
     dense = x.clone().requires_grad_()
     seen = torch.randn(len(x), hidden, generator=generator)
-    (every,) = torch.autograd.grad((layer(dense, packing) * seen).sum(), dense)
-    (some,) = torch.autograd.grad((layer(x, packing, LearnedRows(rows, vectors)) * seen).sum(), vectors)
+    (every,) = torch.autograd.grad((layer(dense, order) * seen).sum(), dense)
+    (some,) = torch.autograd.grad((layer(x, order, LearnedRows(rows, vectors)) * seen).sum(), vectors)
     torch.testing.assert_close(some, every[rows], **CLOSE)
 
 
@@ -93,11 +93,11 @@ def test_projected_inputs(kind, lengths, hidden, seed) -> None:
     generator = generator_of(seed)
     layer = kind(3, hidden, generator=generator)
     table = torch.randn(7, len(layer.bias), generator=generator, requires_grad=True)
-    packing = pack(offsets_of(lengths))
+    order = Order(offsets_of(lengths))
     words = torch.randint(7, (sum(lengths),), generator=generator)
-    check(lambda: layer.forward_projected(table, packing, words), [table, layer.state_weight])
+    check(lambda: layer.forward_projected(table, order, words), [table, layer.state_weight])
     rows = table.detach()[words].requires_grad_()
-    check(lambda: layer.forward_projected(rows, packing), [rows, layer.state_weight])
+    check(lambda: layer.forward_projected(rows, order), [rows, layer.state_weight])
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -120,8 +120,8 @@ def test_gradients_of_the_input_alone(kind) -> None:
         parameter.requires_grad_(False)
     offsets = offsets_of([3, 7, 1])
     x = torch.randn(11, 4, generator=generator_of(2), requires_grad=True)
-    check(lambda: layer(x, pack(offsets)), [x])
-    check(lambda: pool(layer(x, pack(offsets)), torch.from_numpy(offsets))[0], [x])
+    check(lambda: layer(x, Order(offsets)), [x])
+    check(lambda: pool(layer(x, Order(offsets)), torch.from_numpy(offsets))[0], [x])
 
 
 @settings(max_examples=20, deadline=None)
@@ -165,7 +165,7 @@ def test_empty_segments_and_no_rows_at_all() -> None:
     pooled, _ = attend(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 0, 3, 3]))
     assert pooled.tolist() == [[0, 0], [1, 1], [0, 0]]
     lstm = LSTM(2, 3, generator=generator_of(0))
-    h = lstm(torch.ones(0, 2), pack(offsets_of([])))
+    h = lstm(torch.ones(0, 2), Order(offsets_of([])))
     h.sum().backward()
     assert h.shape == (0, 3)
     assert lstm.bias.grad is not None
@@ -195,7 +195,7 @@ def relative_error(ours: Tensor, true: Tensor) -> float:
 def test_not_a_number_stays_one() -> None:
     """A NaN must reach the loss, where training stops, and not be hidden by an activation."""
     for layer in (LSTM(2, 9, generator=generator_of(0)), GRU(2, 9, generator=generator_of(0))):
-        h = layer(torch.tensor([[float("nan"), 1.0], [1.0, 1.0]]), pack(offsets_of([1, 1])))
+        h = layer(torch.tensor([[float("nan"), 1.0], [1.0, 1.0]]), Order(offsets_of([1, 1])))
         assert h[0].isnan().all()
         assert not h[1].isnan().any()
     assert AttentionPool(2, 3, generator=generator_of(0)).scores(torch.full((1, 2), torch.nan)).isnan().all()
@@ -217,7 +217,7 @@ def test_the_number_of_threads_does_not_change_a_bit(kind, threads: Callable[[in
     x = torch.randn(int(offsets[-1]), 20, generator=generator, requires_grad=True)
 
     def run() -> tuple[Tensor, ...]:
-        pooled, _ = pool(layer(x, pack(offsets)), torch.from_numpy(offsets))
+        pooled, _ = pool(layer(x, Order(offsets)), torch.from_numpy(offsets))
         leaves = [x, *layer.parameters(), pool.weight, pool.bias]
         return pooled.detach(), *torch.autograd.grad(pooled.square().sum(), leaves)
 
@@ -232,17 +232,17 @@ def test_the_number_of_threads_does_not_change_a_bit(kind, threads: Callable[[in
 def test_a_wrong_index_is_an_error_and_not_a_crash() -> None:
     assert kernels() is not None
     lstm = LSTM(2, 3, generator=generator_of(0))
-    packing = pack(offsets_of([2]))
+    order = Order(offsets_of([2]))
     with pytest.raises(IndexError, match="row numbers from 0 to 5 for 5 rows"):
-        lstm.forward_projected(torch.ones(5, 12), packing, torch.tensor([0, 5]))
+        lstm.forward_projected(torch.ones(5, 12), order, torch.tensor([0, 5]))
     with pytest.raises(IndexError, match="3 input rows for offsets that end at 2"):
-        lstm(torch.ones(3, 2), packing)
+        lstm(torch.ones(3, 2), order)
     with pytest.raises(IndexError, match="offsets must rise from 0 to 3"):
         attend(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 4]))
     with torch.no_grad(), pytest.raises(IndexError, match="row numbers from -1 to 0 for 3 rows"):
         attend_paths(torch.ones(3, 2), torch.zeros(3), torch.tensor([0, 2]), torch.tensor([0, -1]))
     with pytest.raises(IndexError, match="offsets must rise from 0"):
-        pack(np.array([0, 50_000, 3]))
+        Order(np.array([0, 50_000, 3]))
     with pytest.raises(IndexError, match="rows of 8 numbers for weights of 4"):
         check_columns(torch.ones(2, 8), torch.ones(3, 4))
     with pytest.raises(IndexError, match="a node's parent must be of the level before"):
@@ -255,7 +255,7 @@ def test_a_wrong_index_is_an_error_and_not_a_crash() -> None:
 
 def test_float64_takes_the_torch_layers() -> None:
     lstm = LSTM(2, 3, generator=generator_of(0)).double()
-    assert lstm(torch.ones(2, 2, dtype=torch.float64), pack(offsets_of([2]))).dtype is torch.float64
+    assert lstm(torch.ones(2, 2, dtype=torch.float64), Order(offsets_of([2]))).dtype is torch.float64
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_without_kernels_the_torch_layers_serve_and_one_line_says_so(
     caplog.set_level(logging.INFO)
     lstm = LSTM(2, 3, generator=generator_of(0))
     for _ in range(3):
-        lstm(torch.ones(4, 2), pack(offsets_of([3, 1]))).sum().backward()
+        lstm(torch.ones(4, 2), Order(offsets_of([3, 1]))).sum().backward()
     (record,) = caplog.records
     assert record.levelno == level
     assert says in record.getMessage()

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from emhrnn import cores
 from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.order import Order
-from emhrnn.layers.packing import pack
 from emhrnn.layers.phrase_scores import (
     GRUWeights,
     PhraseEncoder,
@@ -94,7 +93,7 @@ def test_states_of_the_gru_equal_the_torch_layer(back_end, lengths, H, seed, rev
     with torch.no_grad():
         layer.bias.normal_(generator=generator)
         x = torch.randn(int(offsets[-1]), 6, generator=generator)
-        expected = layer(x, pack(offsets, reverse=reverse)).numpy()
+        expected = layer(x, Order(offsets, reverse=reverse)).numpy()
         weights = GRUWeights(*(part.numpy() for part in (layer.input_weight, layer.state_weight, layer.bias)))
         states = weights.states(x.numpy(), Order(offsets, reverse))
     np.testing.assert_allclose(states, expected, **TOLERANCE)

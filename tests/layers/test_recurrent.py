@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import GRU, LSTM, Bidirectional
 from tests.layers.shapes import generator_of, hidden_sizes, lengths, offsets_of, seeds
 from tests.oracles.recurrent import layer_states
@@ -24,7 +24,7 @@ def test_states_and_gradients_equal_the_oracle(kind, lengths, hidden, reverse, s
     seen = torch.randn(len(x), hidden, generator=generator, dtype=torch.float64)
     inputs = [x, *layer.parameters()]
 
-    fast = layer(x, pack(offsets, reverse=reverse))
+    fast = layer(x, Order(offsets, reverse=reverse))
     slow = layer_states(layer, x, offsets.tolist(), reverse=reverse)
     torch.testing.assert_close(fast, slow)
     for ours, theirs in zip(
@@ -39,13 +39,13 @@ def test_states_and_gradients_equal_the_oracle(kind, lengths, hidden, reverse, s
 @pytest.mark.parametrize("reverse", [False, True])
 def test_gradcheck(kind, reverse: bool) -> None:
     layer = kind(3, 4, generator=generator_of(1)).double()
-    packing = pack(offsets_of([3, 1, 4]), reverse=reverse)
+    order = Order(offsets_of([3, 1, 4]), reverse=reverse)
     x = torch.randn(8, 3, dtype=torch.float64, generator=generator_of(2), requires_grad=True)
     weights = [parameter.detach().clone().requires_grad_() for parameter in layer.parameters()]
     names = [name for name, _ in layer.named_parameters()]
 
     def states(x: Tensor, *weights: Tensor) -> Tensor:
-        return torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), (x, packing))
+        return torch.func.functional_call(layer, dict(zip(names, weights, strict=True)), (x, order))
 
     assert torch.autograd.gradcheck(states, (x, *weights))
 
@@ -55,8 +55,8 @@ def test_gradcheck_of_projected_inputs(kind) -> None:
     layer = kind(3, 2, generator=generator_of(1)).double()
     table = torch.randn(5, len(layer.bias), dtype=torch.float64, generator=generator_of(2), requires_grad=True)
     index = torch.tensor([4, 0, 0, 2, 4, 1])
-    packing = pack(offsets_of([2, 4]))
-    assert torch.autograd.gradcheck(lambda table: layer.forward_projected(table, packing, index), (table,))
+    order = Order(offsets_of([2, 4]))
+    assert torch.autograd.gradcheck(lambda table: layer.forward_projected(table, order, index), (table,))
 
 
 def torch_lstm(lstm: LSTM) -> nn.LSTM:
@@ -99,7 +99,7 @@ def check_against_torch_nn(kind, twin, lengths: list[int], hidden: int, seed: in
     layer = kind(6, hidden, generator=generator)
     offsets = offsets_of(lengths)
     x = torch.randn(int(offsets[-1]), 6, generator=generator)
-    ours = layer(x, pack(offsets))
+    ours = layer(x, Order(offsets))
     packed, _ = twin(layer)(pack_sequence(list(x.split(lengths)), enforce_sorted=False))
     padded, _ = pad_packed_sequence(packed, batch_first=True)
     theirs = torch.cat([rows[:length] for rows, length in zip(padded, lengths, strict=True)])
@@ -114,8 +114,8 @@ def test_bidirectional_reads_both_ways(kind) -> None:
     x = torch.randn(7, 3, generator=generator)
     h = layer(x, offsets)
     assert h.shape == (7, layer.hidden_size)
-    torch.testing.assert_close(h[:, :4], layer.forward_layer(x, pack(offsets)))
-    torch.testing.assert_close(h[:, 4:], layer.backward_layer(x, pack(offsets, reverse=True)))
+    torch.testing.assert_close(h[:, :4], layer.forward_layer(x, Order(offsets)))
+    torch.testing.assert_close(h[:, 4:], layer.backward_layer(x, Order(offsets, reverse=True)))
 
 
 @pytest.mark.parametrize("kind", [LSTM, GRU])
@@ -123,18 +123,18 @@ def test_projection_table_equals_projecting_each_word(kind) -> None:
     layer = kind(3, 4, generator=generator_of(0))
     vocabulary = torch.randn(9, 3, generator=generator_of(1))
     words = torch.tensor([8, 0, 3, 3, 1])
-    packing = pack(offsets_of([3, 2]))
+    order = Order(offsets_of([3, 2]))
     table = layer.project(vocabulary)
     kept = table.clone()
-    h = layer.forward_projected(table, packing, words)
-    torch.testing.assert_close(h, layer(vocabulary[words], packing))
-    torch.testing.assert_close(h, layer.forward_projected(table[words], packing))
+    h = layer.forward_projected(table, order, words)
+    torch.testing.assert_close(h, layer(vocabulary[words], order))
+    torch.testing.assert_close(h, layer.forward_projected(table[words], order))
     assert torch.equal(table, kept)
 
 
 def test_frozen_inputs_get_no_gradient_and_weights_do() -> None:
     lstm = LSTM(3, 4, generator=generator_of(0))
-    lstm(torch.ones(5, 3), pack(offsets_of([5]))).sum().backward()
+    lstm(torch.ones(5, 3), Order(offsets_of([5]))).sum().backward()
     assert all(parameter.grad is not None for parameter in lstm.parameters())
 
 

@@ -113,7 +113,7 @@ def separable_batch(documents: int = 32, seed: int = 0, **fields: np.ndarray) ->
 
 
 def check_learns(model: nn.Module, batch: Batch, *, steps: int = 120, learning_rate: float = 0.02) -> None:
-    """Gradient descent fits the batch, every document."""
+    """Gradient descent fits the batch, every document, within these steps."""
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
     labels = torch.from_numpy(batch.labels)
     for step in range(steps):
@@ -123,8 +123,10 @@ def check_learns(model: nn.Module, batch: Batch, *, steps: int = 120, learning_r
             if parameter.grad is not None and parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.to_dense()  # Adam takes no others
         optimizer.step()
-    with torch.no_grad():
-        assert (model(batch).logits.argmax(1) == labels).all()
+        with torch.no_grad():
+            if step % 10 == 9 and (model(batch).logits.argmax(1) == labels).all():
+                return
+    raise AssertionError(f"some documents are not learned after {steps} steps")
 
 
 def check_survives_saving(model: nn.Module, fresh: nn.Module, batch: Batch) -> None:

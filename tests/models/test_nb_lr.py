@@ -18,11 +18,12 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.models import nb_lr, ngram_features
 from emhrnn.models.fitting import NEVER
-from emhrnn.models.nb_lr import GRID, NBLR, expected_shapes, fit_ratios, log_ratio, read
+from emhrnn.models.nb_lr import GRID, NBLR, expected_shapes, fit_ratios, log_ratio
 from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngrams_of
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import NBLRConfig
-from emhrnn.training.weights import check_arrays
+from emhrnn.models.table import MODELS
+from emhrnn.training.run import check_arrays
 from tests.models.examples import CLASSES, VOCABULARY, make_batch, seeds, sentences_of, separable_batch, shapes
 
 NGram = tuple[int, ...]
@@ -173,7 +174,7 @@ def test_fits_is_deterministic_and_survives_saving() -> None:
     assert all(np.array_equal(again.state_dict()[name], array) for name, array in state.items())
     assert np.array_equal(model.infer(batch).logits.argmax(1), batch.labels)
     check_arrays(Path("f"), state, expected_shapes(NBLRConfig(), Facts(classes=CLASSES), VOCABULARY, 0, state))
-    loaded = read(NBLRConfig(), Facts(classes=CLASSES), state, [""] * VOCABULARY)
+    loaded = MODELS["nb-lr"].read(NBLRConfig(), Facts(classes=CLASSES), state, [""] * VOCABULARY)
     assert np.array_equal(loaded.infer(batch).logits, model.infer(batch).logits)
     assert len(model.keys) == len(model.weight) < model.max_features  # nothing is padded
 

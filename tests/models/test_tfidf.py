@@ -13,7 +13,8 @@ from emhrnn.errors import DataError
 from emhrnn.models import ngram_features
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import TfIdfConfig, TfIdfSVMConfig
-from emhrnn.models.tfidf import NO_KEY, TfIdf, expected_shapes, read
+from emhrnn.models.table import MODELS
+from emhrnn.models.tfidf import NO_KEY, TfIdf, expected_shapes
 from tests.models.examples import (
     CLASSES,
     VOCABULARY,
@@ -79,7 +80,7 @@ def test_fits_and_survives_saving(kind) -> None:
     facts, saved = Facts(classes=CLASSES), model.state_dict()
     config = TfIdfConfig(max_features=400)
     assert {name: array.shape for name, array in saved.items()} == expected_shapes(config, facts, 0, 0, saved)
-    loaded = read(config, facts, saved, [""] * VOCABULARY, kind)
+    loaded = MODELS[{"logistic": "tfidf-lr", "svm": "tfidf-svm"}[kind]].read(config, facts, saved, [""] * VOCABULARY)
     assert np.array_equal(loaded.infer(batch).logits, model.infer(batch).logits)
 
 

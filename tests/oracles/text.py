@@ -1,6 +1,8 @@
 """Slow, obvious twins of the fast text path."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -12,6 +14,11 @@ def encode(vocabulary: Vocabulary, text: str, *, lowercase: bool = True) -> tupl
     """Word ids and sentence offsets by way of the document with all its offsets."""
     document = read_document(text, lowercase=lowercase)
     return [vocabulary.id_of(word) for word in document.words], document.sentence_offsets.tolist()
+
+
+def count_words(texts: Iterable[str], *, lowercase: bool = True) -> Counter[str]:
+    """How often each word occurs."""
+    return Counter(word for text in texts for word in read_document(text, lowercase=lowercase).words)
 
 
 def uncovered(text: str, starts: np.ndarray, ends: np.ndarray) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emhrnn.errors import DataError
-from emhrnn.paper.check import check_records, page_problems
+from emhrnn.paper.check import _table_problems, check_records, page_problems
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,11 +58,14 @@ def test_every_figure_of_this_repository_has_a_record() -> None:
 
 
 def test_a_table_that_its_runs_do_not_give_is_found(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "results", tmp_path / "results")
-    run = next((tmp_path / "results" / "table2" / "runs").glob("yelp*Phrase-evidence--0.json"))
+    shutil.copy(ROOT / "results" / "table2.json", tmp_path)
+    shutil.copytree(ROOT / "results" / "table2", tmp_path / "table2")
+    assert not list(_table_problems(tmp_path))
+    run = next((tmp_path / "table2" / "runs").glob("yelp*Phrase-evidence--0.json"))
     run.write_text(run.read_text().replace('"accuracy": 0.5', '"accuracy": 0.6', 1))
-    told = [str(problem) for problem in check_records(tmp_path)]
-    assert any("results/table2.json" in problem and "Phrase evidence" in problem for problem in told)
+    (problem,) = _table_problems(tmp_path)
+    assert problem.file == "results/table2.json"
+    assert "Phrase evidence" in problem.told
 
 
 def test_a_folder_without_results_is_an_error(tmp_path: Path) -> None:

@@ -11,11 +11,6 @@ from tests.behaviour.commands import Cli
 RESULTS = Path(__file__).parents[2] / "results"
 
 
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    return Cli(capsys, monkeypatch)
-
-
 def lines(text: str, heading: str) -> list[str]:
     """The table under a heading."""
     section = text.partition(f"# {heading}\n")[2].partition("\n#")[0]

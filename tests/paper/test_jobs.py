@@ -1,5 +1,6 @@
 """Jobs run once, survive each other's failures, and go on after any kind of stop."""
 
+import io
 import json
 import os
 import signal
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.jobs import JobDisplay, JobSpec, _run, job_name, run_jobs, so_far, time_left
-from tests.paper.job_functions import fragile, slow_count, square
+from emhrnn.paper.jobs import JobSpec, _run, job_name, run_jobs, so_far
+from tests.paper.job_functions import fragile, half_done, slow_count, square
 
 
 def quiet(_: str) -> None:
@@ -159,19 +160,21 @@ def test_a_folder_has_one_user_at_a_time(tmp_path: Path) -> None:
     process.communicate(timeout=LIMIT)
 
 
-def test_the_time_left_is_at_the_pace_so_far() -> None:
-    assert time_left(10.0, 0.0, 4) == ""
-    assert time_left(10.0, 1.0, 4) == "about 0:30 left"
-    assert time_left(3600.0, 1.5, 4) == "about 1 h 40 min left"
-    assert time_left(600.0, 1.0, 2) == "about 10 min left"
+class Terminal(io.StringIO):
+    def __init__(self, shown: Path) -> None:
+        super().__init__()
+        self.shown = shown
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if "0.5 of 1 [" in text and "a: epoch 1 of 2" in text:
+            self.shown.touch()
+        return super().write(text)
 
 
-def test_the_display_follows_the_jobs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with JobDisplay(2) as display:
-        display.show(0, {"a": (0.5, "epoch 1"), "b": (0.0, "")})
-        display.show(1, {"b": (0.5, "epoch 2")})
-        display._bars.refresh()
-    told = capsys.readouterr().err
-    assert "1 of 2" in told
-    assert "epoch 2" in told
+def test_a_terminal_shows_what_the_jobs_are_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal(tmp_path / "shown"))
+    (outcome,) = run_jobs(half_done, [JobSpec("a", {})], tmp_path, say=quiet)
+    assert outcome.result == {"shown": True}

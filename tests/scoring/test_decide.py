@@ -139,5 +139,5 @@ def test_what_cannot_be_asked(cli: Cli, folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "p.csv").exists()
     (tmp_path / "texts" / "good").mkdir(parents=True)
     (tmp_path / "texts" / "good" / "1.txt").write_text(GOOD)
-    with pytest.raises(DataError, match="is no table"):
+    with pytest.raises(DataError, match="is not a table"):
         score(folder / "run", Data(paths=(tmp_path / "texts",)), tmp_path / "p.csv", keep_columns=True, progress=False)

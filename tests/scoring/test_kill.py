@@ -23,7 +23,7 @@ before = []
 
 def add(self, digest, part):  # one chunk, then half of the next: the worst moment
     if before:
-        self._files["rows"].write(part.rows[: len(part.rows) // 2])
+        self._files["rows"].write(part.files["rows"][: len(part.files["rows"]) // 2])
         self._files["rows"].flush()
         os.kill(os.getpid(), signal.SIGKILL)
     before.append(digest)

@@ -14,7 +14,7 @@ from emhrnn.errors import DataError
 from emhrnn.scoring import ScoringResult, score
 from emhrnn.scoring.chunks import Data
 from emhrnn.scoring.output import Unfinished
-from emhrnn.scoring.workers import Scored, score_chunks
+from emhrnn.scoring.scorer import Scored, score_chunks
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 

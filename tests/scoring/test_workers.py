@@ -12,16 +12,14 @@ import pytest
 
 from emhrnn.errors import CheckpointError, DataError
 from emhrnn.scoring.chunks import Data, read_chunks
-from emhrnn.scoring.scorer import Task
-from emhrnn.scoring.workers import score_chunks
+from emhrnn.scoring.scorer import Task, score_chunks
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 PARENT = """
 import multiprocessing, sys
 from pathlib import Path
 from emhrnn.scoring import chunks
-from emhrnn.scoring.scorer import Task
-from emhrnn.scoring.workers import score_chunks
+from emhrnn.scoring.scorer import Task, score_chunks
 
 if __name__ == "__main__":
     chunks.ROWS = 5

@@ -17,7 +17,9 @@ from fastapi.testclient import TestClient  # noqa: E402
 from emhrnn.serve.app import application  # noqa: E402
 from emhrnn.serve.connections import bound_connections  # noqa: E402
 from emhrnn.serve.limits import ServerLimits  # noqa: E402
-from tests.behaviour.commands import write_rows  # noqa: E402
+from emhrnn.training.pack import located  # noqa: E402
+from tests.behaviour.commands import GOOD, write_rows  # noqa: E402
+from tests.explain.browser import chromium  # noqa: E402
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 SMALL = ServerLimits(
@@ -91,3 +93,54 @@ class running:  # noqa: N801
         self.server.should_exit = True
         self.thread.join(20)
         self.listener.close()
+
+
+# ---------------------------------------------------------------------- a real browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as launched:
+        yield launched
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A page that must not complain and must ask our server only."""
+    context = browser.new_context(base_url=address, viewport={"width": 1100, "height": 850})
+    opened = context.new_page()
+    trouble: list[str] = []
+    opened.on("console", lambda message: trouble.append(message.text))
+    opened.on("pageerror", lambda error: trouble.append(str(error)))
+    opened.on("dialog", lambda dialog: trouble.append(dialog.message))
+    opened.on("request", lambda asked: trouble.append(asked.url) if not asked.url.startswith(address) else None)
+    yield opened
+    context.close()
+    assert [told for told in trouble if "422" not in told] == []  # a refusal is not a fault, but the browser tells it
+
+
+@pytest.fixture(scope="module")
+def demo(browser: Any) -> Iterator[Any]:
+    """A page on the model of the package: it is sure of what it says, and fast on long documents."""
+    with running(application([located(Path("demo"))])) as base:
+        context = browser.new_context(base_url=base, viewport={"width": 1280, "height": 800})
+        yield context.new_page()
+        context.close()
+
+
+def read(page: Any, text: str = GOOD) -> None:
+    page.goto("about:blank")  # or a page at the same address is loaded again, with the text that it had
+    page.goto("/")
+    page.get_by_label("Your document").fill(text)
+    page.get_by_role("button", name="Read it").click()
+    page.wait_for_selector(".reading")
+    page.wait_for_selector("#reading[aria-busy=false]")
+
+
+def settled(page: Any) -> None:
+    page.wait_for_selector("#reading[aria-busy=false] .reading")
+
+
+def in_sight(page: Any, selector: str) -> bool:
+    box, size = page.locator(selector).first.bounding_box(), page.viewport_size
+    return bool(box) and box["y"] >= 0 and box["y"] + box["height"] <= size["height"]

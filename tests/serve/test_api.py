@@ -87,13 +87,13 @@ SEND = 'send {"text": "..."} or {"texts": [...]}'
         (b'"x"', 422, f"the body is not a JSON object; {SEND}"),
         (b"null", 422, f"the body is not a JSON object; {SEND}"),
         (b"", 422, f"the body is not a JSON object; {SEND}"),
-        (b'{"txt": "a"}', 422, "txt is no field of this request; /docs lists what it takes"),
+        (b'{"txt": "a"}', 422, "txt is not a field of this request; /docs lists what it takes"),
     ],
 )
 def test_a_body_that_is_not_understood(client: TestClient, body: bytes, status: int, told: str) -> None:
     for path in ("/v1/predict", "/v1/explain"):
         answer = client.post(path, content=body, headers={"content-type": "application/json"})
-        assert (answer.status_code, answer.json()) == (status, {"error": told})
+        assert (answer.status_code, answer.json()["error"]) == (status, told)
 
 
 def test_a_number_with_too_many_digits(run: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_number_with_too_many_digits(run: Path) -> None:
     with TestClient(application([run]), base_url="http://127.0.0.1") as client:
         answer = client.post("/v1/explain", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 400
-    assert answer.json() == {"error": f"the body has a number with too many digits; {SEND}"}
+    assert answer.json()["error"] == f"the body has a number with too many digits; {SEND}"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_number_with_too_many_digits(run: Path) -> None:
 def test_a_body_of_another_content_type(client: TestClient, headers: dict[str, str], came: str) -> None:
     answer = client.post("/v1/predict", content=b'{"text": "bad"}', headers=headers)
     assert answer.status_code == 422
-    assert answer.json() == {"error": f"the body {came}; send it with `Content-Type: application/json`"}
+    assert answer.json()["error"] == f"the body {came}; send it with `Content-Type: application/json`"
 
 
 def test_a_larger_body_is_refused_while_it_arrives(client: TestClient) -> None:
@@ -184,3 +184,26 @@ def test_head_over_the_wire(address: str) -> None:
 def test_limits_are_those_of_the_documentation() -> None:
     limits = ServerLimits()
     assert (limits.texts, limits.words, limits.body_bytes) == (256, 20_000, 2 << 20)
+
+
+def test_errors_have_codes_and_ids(client: TestClient) -> None:
+    """For programs: the sentence may change, the code does not; the id finds the line of the log."""
+    schema = client.get("/openapi.json").json()["components"]["schemas"]["ErrorResponse"]
+    assert set(schema["required"]) == {"error", "code", "request_id"}
+    for body, code in (
+        ({"text": " "}, "no_words"),
+        ({"texts": []}, "no_text"),
+        ({"texts": ["a"] * 4}, "too_many_texts"),
+        ({"text": "a " * 101}, "too_many_words"),
+        ({"text": "a", "run": "none"}, "unknown_run"),
+        ({"text": "a", "user": "x"}, "no_ids"),
+        ({}, "invalid"),
+    ):
+        answer = client.post("/v1/predict", json=body, headers={"x-request-id": "mine-7"})
+        assert (answer.json()["code"], answer.json()["request_id"]) == (code, "mine-7")
+    refused = client.get("/v1/nothing")
+    assert refused.json()["code"] == "not_found"
+    assert refused.json()["request_id"] == refused.headers["x-request-id"]
+    elsewhere = client.get("/v1/model", headers={"host": "elsewhere"})  # refused before the application
+    assert elsewhere.json()["code"] == "forbidden"
+    assert elsewhere.json()["request_id"] == elsewhere.headers["x-request-id"]

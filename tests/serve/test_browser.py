@@ -1,72 +1,29 @@
-"""The viewer in a real browser: every page and flow, by mouse and by keyboard, on a phone and in the dark."""
+"""Read and What if in a real browser, by mouse and by keyboard."""
 
-import json
-from collections.abc import Iterator
-from pathlib import Path
-from shutil import copytree
+import re
 from typing import Any
 
 import pytest
 
-from emhrnn.serve.app import application
-from emhrnn.training.pack import located
 from tests.behaviour.commands import BAD, GOOD
-from tests.explain.browser import axe_core, chromium
-from tests.serve.conftest import HOSTILE, running
+from tests.explain.browser import screenshots
+from tests.serve.conftest import HOSTILE, in_sight, read, settled
 
 LONG = " ".join([GOOD, BAD] * 8)
-PAGES = ("/", "/compare", "/corpus", "/feedback", "/runs", "/docs", "/login")
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as launched:
-        yield launched
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    """A page that must not complain and must ask our server only."""
-    context = browser.new_context(base_url=address, viewport={"width": 1100, "height": 850})
-    opened = context.new_page()
-    trouble: list[str] = []
-    opened.on("console", lambda message: trouble.append(message.text))
-    opened.on("pageerror", lambda error: trouble.append(str(error)))
-    opened.on("dialog", lambda dialog: trouble.append(dialog.message))
-    opened.on("request", lambda asked: trouble.append(asked.url) if not asked.url.startswith(address) else None)
-    yield opened
-    context.close()
-    assert [told for told in trouble if "422" not in told] == []  # a refusal is no fault, but the browser tells it
-
-
-@pytest.fixture(scope="session")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Screenshots: in build/screenshots, where CI keeps them."""
-    folder = Path(__file__).parents[2] / "build" / "screenshots"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def read(page: Any, text: str = GOOD) -> None:
-    page.goto("/")
-    page.get_by_label("Your document").fill(text)
-    page.get_by_role("button", name="Read it").click()
-    page.wait_for_selector(".reading")
-    page.wait_for_selector("#reading[aria-busy=false]")
-
-
-def test_a_phrase_shows_what_it_counts(page: Any, pictures: Path) -> None:
+def test_a_phrase_shows_what_it_counts(page: Any) -> None:
     read(page)
     assert page.locator(".said .prediction").inner_text() in ("good", "bad")
     page.locator(".phrase[data-k]").first.click()
     page.wait_for_selector(".box table.words")
     assert page.locator(".box .told").inner_text()
-    page.screenshot(path=pictures / "phrase.png")
+    page.screenshot(path=screenshots() / "phrase.png")
     page.locator(".phrase[data-k]").first.click()
     assert page.locator(".box").count() == 0
 
 
-def test_removing_and_restoring_by_mouse(page: Any, pictures: Path) -> None:
+def test_removing_and_restoring_by_mouse(page: Any) -> None:
     """Each phrase has its own buttons, and before and after stand side by side, in sight."""
     page.set_viewport_size({"width": 1280, "height": 500})
     read(page, LONG)
@@ -78,22 +35,13 @@ def test_removing_and_restoring_by_mouse(page: Any, pictures: Path) -> None:
         assert in_sight(page, ".said .prediction")
     assert page.locator(".phrase.dropped").count() == 2
     assert "without 2 phrases" in page.locator(".live").inner_text().lower()
-    page.screenshot(path=pictures / "what-if.png", full_page=True)
+    page.screenshot(path=screenshots() / "what-if.png", full_page=True)
     page.get_by_role("button", name="Undo").click()
     page.wait_for_selector("text=Without 1 phrase")
     page.locator(".phrase.dropped").click()
     page.get_by_role("button", name="Restore", exact=True).click()
     page.wait_for_selector(".without", state="detached")
     assert page.locator(".phrase.dropped").count() == 0
-
-
-@pytest.fixture(scope="module")
-def demo(browser: Any) -> Iterator[Any]:
-    """A page on the model of the package: it is sure of what it says, and fast on long documents."""
-    with running(application([located(Path("demo"))])) as base:
-        context = browser.new_context(base_url=base, viewport={"width": 1280, "height": 800})
-        yield context.new_page()
-        context.close()
 
 
 MIXED = "The staff were kind and the breakfast was wonderful. But the room was dirty and the bed was awful."
@@ -136,7 +84,7 @@ def test_editing_a_phrase_in_place(page: Any) -> None:
     assert page.locator("textarea").input_value() == GOOD
 
 
-def test_a_long_document_opens_at_once(demo: Any, pictures: Path) -> None:
+def test_a_long_document_opens_at_once(demo: Any) -> None:
     """15,000 words: few nodes, wherever one scrolls to; what is scrolled to is drawn."""
     page, text = demo, " ".join([GOOD, BAD, MIXED] * 330)
     with page.expect_response("**/part/read") as asked:
@@ -154,9 +102,12 @@ def test_a_long_document_opens_at_once(demo: Any, pictures: Path) -> None:
             "s.getBoundingClientRect().bottom < 0 || s.getBoundingClientRect().top > innerHeight)"
         )
         assert page.evaluate(NODES) < 15_000
-    page.screenshot(path=pictures / "long.png")
+    page.screenshot(path=screenshots() / "long.png")
+    page.reload()  # the address cannot hold this text; the browser does
+    settled(page)
+    assert page.locator("li.sentence").count() == sentences
     page.locator(".weights a").first.click()
-    page.wait_for_function("document.activeElement.matches('.phrase[data-k]')")
+    page.wait_for_function("() => document.activeElement.matches('.phrase[data-k]')")
     assert in_sight(page, ".phrase[data-k]:focus")
 
 
@@ -168,12 +119,8 @@ NODES = """() => {
 }"""
 
 
-def settled(page: Any) -> None:
-    page.wait_for_selector("#reading[aria-busy=false] .reading")
-
-
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_what_decided_is_seen_at_once(browser: Any, address: str, pictures: Path, width: int, height: int) -> None:
+def test_what_decided_is_seen_at_once(browser: Any, address: str, width: int, height: int) -> None:
     """Label, how sure, two phrases and tinted text, without scrolling; and the verdict stays."""
     context = browser.new_context(base_url=address, viewport={"width": width, "height": height})
     page = context.new_page()
@@ -181,7 +128,7 @@ def test_what_decided_is_seen_at_once(browser: Any, address: str, pictures: Path
     assert not page.locator("form.write").is_visible()  # it is folded to one line
     for part in (".said .prediction", ".said .sure", ".verdict-card .classes", ".because", ".document .phrase"):
         assert in_sight(page, part), part
-    page.screenshot(path=pictures / f"verdict-{width}.png")
+    page.screenshot(path=screenshots() / f"verdict-{width}.png")
     assert page.evaluate("scrollTo(0, 600), scrollY") > 200
     assert in_sight(page, ".said .prediction")
     page.evaluate("scrollTo(0, 0)")
@@ -189,11 +136,6 @@ def test_what_decided_is_seen_at_once(browser: Any, address: str, pictures: Path
     page.get_by_label("Your document").fill("Another text.")
     assert "stale" in page.locator("#reading").get_attribute("class")
     context.close()
-
-
-def in_sight(page: Any, selector: str) -> bool:
-    box, size = page.locator(selector).first.bounding_box(), page.viewport_size
-    return bool(box) and box["y"] >= 0 and box["y"] + box["height"] <= size["height"]
 
 
 def test_refresh_and_back_keep_the_text(page: Any) -> None:
@@ -234,23 +176,6 @@ def test_a_failed_request_keeps_what_is_there(browser: Any, address: str) -> Non
     page.keyboard.press("d")
     page.wait_for_selector(".trouble", state="detached")
     context.close()
-
-
-def test_people_without_a_session_sign_in(browser: Any, made: Path) -> None:
-    with running(application([made / "run"], token="correct horse battery")) as base:
-        page = browser.new_page(base_url=base)
-        page.goto("/corpus")
-        assert page.url == f"{base}/login?next=/corpus"
-        page.get_by_label("Token").fill("wrong")
-        page.get_by_role("button", name="Open the viewer").click()
-        assert page.get_by_role("alert").is_visible()
-        page.get_by_label("Token").fill("correct horse battery")
-        page.get_by_role("button", name="Open the viewer").click()
-        assert page.url == f"{base}/corpus"
-        page.get_by_role("button", name="Sign out").click()
-        page.goto("/runs")
-        assert page.url == f"{base}/login?next=/runs"
-        page.close()
 
 
 def test_everything_by_keyboard(page: Any) -> None:
@@ -350,50 +275,11 @@ def test_an_empty_text_is_told(page: Any) -> None:
     assert "no words" in page.locator(".trouble").inner_text()
 
 
-def test_comparing(page: Any, pictures: Path) -> None:
-    """The text comes along from Read."""
-    read(page, GOOD)
-    page.get_by_role("link", name="Compare").click()
-    page.wait_for_selector(".pair")
-    assert page.locator(".pair section").count() == 2
-    assert "They agree" in page.locator(".agreement").inner_text()
-    page.screenshot(path=pictures / "compare.png", full_page=True)
-
-
-def test_a_file_from_upload_to_one_document(page: Any, pictures: Path, data: Path) -> None:
-    page.goto("/corpus")
-    page.get_by_label("File").first.set_input_files(data / "below" / "more.jsonl")
-    page.get_by_role("button", name="Classify it").first.click()
-    page.wait_for_selector("table.rows")
-    page.wait_for_selector("[data-watch]", state="detached")
-    page.screenshot(path=pictures / "corpus.png", full_page=True)
-    page.locator(".confusion a").first.click()
-    page.wait_for_selector("text=Show all")
-    page.locator("table.rows a").first.click()
-    page.wait_for_selector(".reading")
-    assert "labelled" in page.locator(".reading .prediction").inner_text()
-
-
 def test_hostile_text_does_nothing(page: Any) -> None:
     read(page, HOSTILE + " was good.")
     assert page.locator(".reading script, .reading img").count() == 0
     shown = page.locator(".sentences").inner_text().replace(" // ", "")  # wherever its phrases end
     assert "<script>alert(1)</script>" in shown
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
-def test_every_page_fits_the_screen(browser: Any, address: str, pictures: Path, width: int, scheme: str) -> None:
-    context = browser.new_context(base_url=address, viewport={"width": width, "height": 850}, color_scheme=scheme)
-    page = context.new_page()
-    for path in PAGES:
-        page.goto(path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        page.screenshot(path=pictures / f"{path.strip('/') or 'first'}-{scheme}-{width}.png", full_page=True)
-    read(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.screenshot(path=pictures / f"read-{scheme}-{width}.png", full_page=True)
-    context.close()
 
 
 def test_without_script(browser: Any, address: str) -> None:
@@ -408,75 +294,122 @@ def test_without_script(browser: Any, address: str) -> None:
     context.close()
 
 
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return axe_core(tmp_path_factory.mktemp("axe"))
+def test_phrases_and_words_show_when_one_points_at_them(demo: Any) -> None:
+    """By mouse and by focus; before, the text is text."""
+    read(demo, MIXED)
+    phrase = demo.locator(".phrase[data-k]:has(u)").first
+    word = "one => getComputedStyle(one.querySelector('u')).textDecorationColor"
+    border = "one => getComputedStyle(one).outlineStyle"
+    demo.mouse.move(0, 0)
+    assert (phrase.evaluate(border), phrase.evaluate(word)) == ("none", "rgba(0, 0, 0, 0)")
+    phrase.hover()
+    assert (phrase.evaluate(border), phrase.evaluate(word)) == ("solid", "rgb(31, 35, 40)")
+    assert "dotted" in phrase.locator("..").locator(".phrase").evaluate_all(f"some => some.map({border})")
+    demo.mouse.move(0, 0)
+    demo.locator(".phrase[tabindex='0']").focus()
+    demo.keyboard.press("ArrowRight")
+    focused = demo.locator(".phrase:focus")
+    assert focused.evaluate(border) == "solid"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_accessibility_violation(
-    browser: Any, made: Path, data: Path, tmp_path: Path, axe: str, scheme: str
-) -> None:
-    """Of any weight, in every state of every page."""
-    run = copytree(made / "run", tmp_path / "mine")
-    (tmp_path / "mine.feedback.jsonl").write_text('{"text": "Good soup.", "label": "good", "spans": [[0, 4]]}\n')
-    with running(application([run, made / "run"], data=data)) as base:
-        context = browser.new_context(base_url=base, color_scheme=scheme)
-        page = context.new_page()
-
-        def check(what: str) -> None:
-            page.evaluate(axe)
-            found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
-            told = [(rule["id"], [node["html"][:200] for node in rule["nodes"]][:3]) for rule in found]
-            assert told == [], what
-
-        for path in PAGES:
-            page.goto(path)
-            page.evaluate("for (const details of document.querySelectorAll('main details')) details.open = true")
-            check(path)
-        read(page)
-        check("reading")
-        page.locator(".phrase[data-k]").first.click()
-        page.wait_for_selector(".box table.words")
-        check("a phrase")
-        page.get_by_role("button", name="Remove").click()
-        page.wait_for_selector(".without")
-        check("before and after")
-        page.get_by_text("Edit", exact=True).click()
-        page.get_by_label("Your document").fill("Another text.")
-        check("out of date")
-        page.get_by_role("link", name="Compare").click()
-        page.wait_for_selector(".pair")
-        check("comparison")
-        page.goto("/corpus")
-        page.locator("#name").select_option("reviews.csv")
-        page.get_by_role("button", name="Classify it").last.click()
-        page.wait_for_selector("table.rows")
-        page.wait_for_selector("[data-watch]", state="detached")
-        check("a file")
-        page.locator("table.rows a").first.click()
-        page.wait_for_selector(".verdict-card")
-        check("a row of a file")
-        page.goto("/nowhere")
-        check("a refusal")
-        context.close()
+def test_two_hues_by_sign_and_depth_by_size_in_points(demo: Any) -> None:
+    read(demo, MIXED)
+    most = demo.locator(".weights a").first.get_attribute("data-k")
+    assert "f5" in demo.locator(f".phrase[data-k='{most}']").get_attribute("class").split()
+    for kind, blue in (("f", True), ("a", False)):
+        shown = demo.locator(f".phrase[data-k]:is(.{kind}1, .{kind}2, .{kind}3, .{kind}4, .{kind}5)").first
+        red, _, other = re.findall(r"\d+", shown.evaluate("one => getComputedStyle(one).backgroundColor"))[:3]
+        assert (int(other) > int(red)) == blue
+    assert all(re.fullmatch("[+\u2212]\\d+", told) for told in demo.locator(".weights .number").all_inner_texts())
+    assert "log-odds" not in demo.locator("main").inner_text()
 
 
-def test_correcting_a_label_and_marking_a_phrase(browser: Any, made: Path, tmp_path: Path, pictures: Path) -> None:
-    run = copytree(made / "run", tmp_path / "mine")
-    with running(application([run])) as base:
-        page = browser.new_page(base_url=base)
-        read(page, "\U0001f600 " + GOOD)
-        page.locator(".phrase[data-k]").nth(1).click()
-        page.get_by_role("button", name="Should decide").click()
-        page.get_by_label("Right label").select_option("bad")
-        page.screenshot(path=pictures / "feedback-read.png")
-        page.get_by_role("button", name="Save").click()
-        page.get_by_role("link", name="All corrections").click()
-        page.wait_for_selector("table.rows")
-        page.screenshot(path=pictures / "feedback.png")
-        (entry,) = map(json.loads, (tmp_path / "mine.feedback.jsonl").read_text(encoding="utf-8").splitlines())
-        ((start, end),) = entry["spans"]
-        assert entry["label"] == "bad"
-        assert entry["text"][start:end] in page.locator("mark").inner_text()  # characters, as Python counts them
-        page.close()
+def test_attention_is_behind_a_switch(page: Any) -> None:
+    read(page)
+    assert not page.locator(".sentence .attention").first.is_visible()
+    page.get_by_label("attention").check()
+    assert "attention" in page.locator(".sentence .attention").first.inner_text()
+
+
+def test_a_first_read_shows_that_it_works(page: Any) -> None:
+    held: list[Any] = []
+    page.route("**/part/read", lambda route: held.append(route))
+    page.goto("/")
+    page.get_by_label("Your document").fill(GOOD)
+    page.get_by_role("button", name="Read it").click()
+    page.wait_for_selector("#reading[aria-busy=true]", state="attached")
+    assert "Reading" in page.evaluate("getComputedStyle(document.getElementById('reading'), '::before').content")
+    held[0].continue_()
+    settled(page)
+
+
+def test_one_question_at_a_time_while_one_types(page: Any) -> None:
+    """Typing is waited for, and what is typed while an answer is on its way is asked once, as it is then."""
+    read(page)
+    page.locator(".phrase[data-k]").first.click()
+    page.get_by_role("button", name="Edit", exact=True).click()
+    held: list[Any] = []
+    page.route("**/part/read", lambda route: held.append(route))
+    page.keyboard.type("Terrible", delay=30)
+    page.wait_for_timeout(500)
+    assert len(held) == 1
+    for word in (" cold", " stale"):
+        page.keyboard.type(word, delay=30)
+        page.wait_for_timeout(400)
+    assert len(held) == 1  # it has no answer yet
+    held[0].continue_()
+    page.wait_for_selector(".without")
+    page.wait_for_timeout(200)
+    assert len(held) == 2
+    assert "Terrible+cold+stale" in held[1].request.post_data
+    held[1].continue_()
+    page.wait_for_selector("#reading[aria-busy=false]")
+
+
+LIVE = """() => {
+  const live = "[role=status], [role=alert], [aria-live], output";
+  const heard = (one) => one.matches?.(live) && one.getAttribute("aria-live") !== "off" && one.textContent.trim();
+  window.said = [];
+  new MutationObserver((changes) => {
+    for (const { target, addedNodes } of changes) {
+      const around = (target.nodeType === 1 ? target : target.parentElement)?.closest(live);
+      const added = [...addedNodes].filter((one) => one.nodeType === 1);
+      const inside = added.flatMap((one) => [one, ...one.querySelectorAll(live)]);
+      for (const region of [around, ...inside])
+        if (region && heard(region)) said.push([region.className, region.textContent]);
+    }
+  }).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+
+
+def test_the_live_region_announces_the_verdict_alone(page: Any) -> None:
+    page.goto("/")
+    page.evaluate(LIVE)
+    page.get_by_label("Your document").fill(GOOD)
+    page.keyboard.press("Control+Enter")
+    settled(page)
+    page.locator(".phrase[data-k]").first.focus()
+    page.keyboard.press("d")
+    page.wait_for_selector(".without")
+    page.locator("#threshold").focus()
+    with page.expect_response("**/part/read"):
+        page.keyboard.press("Home")
+    page.wait_for_selector(".without", state="detached")
+    settled(page)
+    said = page.evaluate("said")
+    assert {kind for kind, _ in said} == {"live"}
+    first, last = said[0][1], said[-1][1]
+    assert re.fullmatch(r"Predicted (good|bad) \d+% (un|fairly )?sure", first)
+    assert re.fullmatch(r"Predicted (good|bad) \d+% (un|fairly )?sure", last)
+    assert any("Without 1 phrase" in text for _, text in said)
+
+
+def test_the_text_box_can_be_dragged_larger(page: Any) -> None:
+    page.goto("/")
+    before = page.locator("textarea").bounding_box()
+    corner = before["x"] + before["width"] - 6, before["y"] + before["height"] - 6
+    page.mouse.move(*corner)
+    page.mouse.down()
+    page.mouse.move(corner[0], corner[1] + 150, steps=5)
+    page.mouse.up()
+    assert page.locator("textarea").bounding_box()["height"] > before["height"] + 100

@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import socket
+import threading
 import time
 from contextlib import closing, suppress
 from typing import Any
@@ -104,6 +105,29 @@ def test_a_large_head_is_refused(requests: int) -> None:
                 assert "64 KB" in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
 
 
+def test_heads_that_never_end_hold_nobody_up() -> None:
+    """Eight connections that send headers as fast as they can: others are answered meanwhile, and each gets a 431."""
+    answers, stopped = list[bytes](), threading.Event()
+
+    def stream(base: str) -> None:
+        with closing(opened(base)) as connection:
+            connection.sendall(ASK[:-2])
+            with suppress(OSError):
+                while not stopped.is_set():
+                    connection.sendall(b"x: %s\r\n" % (b"y" * 8000))
+            answers.append(connection.recv(20))
+
+    with served(ServerLimits(body_seconds=60.0)) as base:
+        streams = [threading.Thread(target=stream, args=(base,)) for _ in range(8)]
+        for one in streams:
+            one.start()
+        assert {status(base.removeprefix("http://")) for _ in range(20)} == {200}
+        stopped.set()
+        for one in streams:
+            one.join()
+    assert answers == [b"HTTP/1.1 431 Request"] * 8
+
+
 def test_a_body_is_not_counted_as_head() -> None:
     body = b"x" * (1 << 20)
     with served(ServerLimits()) as base, closing(opened(base)) as connection:
@@ -164,7 +188,7 @@ def test_more_connections_than_are_served() -> None:
                 assert "default-src 'none'" in answer.headers["content-security-policy"]
                 if method == "POST":
                     expected = "3 connections are open, and at most 2 are served; try again in a second"
-                    assert json.loads(told) == {"error": expected}
+                    assert json.loads(told)["error"] == expected
         for connected in idle:
             connected.close()
         assert 200 in (status(place) for _ in range(100))  # soon: that they were closed arrives by and by

@@ -32,9 +32,9 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(run: Path, data: Path, tmp_path: Path) -> Iterator[TestClient]:
-    other = copytree(run, tmp_path / "other")
-    app = application([run, Path(other)], data=data, limits=ServerLimits(rows=7, jobs=2))
+def client(own_run: Path, data: Path, tmp_path: Path) -> Iterator[TestClient]:
+    other = copytree(own_run, tmp_path / "other")
+    app = application([own_run, Path(other)], data=data, limits=ServerLimits(rows=7, jobs=2))
     with TestClient(app, base_url="http://127.0.0.1") as opened:
         yield opened
 
@@ -126,6 +126,53 @@ def test_an_address_survives_a_restart(run: Path, data: Path) -> None:
         assert "<dt>documents</dt><dd>12</dd>" in finished(restarted, f"/corpus/{key}")
         for other in (FileSpec("../secret.csv").key, "f!!", "fAAAA", "nothing"):
             assert restarted.get(f"/corpus/{other}", headers=PEOPLE).status_code == 404
+
+
+def test_results_of_an_upload_survive_a_restart_and_its_documents_do_not(own_run: Path, data: Path) -> None:
+    body = (data / "plain.csv").read_bytes()
+    with TestClient(application([own_run]), base_url="http://127.0.0.1") as first:
+        path = first.post("/corpus/upload", params={"name": "plain.csv"}, content=body).json()["job"]
+        before = finished(first, path)
+        table = first.get(f"{path}/rows.csv").text
+    saved = own_run.with_name(f"{own_run.name}.jobs")
+    (file,) = saved.iterdir()
+    assert "soup" not in file.read_text(encoding="utf-8").casefold()
+    (saved / "broken.json").write_text("{", encoding="utf-8")
+    (saved / "other.json").write_text('{"rows": [3]}', encoding="utf-8")
+    with TestClient(application([own_run]), base_url="http://127.0.0.1") as restarted:
+        assert f'href="{path}">plain.csv</a>' in restarted.get("/corpus").text
+        after = restarted.get(path).text
+        for part in ("facts", "confusion", "scores"):  # the numbers are those from before
+            found = rf'<(dl|table) class="{part}".*?</\1>'
+            assert re.findall(found, after, re.DOTALL) == re.findall(found, before, re.DOTALL), part
+        assert "the documents are gone" in after
+        rows = list(csv.DictReader(io.StringIO(restarted.get(f"{path}/rows.csv").text)))
+        assert rows == [row | {"text": ""} for row in csv.DictReader(io.StringIO(table))]
+        read = restarted.get("/", params={"job": path.rpartition("/")[2], "row": 1}, follow_redirects=False)
+        assert (read.status_code, read.headers["location"]) == (303, path)
+        restarted.post(f"{path}/delete")
+        assert not file.exists()
+
+
+def test_a_file_of_the_data_folder_is_listed_and_read_again_after_a_restart(own_run: Path, data: Path) -> None:
+    app = application([own_run], data=data)
+    with TestClient(app, base_url="http://127.0.0.1") as first:
+        path = first.post("/corpus", data={"file": "plain.csv"}).url.path  # stopped while it is running
+    with TestClient(application([own_run], data=data), base_url="http://127.0.0.1") as restarted:
+        assert f'href="{path}">plain.csv</a>' in restarted.get("/corpus").text
+        restarted.get(path)
+        page = finished(restarted, path)
+        assert "<dt>documents</dt><dd>12</dd>" in page
+        assert GOOD[:20] in page
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_the_log(
+    own_run: Path, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own_run.with_name(f"{own_run.name}.jobs").write_text("in the way")
+    with TestClient(application([own_run], data=data), base_url="http://127.0.0.1") as opened:
+        assert 'class="confusion"' in finished(opened, opened.post("/corpus", data={"file": "plain.csv"}).url.path)
+    assert "plain.csv will not outlive the server" in caplog.text
 
 
 def test_failed_uploads_evict_nothing(client: TestClient) -> None:

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from emhrnn.corpus import Source
 from emhrnn.serve.app import application
 from emhrnn.serve.limits import ServerLimits
+from emhrnn.training.pack import located
 from tests.behaviour.commands import GOOD
 from tests.serve.conftest import HOSTILE
 from tests.serve.test_guard import PEOPLE
@@ -45,9 +46,27 @@ def test_corrections_are_appended_and_can_be_trained_on(client: TestClient, own_
     assert [(record.text, record.label) for record in Source(path)] == [(GOOD, "bad"), (HOSTILE + " good", "bad")]
     page = client.get("/feedback").text
     assert "2</span> corrections" in page
+    assert "emhrnn train mine.feedback.jsonl --from mine --out new-run" in page  # em-hrnn does not learn from marks
     assert "<script>alert" not in page
     assert f"<mark>{GOOD[4:8]}</mark>" in page
     assert client.get("/feedback.jsonl").text == path.read_text(encoding="utf-8")
+
+
+def test_marked_phrases_are_trained_on_where_the_model_learns_from_them(tmp_path: Path) -> None:
+    run = copytree(located(Path("demo")), tmp_path / "mine")
+    with TestClient(application([run]), base_url="http://127.0.0.1") as opened:
+        assert opened.post("/feedback", data={"text": GOOD, "label": "1", "spans": "4-8"}).json() == {"saved": True}
+        assert "mine.feedback.jsonl --from mine --spans-column spans --out" in opened.get("/feedback").text
+
+
+def test_a_line_that_was_cut_spoils_no_later_one(client: TestClient, own_run: Path) -> None:
+    path = own_run.with_name("mine.feedback.jsonl")
+    path.write_bytes(b'{"text": "cut by a ki')
+    for label in ("bad", "good"):
+        assert client.post("/feedback", data={"text": GOOD, "label": label}).json() == {"saved": True}
+    first, *later = path.read_text(encoding="utf-8").splitlines()
+    assert first == '{"text": "cut by a ki'
+    assert [json.loads(line)["label"] for line in later] == ["bad", "good"]
 
 
 def test_a_browser_is_sent_to_the_list(client: TestClient) -> None:

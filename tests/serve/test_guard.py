@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 
@@ -121,7 +122,7 @@ def test_a_fault_is_one_sentence(app: Any, run: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr("emhrnn.api.Model.predict_proba", fail)
         answer = client.post("/v1/predict", json={"text": "soup"})
     assert answer.status_code == 500
-    assert answer.json() == {"error": "an error on the server; its log says more"}
+    assert answer.json()["error"] == "an error on the server; its log says more"
 
 
 class TestToken:
@@ -201,6 +202,19 @@ class TestToken:
             right = client.post("/login", data={"token": self.TOKEN}, follow_redirects=False)
         assert "Secure" in right.headers["set-cookie"]
 
+    def test_behind_a_proxy_with_tls_too(self, made: Path) -> None:
+        """One on this machine that says so; nobody else may."""
+        with running(application([made / "run"], token=self.TOKEN)) as base:
+            for given, secure in (("https", True), ("http", False)):
+                right = httpx.post(f"{base}/login", data={"token": self.TOKEN}, headers={"x-forwarded-proto": given})
+                assert ("Secure" in right.headers["set-cookie"]) == secure
+
+    def test_the_description_asks_for_it(self, guarded: TestClient) -> None:
+        schema = guarded.get("/openapi.json", headers={"authorization": f"Bearer {self.TOKEN}"}).json()
+        assert schema["security"] == [{"token": []}]
+        assert schema["paths"]["/healthz"]["get"]["security"] == []
+        assert "security" not in schema["paths"]["/v1/predict"]["post"]
+
     def test_wrong_tokens_are_throttled(self, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         right, wrong = ({"authorization": f"Bearer {token}"} for token in (self.TOKEN, "wrong"))
         limits = ServerLimits(wrong_tokens=3)
@@ -245,7 +259,7 @@ def test_refuses_to_start(host: str, token: str | None, runs: int, told: str) ->
 
 
 def test_refuses_a_data_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(EmhrnnError, match="is no folder"):
+    with pytest.raises(EmhrnnError, match="is not a folder"):
         check([Path("run")], "127.0.0.1", None, tmp_path / "nowhere")
 
 

@@ -14,7 +14,7 @@ from emhrnn.api import Model, load, train
 from emhrnn.errors import DataError
 from emhrnn.serve.app import application
 from emhrnn.serve.engine import ServedRun
-from emhrnn.serve.jobs import FileJob
+from emhrnn.serve.file_job import FileJob
 from emhrnn.serve.limits import ServerLimits
 
 TEXT = "It was a meal."
@@ -147,4 +147,4 @@ def test_what_the_model_cannot_predict_is_told(client: TestClient, monkeypatch: 
     monkeypatch.setattr(Model, "predict_proba", fail)
     answer = client.post("/v1/predict", json={"text": TEXT})
     assert answer.status_code == 422
-    assert answer.json() == {"error": "the text is odd; give another"}
+    assert answer.json()["error"] == "the text is odd; give another"

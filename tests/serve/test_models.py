@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from emhrnn.api import train
 from emhrnn.explain.page import percent
-from emhrnn.models.table import EXPLAINING
+from emhrnn.models.table import explaining
 from emhrnn.serve.app import application
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY, write_reviews
@@ -41,7 +41,7 @@ def test_what_it_can(client: TestClient) -> None:
             for name, chance in told["probabilities"].items():
                 assert f'<th scope="row">{name}</th>' in answered.text
                 assert f'<td class="number">{percent(chance)}</td>' in answered.text
-            assert f"These models can: {', '.join(EXPLAINING)}." in answered.text
+            assert f"These models can: {', '.join(explaining())}." in answered.text
         assert "Which label?" in page.text
         return
     (explanation,) = answer.json()["explanations"]

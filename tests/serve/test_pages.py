@@ -17,9 +17,9 @@ from emhrnn.api import load
 from emhrnn.corpus.record import Record, Where
 from emhrnn.serve.app import application
 from emhrnn.serve.engine import ServedRun
-from emhrnn.serve.jobs import PIECE, PIECE_CHARACTERS, FileJob, Jobs, _piece
+from emhrnn.serve.file_job import PIECE, PIECE_CHARACTERS, FileJob, _piece
+from emhrnn.serve.jobs import Jobs
 from emhrnn.serve.limits import RefusedError, ServerLimits
-from emhrnn.serve.pages import templates
 from emhrnn.serve.runs import markdown
 from tests.behaviour.commands import BAD, GOOD
 from tests.explain.parsed import Page
@@ -90,14 +90,14 @@ def test_a_file_without_labels_and_a_broken_one(client: TestClient) -> None:
     plain = opened("plain.csv", b"text\nThe soup was good.\nThe soup was bad.\n")
     assert "Predicted classes" in plain
     assert "Not compared with labels" in plain
-    broken = opened("broken.parquet", b"this is no parquet")
+    broken = opened("broken.parquet", b"this is not a parquet")
     assert 'class="trouble"' in broken
     assert "Traceback" not in broken
     assert "upload" not in broken  # where the server keeps it
 
 
 def test_rows_without_words_and_with_other_labels_are_counted(client: TestClient) -> None:
-    """A break tag is no word, and one such row made the whole file fail."""
+    """A break tag is not a word, and one such row made the whole file fail."""
     rows = b"text,label\n<br />,good\nThe soup was good.,fine\nThe soup was bad.,bad\n"
     page = finished(client, client.post("/corpus/upload", params={"name": "odd.csv"}, content=rows).json()["job"])
     assert "<dt>without words</dt><dd>1</dd>" in page
@@ -164,16 +164,6 @@ def test_the_label_of_a_row_stays_while_its_text_does(client: TestClient) -> Non
     page = client.post("/part/read", data={"text": GOOD, "dropped": "0", "label": "<good>"}).text
     assert "labelled &lt;good&gt;<" in page
     assert 'data-label="&lt;good&gt;"' in page
-
-
-def test_many_classes_fold_away() -> None:
-    names, chances = [f"class {k}" for k in range(9)], [k / 36 for k in range(9)]
-    table: Any = templates().get_template("document.html").module
-    drawn = table.classes(names, chances, [chance + 0.001 for chance in chances], ("class 0", "class 8"))
-    assert "3 more classes" in drawn
-    assert [name for name in names if f">{name}<" in drawn] == names
-    assert drawn.count('class="chosen"') == 2
-    assert ">+0<" in drawn  # a thousandth less, and no minus before nothing
 
 
 def test_a_change_sends_the_change_alone(client: TestClient) -> None:

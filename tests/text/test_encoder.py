@@ -14,13 +14,12 @@ from emhrnn.text import (
     TextSettings,
     Vocabulary,
     WordEncoder,
-    count_words,
     read_document,
     tokenise,
 )
 from emhrnn.text import encoder as encoder_module
 from tests.oracles import text as oracle
-from tests.oracles.text import uncovered
+from tests.oracles.text import count_words, uncovered
 from tests.text.strategies import FRAGMENTS, hard_texts, texts
 
 VOCABULARY = Vocabulary.from_counts(count_words(FRAGMENTS))

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emhrnn.errors import CheckpointError, ConfigError, DataError
-from emhrnn.text import UNK, Vocabulary, count_words
+from emhrnn.text import UNK, Vocabulary
+from tests.oracles.text import count_words
 from tests.text.strategies import texts
 
 COUNTS = Counter({"b": 3, "a": 3, "c": 1, "d": 2})

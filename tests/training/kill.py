@@ -22,7 +22,7 @@ import torch
 from emhrnn.api import train
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import make_config, settings_of
-from emhrnn.training.run import checkpoint_files
+from emhrnn.training.folder import checkpoint_files
 from tests.behaviour.commands import TINY, write_reviews
 
 SYSTEMS = {

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from emhrnn.errors import CheckpointError
+from emhrnn.models.model import DocumentModel
 from emhrnn.training.checkpoint import load_into, load_tensors
-from emhrnn.training.weights import save_arrays
+from emhrnn.training.run import save_arrays
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:
@@ -38,7 +39,8 @@ def test_missing_corrupt_and_foreign_files(tmp_path: Path) -> None:
 
 
 def test_tensors_must_fit_the_module() -> None:
-    module = nn.Linear(3, 2)
+    module = DocumentModel()
+    module.weight, module.bias = nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(2))
     good = {"weight": torch.ones(2, 3), "bias": torch.ones(2)}
     load_into(module, good, Path("x"))
     assert torch.equal(module.weight, torch.ones(2, 3))

@@ -31,8 +31,8 @@ def test_every_setting_of_the_paper_preset() -> None:
         },
         "em": {
             "estep": "local", "blocks": 10, "block_length": 5, "windows": 0, "focus": False, "impute": "prior",
-            "rate": 0.23, "hold_rate": False, "temperature": 1.0, "warmup_epochs": 0, "theta": "all",
-            "pace": 1.0, "printed_q": False, "exact_limit": 20,
+            "rate": 0.23, "hold_rate": False, "warmup_epochs": 0, "theta": "all",
+            "pace": 1.0, "printed_q": False,
         },
         "training": {
             "epochs": 12, "batch_words": 4000, "batch_documents": 64, "optimizer": "sgd", "learning_rate": 0.1,

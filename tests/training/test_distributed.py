@@ -9,8 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.layers.dropout import SharedGenerator, dropout
-from emhrnn.training.distributed import ALONE, ProcessGroup, _SharedNumbers, cuts, joined
-from emhrnn.training.run import launched, name_of_job, restarted
+from emhrnn.training.distributed import (
+    ALONE,
+    ProcessGroup,
+    _SharedNumbers,
+    cuts,
+    joined,
+    launched,
+    name_of_job,
+    restarted,
+)
 from tests.models.examples import make_batch, seeds, shapes
 
 lengths = st.lists(st.integers(1, 50), min_size=1, max_size=12).map(lambda values: np.array(values, dtype=np.int64))

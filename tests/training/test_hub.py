@@ -12,7 +12,7 @@ import pytest
 
 from emhrnn.api import Model, load
 from emhrnn.errors import CheckpointError, DataError, ExtraError
-from emhrnn.training import hub
+from emhrnn.training import pack as hub
 
 constants = pytest.importorskip("huggingface_hub.constants")
 TOKEN, COMMIT = "hf_test", "0" * 40

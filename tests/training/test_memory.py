@@ -22,7 +22,7 @@ def write(path: Path, documents: int, sentences: int) -> Path:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="no /proc, and another meaning of the limit")
 def test_a_corpus_that_does_not_fit(tmp_path: Path) -> None:
-    for name, documents in (("small", 100), ("large", 20_000)):
+    for name, documents in (("small", 100), ("large", 17_000)):
         source = write(tmp_path / f"{name}.jsonl", documents, 20)
         prepare(source, tmp_path / name, progress=False)
         source.unlink()

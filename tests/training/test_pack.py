@@ -10,7 +10,7 @@ import pytest
 
 import emhrnn
 from emhrnn.errors import CheckpointError
-from emhrnn.training.pack import MANIFEST, is_packed, pack, unpacked
+from emhrnn.training.pack import MANIFEST, beside, is_packed, located, pack, unpacked
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_rows
 
 
@@ -111,6 +111,17 @@ def test_what_is_a_packed_run(packed: Path, made: Path, tmp_path: Path) -> None:
     assert is_packed(Path(renamed))
     assert not is_packed(made / "reviews.csv")
     assert not is_packed(made / "run")
+
+
+def test_what_people_add_is_kept_where_they_look(
+    run: Path, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the temporary folder of an unpacked run, and not in the package."""
+    assert beside(run, ".jobs") == run.resolve().with_name(f"{run.name}.jobs")
+    assert beside(located(packed), ".jobs").parent == packed.resolve().parent
+    monkeypatch.chdir(tmp_path)
+    assert beside(located("demo"), ".jobs") == Path.cwd() / "demo.jobs"
+    assert beside(located("demo"), "").name == "demo"  # the name that the server shows
 
 
 def test_every_command_takes_the_file(cli: Cli, packed: Path, made: Path, tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """What is shown of training: a bar in a terminal, a line per epoch everywhere."""
 
+import errno
 import sys
+from pathlib import Path
 
 import pytest
 
 from emhrnn.evaluation.scores import METRICS, Scores
 from emhrnn.training.config import make_config
-from emhrnn.training.progress import Epoch, Meter, Step, clock, epoch_line
+from emhrnn.training.progress import Epoch, Meter, Step, append_history, clock, epoch_line
 
 CONFIG = make_config(assignments=["training.epochs=3"], model="em-hrnn")
 SCORES = Scores(8, 0.5, 0.5, 0.5, [], None, 0.5, [])
@@ -24,7 +26,7 @@ def test_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
         "boundaries 0.23  kept"
     )
     for show in (True, False):
-        with Meter(CONFIG, show=show) as meter:
+        with Meter(CONFIG, 40, show=show) as meter:
             for batch in range(10):
                 meter.add(step(1, batch))
             assert capsys.readouterr().err == ""  # without a terminal there is no bar
@@ -39,7 +41,7 @@ def test_a_terminal_gets_a_bar_that_goes_away(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     try:
-        with Meter(CONFIG, show=True) as meter:
+        with Meter(CONFIG, 40, show=True) as meter:
             for batch in range(5):
                 meter.add(step(1, batch))
             assert meter.bar is not None
@@ -49,10 +51,18 @@ def test_a_terminal_gets_a_bar_that_goes_away(
     except (KeyboardInterrupt, ValueError):
         pass
     text = capsys.readouterr().err
-    for part in ("epoch 2/3 em", "50%", "left", "loss 0.7000", "50 words/s"):
+    for part in ("epoch 2/3 em", "50%", "left", "20 of 40 rows", "loss 0.7000", "50 words/s"):
         assert part in text
     assert text.endswith("\r")
     assert not text.rstrip("\r").rpartition("\r")[2].strip()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_told_with_the_name_of_the_history() -> None:
+    epoch = Epoch(0, "em", 0.6, 0.001, {}, 1000.0, 2.0, 0.0, {}, True)
+    with pytest.raises(OSError, match="'/dev/full'") as told:
+        append_history(Path("/dev/full"), epoch)
+    assert told.value.errno == errno.ENOSPC
 
 
 def test_small_parts() -> None:

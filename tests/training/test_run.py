@@ -5,27 +5,23 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from emhrnn.errors import DataError
-from emhrnn.training.run import LOCK, locked_run, run_folder
+from emhrnn.training.folder import LOCK, locked_run, run_folder
 from tests.behaviour.commands import TINY, Cli, write_reviews
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from emhrnn.training.run import locked_run
+from emhrnn.training.folder import locked_run
 with locked_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    return Cli(capsys, monkeypatch)
 
 
 def test_a_folder_is_locked_once(tmp_path: Path) -> None:
@@ -76,3 +72,28 @@ def test_a_kill_while_a_run_is_replaced_hides_no_run(begun: bool, tmp_path: Path
         pass
     assert (out / "config.json").read_text() == ("new" if begun else "old")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("left", [None, ".unfinished.0123abcd.partial"])
+def test_a_kill_before_the_first_file_of_a_replacement_loses_no_run(left: str | None, tmp_path: Path) -> None:
+    out, old = tmp_path / "run", tmp_path / ".run.0123abcd.old"
+    for folder in (out, old):
+        folder.mkdir()
+    for name in ("config.json", "model.safetensors", "metrics.json"):
+        (old / name).write_text("old")
+    if left is not None:
+        (out / left).touch()
+    with pytest.raises(DataError, match="is not empty"), run_folder(out):
+        pass
+    assert (out / "model.safetensors").read_text() == "old"
+    assert not old.exists()
+
+
+@pytest.mark.parametrize(("left", "free"), [(".unfinished.0123abcd.partial", True), (".notes.0123abcd.partial", False)])
+def test_only_what_a_kill_left_of_ours_frees_the_place(left: str, free: bool, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / left).touch()
+    with nullcontext() if free else pytest.raises(DataError, match="is not empty"), run_folder(out):
+        assert not (out / left).exists()
+    assert (out / left).exists() is not free

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.api import train
-from emhrnn.cli import main
+from emhrnn.cli import leave_at_once, main
 from emhrnn.errors import DataError
 from emhrnn.training import loop
 from emhrnn.training.config import make_config
@@ -75,3 +75,4 @@ if __name__ == "__main__":
         main()
     else:
         train_all(Path(sys.argv[1]), Path(sys.argv[2]))
+        leave_at_once(0)

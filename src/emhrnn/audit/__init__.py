@@ -1,15 +1,20 @@
 """Find rows to look at in labelled data: likely label errors, near-duplicates, outliers, classes that look alike.
 
-    __init__.py     data -> AuditReport: cross-validated probabilities, and what follows from them
-    duplicates.py   near-duplicates by MinHash
-    page.py         the report as text and as one HTML page
-    tasks.py        rows as csv to edit, Label Studio and Prodigy tasks; corrections back into the data
+    __init__.py   data -> AuditReport: cross-validated probabilities, and what follows from them; near-duplicates
+    report.py     the report as text, page, csv to edit and tasks of labelling tools; corrections back into the data
 
 A label is suspicious where models that have not seen the row give it a low probability: the data is cut into folds, and
-an evidence model and a linear one are trained on all folds but one to predict that one. Documents with the same words
-share a fold.
+three models are trained on all folds but one to predict that one. Documents with the same words share a fold.
+
+    evidence        gives the reasons, too
+    tfidf-lr        words and pairs of words, logistic regression
+    naive Bayes     of the same features; the strongest where documents are few
+    p = softmax of the weighted sum of their log-odds; the three weights are fitted on all rows
+
+A run that was trained on other rows can judge instead (`run`): then nothing is trained.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
@@ -17,25 +22,33 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64
 
-from emhrnn.audit.duplicates import near_duplicates
 from emhrnn.corpus import Corpus, Record, Source
 from emhrnn.corpus.encode import has_words
 from emhrnn.errors import DataError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.extras import need
 from emhrnn.models.predictor import probabilities
+from emhrnn.shapes import Float, Int64
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
 
-FOLDS, FEWEST = 10, 10  # fewest documents of a class that is compared with another
+FOLDS, SLOW = 10, 4  # of linear models; of evidence, which costs most
+FEWEST = 10  # documents of a class that is compared with another
 ALIKE = 0.6  # balanced accuracy between two classes, of which 0.5 is chance
 STRANGE = 0.6  # share of a document's words that no other document has
 LONG, SHORT = 20, 2  # times the median length; words
 REASONS = 3
-SMALLEST = 1e-4  # probability that counts
-NGRAMS, MOST_NGRAMS = 2, 200_000  # words of an n-gram of the linear model, and how many n-grams it has
+WIDTH = 3  # words of a run that near-duplicates share
+BANDS, ROWS = 32, 4  # of a signature: pairs with a Jaccard index of 0.7 are missed once in 6,000
+LEAST = 0.7  # Jaccard index of near-duplicates
+MOST_COMPARED = 20  # documents of a bucket that each is compared with, so that time stays bounded
+PRIME = (1 << 31) - 1
+NEARLY = 0.9  # of the probability that right labels of a class have on average: a probable error
+SMALLEST = 1e-6  # probability that counts
+LINEAR: dict[str, Any] = {"model.C": 10.0}  # of tfidf-lr
+MOST = 10.0  # weight of a model, in standard deviations of its log-odds
+ADDED = 0.1  # to the count of each n-gram in each class, in naive Bayes
 
 
 @dataclass(frozen=True)
@@ -59,7 +72,7 @@ class Suspect:
     suggested: str
     p_label: float
     p_suggested: float
-    likely: bool  # an error, by confident learning: the suggestion is as sure as right ones of its class usually are
+    likely: bool  # an error, by confident learning: the suggestion is nearly as sure as right ones of its class are
     reasons: tuple[Reason, ...] = ()
 
 
@@ -103,14 +116,24 @@ class AuditReport:
         return asdict(self)
 
 
-def audit(data: Named, *, folds: int = FOLDS, limit: int = 50, seed: int = 0, progress: bool = True) -> AuditReport:
-    """Look for rows that are probably wrong; of suspects and outliers, the first `limit`.
+def audit(
+    data: Named,
+    *,
+    folds: int = FOLDS,
+    limit: int = 50,
+    seed: int = 0,
+    progress: bool = True,
+    run: Run | None = None,
+) -> AuditReport:
+    """Look for rows that are probably wrong; of suspects and outliers, the first `limit`. A `run` that was trained on
+    other rows judges them all, and nothing is trained.
 
     Raises:
-        DataError: the data cannot be read, or is too small.
-        ExtraError: torch is not installed.
+        DataError: the data cannot be read, is too small, or has a label that the run does not know.
+        ExtraError: torch is not installed, and no run is given.
     """
-    need("torch", "the audit")
+    if run is None:
+        need("torch", "the audit")
     source = source_of(data)
     rows, records, skipped = list[int](), list[Record](), 0
     with closing(iter(source)) as read:
@@ -120,16 +143,22 @@ def audit(data: Named, *, folds: int = FOLDS, limit: int = 50, seed: int = 0, pr
             if usable:
                 rows.append(number)
                 records.append(record)
-    if len(records) < 2 * folds:
-        raise DataError(f"{data.path} has {len(records)} labelled documents; the audit needs {2 * folds} or more")
+    least = 1 if run else 2 * folds
+    if len(records) < least:
+        raise DataError(f"{data.path} has {len(records)} labelled documents; the audit needs {least} or more")
     texts = [record.text for record in records]
     labels = [record.label for record in records]
     several = any(isinstance(label, tuple) for label in labels)
-    corpus = Corpus.from_texts(texts, [_tuple(label) for label in labels] if several else labels)
-    corpus.check_trainable()
-    fold = folds_of(corpus, folds, np.random.default_rng(seed))
-    shares, runs = cross_validated(corpus, fold, seed=seed, progress=progress)
-    shares = combined(corpus, [shares, linear_shares(corpus, fold)])
+    corpus = Corpus.from_texts(
+        texts, [_tuple(label) for label in labels] if several else labels, classes=run.classes if run else None
+    )
+    if run:
+        shares = run.predict(Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text)).probabilities
+        fold, runs = np.zeros(len(corpus), dtype=np.int64), [run]
+    else:
+        corpus.check_trainable()
+        fold = folds_of(corpus, folds, np.random.default_rng(seed))
+        shares, runs = cross_validated(corpus, fold, seed=seed, progress=progress)
     found = _suspicion(corpus, shares)
     order = np.argsort(found.p_label, kind="stable")
     order = order[found.suggested_differs[order]]
@@ -189,87 +218,93 @@ def folds_of(corpus: Corpus, folds: int, generator: np.random.Generator) -> Int6
 def cross_validated(
     corpus: Corpus, fold: Int64[np.ndarray, " documents"], *, seed: int = 0, progress: bool = False
 ) -> tuple[Float[np.ndarray, "documents classes"], list[Run]]:
-    """The probabilities of each document by a model of the other folds, and these models."""
+    """The probabilities of each document by models of other folds; and the evidence model for each fold."""
     from tqdm import tqdm
 
+    folds, hidden = int(fold.max()) + 1, None if progress else True
+    opinions = np.zeros((3, len(corpus), len(corpus.classes)))
+    runs = []
+    for number in tqdm(range(min(folds, SLOW)), desc="evidence", disable=hidden):
+        others, held_out, places = _parted(corpus, fold % SLOW == number)
+        runs.append(_trained(others, "evidence", {}, seed))
+        opinions[0, places] = _log_odds(runs[-1].predict(held_out).probabilities)
+    for number in tqdm(range(folds), desc="linear models", disable=hidden):
+        others, held_out, places = _parted(corpus, fold == number)
+        linear = _trained(others, "tfidf-lr", LINEAR, seed)
+        opinions[1, places] = _log_odds(linear.predict(held_out).probabilities)
+        opinions[2, places] = _naive_bayes(linear.model, others, held_out)
+    if not corpus.multi_label:
+        opinions -= opinions.mean(axis=2, keepdims=True)
+    shares = probabilities(_weighted(opinions, corpus), multi_label=corpus.multi_label).astype(np.float32)
+    return shares, [runs[number % SLOW] for number in range(folds)]
+
+
+def _weighted(opinions: Float[np.ndarray, "models documents classes"], corpus: Corpus) -> np.ndarray:
+    """(documents, classes): the sum of the opinions with the weights, none negative, that make the labels most likely.
+    Classes may be hard for one model and easy for another."""
+    from scipy.optimize import minimize
+
+    labels, several = corpus.labels, corpus.multi_label
+    assert labels is not None
+    spread = opinions.std(axis=(1, 2), keepdims=True)
+    scaled = opinions / np.where(spread > 0, spread, 1)
+    wanted = labels if several else np.eye(len(corpus.classes))[labels]
+
+    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        p = np.clip(probabilities(np.tensordot(weights, scaled, 1), multi_label=several), SMALLEST, 1 - SMALLEST)
+        likelihood = (wanted * np.log(p)).sum() + several * ((1 - wanted) * np.log1p(-p)).sum()
+        return -float(likelihood), ((p - wanted) * scaled).sum(axis=(1, 2))
+
+    found = minimize(loss, np.ones(len(scaled)), jac=True, bounds=[(0, MOST)] * len(scaled))
+    result: np.ndarray = np.tensordot(found.x, scaled, 1)
+    return result
+
+
+def _parted(corpus: Corpus, chosen: np.ndarray) -> tuple[Corpus, Corpus, Int64[np.ndarray, " chosen"]]:
+    """The documents to learn from, those to judge, and the places of the latter."""
+    places = np.flatnonzero(chosen)
+    others = corpus.select(np.flatnonzero(~chosen))
+    others.check_trainable()
+    return others, corpus.select(places), places
+
+
+def _log_odds(p: Float[np.ndarray, "documents classes"]) -> Float[np.ndarray, "documents classes"]:
+    p = np.clip(p.astype(np.float64), SMALLEST, 1 - SMALLEST)
+    result: np.ndarray = np.log(p) - np.log1p(-p)
+    return result
+
+
+def _naive_bayes(model: Any, learned: Corpus, judged: Corpus) -> Float[np.ndarray, "documents classes"]:
+    """Log-odds of each class against all others, by the TF-IDF features of a model.
+
+    log p(c) / p(not c) + sum over n-grams of their TF-IDF * log(share in c / share in the others)
+    """
+    labels = learned.labels
+    assert labels is not None
+    mine = (labels if labels.ndim == 2 else np.eye(len(learned.classes))[labels]).astype(np.float32)
+    used = np.flatnonzero(model.idf)
+    features, asked = (model.features(part.batch(np.arange(len(part)))).csr()[:, used] for part in (learned, judged))
+    inside, outside = (ADDED + (features.T @ part).T for part in (mine, 1 - mine))  # (classes, features)
+    ratio = np.log(inside / inside.sum(axis=1, keepdims=True)) - np.log(outside / outside.sum(axis=1, keepdims=True))
+    counts = mine.sum(axis=0)
+    prior = np.log(counts + 1) - np.log(len(learned) - counts + 1)
+    result: np.ndarray = asked @ ratio.T + prior
+    return result
+
+
+def _trained(corpus: Corpus, name: str, settings: dict[str, Any], seed: int) -> Run:
     from emhrnn.training.config import make_config
     from emhrnn.training.data import untrained
     from emhrnn.training.progress import TrainingContext
     from emhrnn.training.train import fit
 
-    config = make_config(settings={"training.seed": seed})
-    shares = np.zeros((len(corpus), len(corpus.classes)), dtype=np.float32)
-    runs = []
-    for number in tqdm(range(int(fold.max()) + 1), desc="folds", disable=None if progress else True):
-        others = corpus.select(np.flatnonzero(fold != number))
-        held_out = np.flatnonzero(fold == number)
-        others.check_trainable()
-        run = untrained(config, others, None)
-        split = others.split(run.config.data.validation, np.random.default_rng(seed))
+    run = untrained(make_config(model=name, settings={"training.seed": seed, **settings}), corpus, None)
+    if run.model.fits_at_once:  # needs no validation data
+        run.model.fit([corpus.batch(np.arange(len(corpus)))], seed)
+    else:
+        split = corpus.split(run.config.data.validation, np.random.default_rng(seed))
         fit(run, *split, TrainingContext(progress=False, say=lambda _: None))
-        shares[held_out] = run.predict(corpus.select(held_out)).probabilities
-        runs.append(run)
-    return shares, runs
-
-
-def linear_shares(corpus: Corpus, fold: Int64[np.ndarray, " documents"]) -> Float[np.ndarray, "documents classes"]:
-    """The same by TF-IDF and logistic regression, a second opinion that few documents suffice for."""
-    from scipy.sparse import csr_matrix
-    from sklearn.feature_extraction.text import TfidfTransformer
-    from sklearn.linear_model import LogisticRegression
-
-    from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
-
-    labels, whole = corpus.labels, corpus.batch(np.arange(len(corpus)))
-    assert labels is not None
-    sizes = {"vocabulary": len(corpus.vocabulary), "longest": NGRAMS}
-    keys, _, _ = frequent_ngrams([whole], **sizes, min_documents=2, most=MOST_NGRAMS)
-    found = ngram_counts(whole, keys, **sizes)
-    counts = csr_matrix((found.value, (found.document, found.feature)), shape=found.shape)
-    targets = [labels] if labels.ndim == 1 else list((labels > 0.5).T)
-    shares = np.full((len(corpus), len(corpus.classes)), SMALLEST, dtype=np.float32)
-    for number in range(int(fold.max()) + 1):
-        others, held_out = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-        tfidf = TfidfTransformer(sublinear_tf=True)
-        learned, judged = tfidf.fit_transform(counts[others]), tfidf.transform(counts[held_out])
-        for column, target in enumerate(targets):
-            if len(np.unique(target[others])) < 2:
-                shares[held_out, column] = target[others][0]
-                continue
-            linear = LogisticRegression(C=10.0, max_iter=1000).fit(learned, target[others])
-            chances = linear.predict_proba(judged)
-            if labels.ndim == 1:
-                shares[np.ix_(held_out, linear.classes_)] = chances
-            else:
-                shares[held_out, column] = chances[:, 1]
-    return shares
-
-
-def combined(
-    corpus: Corpus, opinions: list[Float[np.ndarray, "documents classes"]]
-) -> Float[np.ndarray, "documents classes"]:
-    """One opinion of several: their log-odds with the weights that make the labels most likely. Two numbers that are
-    fitted to all documents hide no wrong label."""
-    from scipy.optimize import minimize
-
-    labels = corpus.labels
-    assert labels is not None
-    one = labels.ndim == 1
-    logs = np.stack([np.log(np.clip(shares.astype(np.float64), SMALLEST, 1 - SMALLEST)) for shares in opinions])
-    if not one:
-        logs -= np.log1p(-np.exp(logs))
-    right = np.eye(len(corpus.classes))[labels] if one else labels > 0.5
-
-    def mixed(weights: np.ndarray) -> np.ndarray:
-        return probabilities(np.tensordot(weights, logs, 1), multi_label=not one)
-
-    def loss(weights: np.ndarray) -> float:
-        p = np.clip(mixed(weights), 1e-12, 1 - 1e-12)
-        return float(-np.log(p[right > 0.5]).sum() - (0 if one else np.log1p(-p[~right]).sum()))
-
-    start = np.full(len(opinions), 1 / len(opinions))
-    fitted = minimize(loss, start, bounds=[(0, None)] * len(opinions), method="L-BFGS-B").x
-    return mixed(fitted).astype(np.float32)
+    return run
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,13 +332,15 @@ def _suspicion(corpus: Corpus, shares: Float[np.ndarray, "documents classes"]) -
     mine = shares[everyone, labels]
     # confident learning: what right labels of a class usually get (Northcutt, Jiang and Chuang 2021)
     usual = np.array([mine[labels == c].mean() if (labels == c).any() else 1.0 for c in range(len(corpus.classes))])
-    likely = (best != labels) & (shares[everyone, best] >= usual[best])
+    likely = (best != labels) & (shares[everyone, best] >= NEARLY * usual[best])
     suggested = [(corpus.classes[c],) for c in best.tolist()]
     return _Suspicion(mine, shares[everyone, best], suggested, best != labels, likely)
 
 
 def _reasons(run: Run, text: str, suggested: tuple[str, ...], given: tuple[str, ...]) -> tuple[Reason, ...]:
     """The phrases with the largest difference between the evidence for the suggested labels and for the given ones."""
+    if run.config.model.name != "evidence":
+        return ()
     (explanation,) = explain_texts(run, [text])
     evidence = explanation.evidence
     if evidence is None:
@@ -336,7 +373,7 @@ def _outliers(corpus: Corpus) -> Iterator[tuple[int, str]]:
         if lengths[i] > LONG * median and i not in told:
             yield i, f"{lengths[i]:,} words, the median is {median:g}"
     for i in np.flatnonzero((lengths <= SHORT) & (median > 5 * SHORT)).tolist():
-        yield i, f"{lengths[i]} word{'s' * (lengths[i] != 1)}, the median is {median:g}"
+        yield i, f"{lengths[i]} word{'' if lengths[i] == 1 else 's'}, the median is {median:g}"
 
 
 def _alike(corpus: Corpus, shares: Float[np.ndarray, "documents classes"]) -> list[Alike]:
@@ -354,3 +391,49 @@ def _alike(corpus: Corpus, shares: Float[np.ndarray, "documents classes"]) -> li
             documents = int(counts[a] + counts[b])
             found.append(Alike(corpus.classes[a], corpus.classes[b], round(float(accuracy), 4), documents))
     return sorted(found, key=lambda pair: pair.accuracy)
+
+
+def near_duplicates(corpus: Corpus, *, least: float = LEAST) -> list[tuple[int, ...]]:
+    """Groups of two documents or more, by their numbers, that share most of their runs of WIDTH words. Documents with
+    fewer words than a run count as duplicates only where they are equal.
+
+    MinHash finds them in time that is linear in the data: candidates agree in all rows of one of the bands of their
+    signatures; the Jaccard index |A and B| / |A or B| of their sets of runs is then computed exactly."""
+    generator = np.random.default_rng(0)
+    slopes, shifts = generator.integers(1, PRIME, (2, BANDS * ROWS, 1))
+    runs = [_runs(corpus.batch(np.array([i])).words) for i in range(len(corpus))]
+    parent = list(range(len(corpus)))
+    buckets: dict[tuple[int, bytes], list[int]] = defaultdict(list)
+    for i, hashes in enumerate(runs):
+        signature = ((slopes * hashes + shifts) % PRIME).min(axis=1).reshape(BANDS, ROWS)
+        for band in range(BANDS):
+            bucket = buckets[band, signature[band].tobytes()]
+            for other in bucket[:MOST_COMPARED]:
+                if _root(parent, i) != _root(parent, other) and _jaccard(hashes, runs[other]) >= least:
+                    parent[_root(parent, i)] = _root(parent, other)
+            bucket.append(i)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for i in range(len(corpus)):
+        groups[_root(parent, i)].append(i)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def _runs(words: Int64[np.ndarray, " words"]) -> Int64[np.ndarray, " runs"]:
+    """The distinct runs of words as numbers below PRIME; a short document is one run."""
+    width = min(WIDTH, len(words))
+    value = np.zeros(len(words) - width + 1, dtype=np.int64)
+    for k in range(width):
+        value = (value * 1_000_003 + words[k : len(words) - width + 1 + k] + 1) % PRIME
+    return np.unique(value)
+
+
+def _jaccard(one: Int64[np.ndarray, " n"], other: Int64[np.ndarray, " m"]) -> float:
+    both = len(np.intersect1d(one, other, assume_unique=True))
+    return both / (len(one) + len(other) - both)
+
+
+def _root(parent: list[int], i: int) -> int:
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i

@@ -1,148 +1,83 @@
-"""The command line: one file per command, mounted here, and what holds for all of them: errors, exit codes, signals.
+"""The command line: one file per command, and what holds for all of them: errors, exit codes, signals.
 
 No file here imports torch at module level, so that `emhrnn --help` is instant.
 """
 
-import functools
 import gc
 import os
+import re
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from importlib import import_module
-from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
-import typer
-from typer.core import TyperGroup
-
-from emhrnn.cli.audit import audit
-from emhrnn.cli.calibrate import calibrate
-from emhrnn.cli.demo import demo
-from emhrnn.cli.drift import drift
-from emhrnn.cli.evaluate import evaluate
-from emhrnn.cli.explain import explain
-from emhrnn.cli.export import export
-from emhrnn.cli.info import info
-from emhrnn.cli.models import models
-from emhrnn.cli.output import complain
-from emhrnn.cli.pack import pack
-from emhrnn.cli.predict import predict
-from emhrnn.cli.serve import serve
-from emhrnn.cli.settings import CommandWithSettings
-from emhrnn.cli.train import train
-from emhrnn.cli.tune import tune
-from emhrnn.errors import EmhrnnError, PeerError
-from emhrnn.files import UNFINISHED
-from emhrnn.version import __version__
+from emhrnn.errors import ConfigError, EmhrnnError, PeerError
 
 WRONG_INPUT, INTERNAL, INTERRUPTED, TERMINATED = 2, 1, 130, 143
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "size calculation overflowed", "multiplication overflow")
 NO_ROOM = ("failed to map segment", "annot allocate memory", "cannot create shared object descriptor")  # a library
+LEAST, LEAST_WITH_TORCH = (128, 256), (512, 1024)  # MB of data (ulimit -d) and of addresses (ulimit -v)
 HUGE = 100  # times its default: a setting that may have used up the memory
+PARTIAL = re.compile(r"(?<![^\s/'\"])\.([^/\s]+)\.[0-9a-f]{8}\.partial")  # in a message: named as what it becomes
 PAUSE = 0.05  # seconds until an interrupt that came during an import is tried again
 IMPORT = "<frozen importlib._bootstrap>"
 OBJECTS = 50_000  # new ones, after which Python looks for garbage: its 700 take a tenth of the time of a short command
 
 
-class GroupedCommands(TyperGroup):
-    """The help lists the commands in the groups of COMMANDS."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        groups = {title: [command.__name__ for command, _ in group] for title, group in COMMANDS.items()}
-        grouped = {name for names in groups.values() for name in names}
-        groups["Research"] = [name for name in self.list_commands(ctx) if name not in grouped]
-        for title, names in groups.items():
-            commands = {name: self.get_command(ctx, name) for name in names}
-            with formatter.section(title):
-                formatter.write_dl(
-                    [(name, one.get_short_help_str(limit=90)) for name, one in commands.items() if one is not None]
-                )
-
-
-app = typer.Typer(
-    name="emhrnn",
-    cls=GroupedCommands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: the boxes leave too little room for words
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-
-
-def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
-    """Report on Ctrl-C what was written. Here, because typer ends the program before `main` could."""
-
-    @functools.wraps(command)
-    def run(**options: Any) -> None:
-        try:
-            command(**options)
-        except KeyboardInterrupt as interrupt:
-            complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
-            raise typer.Exit(INTERRUPTED) from None
-
-    return run
-
-
-paper = import_module("emhrnn.paper.cli")  # by name: the product does not import the paper
-
-COMMANDS: dict[str, tuple[tuple[Callable[..., None], str], ...]] = {
-    "Every day": (
-        (demo, "Run a full example on generated data."),
-        (info, "Describe data or a run: classes, lengths, likely problems."),
-        (train, "Train a classifier on labelled documents."),
-        (evaluate, "Score a run on labelled data."),
-        (predict, "Classify files of any size."),
-        (explain, "Show which sentence, phrase and word decided."),
-        (serve, "Serve the viewer and its REST API."),
-    ),
-    "Data and models": (
-        (audit, "Find rows with wrong labels, near-duplicates and outliers."),
-        (calibrate, "Recalibrate probabilities on new labelled data."),
-        (drift, "Compare new documents with the training data."),
-        (pack, "Write a run as one file, to move or send it."),
-        (export, "Write a run as ONNX, for programs without this package."),
-        (models, "List the models that can be trained."),
-        (tune, "Search for good settings within a time limit."),
-        (paper.compare, "Compare models, with error bars and significance."),
-    ),
+# What the help lists. The function of a command has its name, and so has its module; two are in paper/cli.
+COMMANDS = {
+    "Every day": {
+        "demo": "Run a full example on generated data.",
+        "info": "Describe data or a run: classes, lengths, likely problems.",
+        "train": "Train a classifier on labelled documents.",
+        "evaluate": "Score a run on labelled data.",
+        "predict": "Classify files of any size.",
+        "explain": "Show which sentence, phrase and word decided.",
+        "serve": "Serve the viewer and its REST API.",
+    },
+    "Data and models": {
+        "audit": "Find rows with wrong labels, near-duplicates and outliers.",
+        "calibrate": "Recalibrate probabilities on new labelled data.",
+        "drift": "Compare new documents with the training data.",
+        "pack": "Write a run as one file, to move or send it.",
+        "export": "Write a run as a web page that needs no server.",
+        "models": "List the models that can be trained.",
+        "tune": "Search for good settings within a time limit.",
+        "compare": "Compare models, with error bars and significance.",
+    },
+    "Research": {"paper": "Reproduce the paper: tables, simulation, figures, analyses."},
 }
-for command, summary in (pair for group in COMMANDS.values() for pair in group):
-    kind = CommandWithSettings if command in (train, tune, paper.compare) else None
-    app.command(short_help=summary, cls=kind)(_with_farewell(command))
-for command, summary in paper.COMMANDS:
-    paper.app.command(short_help=summary)(_with_farewell(command))
-app.add_typer(paper.app, short_help="Reproduce the paper: tables, simulation, figures, analyses.")
+HELP = """Usage: emhrnn [OPTIONS] COMMAND [ARGS]...
+
+  Document classification that shows which sentence, which phrase and which
+  word decided.
+
+  Start here:
+    emhrnn demo                                    a full example on generated data
+  With your own documents:
+    emhrnn train reviews.csv --out run             columns are guessed
+    emhrnn evaluate run test.csv
+    emhrnn explain run 'The room was not what we had hoped for.'
+    emhrnn predict run new.csv --out labels.csv
+
+  Exit codes: 0 success; 2 wrong input or settings, or one of several runs
+  failed (one line on stderr says why and what to do); 130 interrupted by
+  Ctrl-C; 1 a bug in emhrnn.
+
+Options:
+  --version   Show the version.
+  -h, --help  Show this message and exit.
+"""
 
 
-def _print_version(wanted: bool) -> bool:
-    if wanted:
-        print(f"emhrnn {__version__}")
-        raise typer.Exit
-    return wanted
-
-
-@app.callback()
-def _root(
-    version: bool = typer.Option(False, "--version", help="Show the version.", callback=_print_version, is_eager=True),
-) -> None:
-    """Document classification that shows which sentence, which phrase and which word decided.
-
-    \b
-    Start here:
-      emhrnn demo                                    a full example on generated data
-    With your own documents:
-      emhrnn train reviews.csv --out run             columns are guessed
-      emhrnn evaluate run test.csv
-      emhrnn explain run 'The room was not what we had hoped for.'
-      emhrnn predict run new.csv --out labels.csv
-
-    Exit codes: 0 success; 2 wrong input or settings, or one of several runs failed (one line on stderr says why and
-    what to do); 130 interrupted by Ctrl-C; 1 a bug in emhrnn.
-    """
+def root_help() -> str:
+    """What `emhrnn --help` prints. Without typer, whose import takes five times as long as Python does to start."""
+    lines = [HELP]
+    for title, group in COMMANDS.items():
+        width = max(map(len, group))
+        lines += [f"{title}:", *(f"  {name:{width}}  {summary}" for name, summary in group.items()), ""]
+    return "\n".join(lines).rstrip()
 
 
 TRAIN = ("torch", "scipy", "sklearn", "pyarrow")  # libraries of the extra `train`
@@ -150,14 +85,43 @@ TRAIN = ("torch", "scipy", "sklearn", "pyarrow")  # libraries of the extra `trai
 
 def main() -> None:
     """Run a command. A wrong input or setting is one line on stderr and exit code 2; Ctrl-C is exit code 130."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        _run_command()
+        return
+    try:  # a worker of torchrun: threads of gloo may still hold tensors, and abort the process while Python ends
+        _run_command()
+    except SystemExit as end:
+        leave_at_once(end.code if isinstance(end.code, int) else int(end.code is not None))
+    leave_at_once(0)
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """End the process without the clean-up of Python and of its libraries."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def _run_command() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # print characters that the terminal cannot show as escapes
             stream.reconfigure(errors="backslashreplace")
     gc.set_threshold(OBJECTS)
+    if sys.argv[1:2] == ["explain"]:  # one text: both would take longer than explaining it
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting threads of NumPy
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # reading the metadata of all installed packages
     interrupt_after_imports()
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that unfinished files are removed
+    watch = _MemoryBeforeTorch()
+    sys.meta_path.insert(0, watch)
     try:
-        app()
+        check_memory(LEAST)
+        if sys.argv[1:] in (["--help"], ["-h"]):
+            print(root_help(), flush=True)
+            sys.exit(0)  # as typer does
+        from emhrnn.cli.app import application  # which takes typer
+
+        application(*sys.argv[1:2])()
     except PeerError:
         sys.exit(WRONG_INPUT)
     except EmhrnnError as error:
@@ -182,7 +146,35 @@ def main() -> None:
         shown = f"{type(error).__name__}: {error}"
         _fail(f"internal error, please report it: {shown} (EMHRNN_DEBUG=1 shows where)", INTERNAL)
     finally:
+        sys.meta_path.remove(watch)
         signal.signal(signal.SIGTERM, before)
+
+
+def check_memory(least: tuple[int, int]) -> None:
+    """Refuse limits in which libraries crash or hang instead of raising an error. Windows has no such limits.
+
+    Raises:
+        ConfigError: this process may use less memory than the MB given, of data or of addresses.
+    """
+    if os.name == "nt":
+        return
+    import resource
+
+    for limit, option, needed in zip((resource.RLIMIT_DATA, resource.RLIMIT_AS), "dv", least, strict=True):
+        allowed = resource.getrlimit(limit)[0]
+        if 0 <= allowed < needed << 20:
+            raise ConfigError(
+                f"memory is limited to {allowed >> 20} MB (ulimit -{option}), this command needs {needed} MB or more; "
+                f"raise the limit: ulimit -{option} {needed << 10}"
+            )
+
+
+class _MemoryBeforeTorch:
+    """Checks the memory when torch is about to be imported, then leaves the import to others."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "torch":
+            check_memory(LEAST_WITH_TORCH)
 
 
 def _memory_advice() -> str:
@@ -209,6 +201,8 @@ def _is_huge(assignment: str, model: list[str]) -> bool:
 
 def _described(error: OSError) -> str:
     """What could not be done. The temporary file that was to replace a file is named as that file."""
+    from emhrnn.files import UNFINISHED
+
     name = error.filename or "the input or output"
     known = UNFINISHED.sub(r"\1", str(name))
     return f"{'write' if known != str(name) else 'use'} {known}: {error.strerror or error}"
@@ -216,12 +210,14 @@ def _described(error: OSError) -> str:
 
 def _odd_name(written: str) -> str:
     """The file name that cannot be encoded. Texts are repaired when they are read, so it must come from a name."""
-    given = [argument for argument in sys.argv[1:] if not argument.isascii() and Path(argument).name in written]
+    given = [name for name in sys.argv[1:] if not name.isascii() and os.path.basename(name) in written]
     return given[-1] if given else written.splitlines()[0]
 
 
 def _fail(message: str, code: int) -> None:
-    complain(message)
+    from emhrnn.cli.output import complain
+
+    complain(PARTIAL.sub(r"\1", message))
     sys.exit(code)
 
 

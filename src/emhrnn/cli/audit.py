@@ -25,6 +25,9 @@ def audit(
         Path | None,
         option("Edited .csv, or what Label Studio (.json) or Prodigy (.jsonl) exported: put it into DATA.", "FILE"),
     ] = None,
+    run: Annotated[
+        Path | None, option("A run that was trained on other rows judges, and nothing is trained.", "RUN")
+    ] = None,
     limit: Annotated[int, option("Suspects and outliers to list.", "N", shown=True, min=1)] = 60,
     folds: Annotated[int, option("Parts of DATA; a model of the others judges each.", "K", shown=True, min=2)] = 10,
     seed: Annotated[int, option("Same seed, same result.", "N", shown=True, min=0)] = 0,
@@ -44,6 +47,7 @@ def audit(
       emhrnn audit reviews.csv --out suspects.csv --html audit.html
       emhrnn audit reviews.csv --corrections suspects.csv --out clean.csv
       emhrnn audit reviews.csv --label-studio tasks.json
+      emhrnn audit new.csv --run run                             # run judges: seconds, and no torch
 
     A label is suspicious where models that were trained without the row give it a low probability. Fill the column
     new_label of suspects.csv, leave it empty where the label is right, and give the file back with --corrections. DATA
@@ -52,10 +56,12 @@ def audit(
     from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
     from emhrnn.files import write_text
+    from emhrnn.training.pack import located
 
-    given = named(data, text_column, label_column, format, split, encoding=encoding)
+    run = None if run is None else located(run)
+    given = named(data, text_column, label_column, format, split, encoding=encoding, run=run)
     if corrections is not None:
-        from emhrnn.audit.tasks import corrected, corrections_in
+        from emhrnn.audit.report import corrected, corrections_in
 
         if out is None:
             raise ConfigError("--corrections needs a file for the corrected data; give --out FILE")
@@ -68,10 +74,17 @@ def audit(
     if out is not None and out.suffix.lower() != ".csv":
         raise ConfigError(f"{out} is no .csv file; the suspects are written as csv, to be edited: give such a name")
     from emhrnn.audit import audit as find
-    from emhrnn.audit.page import report_page
-    from emhrnn.audit.tasks import label_studio_config, to_csv, to_label_studio, to_prodigy
+    from emhrnn.audit.report import label_studio_config, report_page, to_csv, to_label_studio, to_prodigy
 
-    report = find(given, folds=folds, limit=limit, seed=seed, progress=not quiet)
+    judge = None
+    if run is not None:
+        from emhrnn.training.data import learned_from
+        from emhrnn.training.run import load_run
+
+        if learned_from(run, given):
+            raise ConfigError(f"{run} was trained on {data}, so it cannot judge its labels; leave out --run")
+        judge = load_run(run)
+    report = find(given, folds=folds, limit=limit, seed=seed, progress=not quiet, run=judge)
     files = {out: to_csv, html: report_page, label_studio: to_label_studio, prodigy: to_prodigy}
     for path, written in files.items():
         if path is not None:
@@ -89,7 +102,7 @@ def audit(
 
 def report_text(report: "AuditReport") -> str:
     """The report for the terminal."""
-    from emhrnn.audit.page import summary
+    from emhrnn.audit.report import summary
     from emhrnn.cli.output import aligned
     from emhrnn.explain.escape import visible
     from emhrnn.explain.page import percent

@@ -54,7 +54,7 @@ def calibrate(
     from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.training.calibration import calibrate_run
 
-    given = named(data, text_column, label_column, format, split, encoding=encoding)
+    given = named(data, text_column, label_column, format, split, encoding=encoding, run=run)
     fitted, report = calibrate_run(run, given, out=out, dry_run=dry_run, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if json:

@@ -48,11 +48,10 @@ def demo(
     rows = [["", "accuracy", "macro-F1"]]
     rows += [[row.name, percent(row.accuracy), percent(row.macro_f1 or 0)] for row in report.rows]
     say(f"\n{report.documents['test']:,} test documents\n" + aligned(rows))
-    chance = report.chance_boundaries
     say(
         "\nPhrases are learned from ratings and punctuation, without phrase labels. Their ends agree with those of the "
-        f"grammar at F1 {percent(report.boundaries.f1)}"
-        + (f"; random ends at the same rate: {percent(chance.f1)}" if chance is not None else "")
+        f"grammar at F1 {percent(report.boundaries.f1)}; random ends at the same rate: "
+        f"{percent(report.chance_boundaries.f1)}"
     )
     for explanation in report.explanations:
         say("")
@@ -74,7 +73,7 @@ def _clear(out: Path) -> bool:
         return out.exists()
     names = {path.name for path in out.iterdir()}
     if not (names <= CONTENTS and "report.json" in names and _is_report(out / "report.json")):
-        raise DataError(f"{out} exists and is no finished demo; give another folder with --out, or remove it")
+        raise DataError(f"{out} exists and is not a finished demo; give another folder with --out, or remove it")
     shutil.rmtree(out)
     return False
 

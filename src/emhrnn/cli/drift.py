@@ -29,9 +29,9 @@ def drift(
     from emhrnn.cli.output import aligned, percent, print_json, say
     from emhrnn.corpus import Columns, Source
     from emhrnn.drift import drift as compare
-    from emhrnn.training.run import load_run, read_description
+    from emhrnn.training.run import load_run, read_description, trained_columns
 
-    columns = Columns(text=text_column, labelled=False)
+    columns = Columns(text=text_column, labelled=False, trained=trained_columns(run))
     source = Source(data, format=format, columns=columns, split=split, encoding=encoding, lenient=True)
     report = compare(load_run(run), read_description(run), source)
     if json:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from emhrnn.training.data import Named
 
 SHOWN_ERRORS = 10  # pairs of classes, where the confusion matrix is too wide
-WIDTH = 100  # columns, where the output is no terminal
+WIDTH = 100  # columns, where the output is not a terminal
 
 
 def evaluate(
@@ -57,7 +57,7 @@ def evaluate(
     from emhrnn.cli.output import complain, print_json, say, tell_of_rows
     from emhrnn.training.data import learned_from
 
-    given = named(data, text_column, label_column, format, split, encoding=encoding)
+    given = named(data, text_column, label_column, format, split, encoding=encoding, run=run)
     scores, beside, report = evaluate_run(run, given, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):

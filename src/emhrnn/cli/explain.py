@@ -90,8 +90,12 @@ def explain(
     else:
         other, explanation = None, model.explain(content, users=[user], products=[product], values=values, label=label)
     if html is not None:
+        from emhrnn.explain.change import with_change
         from emhrnn.explain.html import html_page
 
+        if label is None:
+            batch = model.run.encoder.batch(model.run.encoder.locate([content]), users=[user], products=[product])
+            explanation = with_change(model.run, batch, explanation)
         write_text(html, html_page(explanation, counterfactual=other, attention=attention))
     if json:
         told = {} if other is None else {"counterfactual": other.to_dict()}

@@ -73,9 +73,10 @@ def run_facts(path: Path) -> dict[str, Any]:
     """config.json of a run, with metrics.json where training has finished.
 
     Raises:
-        CheckpointError: the folder is no run, or one of the two files is damaged.
+        CheckpointError: the folder is not a run, or one of the two files is damaged.
     """
-    from emhrnn.training.run import MARK, WEIGHTS, read_description, read_metrics
+    from emhrnn.training.folder import MARK
+    from emhrnn.training.run import WEIGHTS, read_description, read_metrics
 
     description = read_description(path)
     description["metrics"] = read_metrics(path)
@@ -92,13 +93,12 @@ def check_whole(path: Path) -> None:
     """
     from emhrnn.errors import CheckpointError
     from emhrnn.text import Vocabulary
-    from emhrnn.training.run import METRICS, VOCABULARY, WEIGHTS
-    from emhrnn.training.weights import load_arrays
+    from emhrnn.training.run import METRICS, VOCABULARY, WEIGHTS, load_arrays
 
     if (path / METRICS).exists():
         load_arrays(path / WEIGHTS)
         if not (path / VOCABULARY).is_file():
-            raise CheckpointError(f"{path}: {VOCABULARY} is missing; copy the run again or train anew")
+            raise CheckpointError(f"{path}: {VOCABULARY} is missing; copy the run again or train again")
         Vocabulary.load(path / VOCABULARY)
 
 

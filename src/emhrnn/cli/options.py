@@ -55,14 +55,16 @@ WeightColumn = Annotated[
 Format = Annotated[
     str | None, option("csv, tsv, jsonl, xlsx, parquet, folder, datasets, tang or zhang.", "NAME", shown="guessed")
 ]
-Encoding = Annotated[str | None, option("Of text files, such as cp1252 or utf-16.", "NAME", shown="detected")]
+Encoding = Annotated[str | None, option("Encoding of text files, such as cp1252 or utf-16.", "NAME", shown="detected")]
 Split = Annotated[str | None, option("Only rows with this value in the split column.", "NAME", shown="all rows")]
 Settings = Annotated[
     list[str] | None,
     option("Change a setting, for example training.epochs=3; may be repeated.", "SECTION.KEY=VALUE", name="--set"),
 ]
 ConfigFile = Annotated[Path | None, option("TOML file of settings; --set overrides it.", "FILE", shown="none")]
-Preset = Annotated[str, option("default: ours; paper: the paper's exact settings.", "NAME", shown=True)]
+Preset = Annotated[
+    str, option("default: the project's settings; paper: the paper's exact settings.", "NAME", shown=True)
+]
 Seed = Annotated[int | None, option("Same seed, same model.", "N", shown="0", min=0)]
 ValidData = Annotated[Path | None, option("Validation data, in any format.", "DATA", shown="10 % of DATA")]
 VectorsFile = Annotated[
@@ -85,10 +87,12 @@ def named(
     split: str | None = None,
     weight: str | None = None,
     encoding: str | None = None,
+    run: Path | None = None,
 ) -> "Named":
-    """Data as these options describe it."""
+    """Data as these options describe it; columns that are not given are those that `run` was trained on, or guessed."""
     from emhrnn.corpus import Columns
     from emhrnn.training.data import Named
+    from emhrnn.training.run import trained_columns
 
-    columns = Columns(text=text, label=label, weight=weight)
+    columns = Columns(text=text, label=label, weight=weight, trained=trained_columns(run) if run is not None else ())
     return Named(path=path, format=format, columns=columns, split=split, encoding=encoding)

@@ -11,7 +11,7 @@ def pack(
     out: Annotated[Path | None, option("File to write; it is replaced.", "FILE", shown="RUN.emhrnn")] = None,
     json: Json = False,
 ) -> None:
-    """Write a run as one file without training data, checkpoints and paths, to move it or to send it to somebody.
+    """Write a run as one file without training data, checkpoints and paths, to move it or to send it.
 
     \b
     Examples:
@@ -19,8 +19,8 @@ def pack(
       emhrnn pack run --out models/complaints.emhrnn
       emhrnn predict run.emhrnn new.csv --out labels.csv
 
-    Every command that takes a RUN takes the file, and so does `emhrnn.load`; nothing in it is executed. It says what
-    the file still tells about the training data: the words of the vocabulary, names and counts of classes.
+    Every command that takes a RUN takes the file, and so does `emhrnn.load`; nothing in it is executed. Prints what
+    the file still reveals about the training data: words of the vocabulary, names and counts of classes.
     """
     from emhrnn.cli.output import print_json, say
     from emhrnn.training.pack import pack as write
@@ -32,6 +32,6 @@ def pack(
     say(f"{result.path}: {result.bytes / 1e6:.1f} MB")
     if result.left_out:
         say(f"left out: {', '.join(result.left_out)}; the command line and all paths")
-    say("It still tells about the training data:")
+    say("It still reveals about the training data:")
     for line in result.holds:
         say(f"- {line}")

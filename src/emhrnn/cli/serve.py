@@ -24,9 +24,10 @@ def serve(
       emhrnn serve run --data reviews/         # browse the files of a folder
       emhrnn serve run --host 0.0.0.0 --token "$(openssl rand -hex 16)"
 
-    Writes only what people correct, RUN.feedback.jsonl beside the run; loads nothing from the network, and sends no
-    document to it. Ctrl-C finishes the open requests,
-    then stops. The extra emhrnn[serve] adds a faster event loop.
+    Writes beside the run: RUN.feedback.jsonl, what people correct, and RUN.jobs, predictions of the Corpus page
+    without the documents. For demo, both are in the current folder. Uploads are in a temporary folder until they are
+    read. Loads nothing from the network, and sends no document to it. Ctrl-C finishes the open requests, then stops.
+    The extra emhrnn[serve] adds a faster event loop.
     """
     from emhrnn.cli.output import say
     from emhrnn.errors import ConfigError

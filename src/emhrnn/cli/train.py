@@ -89,15 +89,14 @@ def train(
     Writes RUN with the weights of the best epoch, its words, settings, history, scores and model card (docs/run.md). If
     training fails before the first epoch or checkpoint, --out is removed; if the loss becomes NaN, the failing batch
     is kept for debugging. After Ctrl-C or a crash, `--out RUN --resume` continues with the same result as without the
-    interruption. With --set training.epochs=N, it trains a finished run on to N epochs.
+    interruption. With --set training.epochs=N, a finished run is trained up to N epochs.
 
-    With --from, the model of another run goes on learning from DATA, and from a sample of that run's own documents, so
+    With --from, training continues from another run with DATA and a sample of that run's own documents, so
     that it does not forget. Words and classes may be new. The other run stays as it is (docs/updating.md).
     """
     from emhrnn.api import train as train_run
     from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
     from emhrnn.errors import ConfigError
-    from emhrnn.evaluation.baselines import baselines
     from emhrnn.models.table import DEFAULT, MODELS
     from emhrnn.training.config import SMALL, make_config, settings_of
     from emhrnn.training.distributed import joined
@@ -111,7 +110,7 @@ def train(
             if from_ is not None:
                 usual = model_of(located(from_))
                 if model not in (None, usual):
-                    raise ConfigError(f"{from_} has the model {usual}; leave --model out, or train {model} anew")
+                    raise ConfigError(f"{from_} has the model {usual}; leave --model out, or train {model} again")
             assignments = [*([] if model is None else [f"model.name={model}"]), *(set_ or [])]
             if seed is not None:
                 assignments.append(f"training.seed={seed}")
@@ -140,16 +139,22 @@ def train(
         raise
     if not job.first:
         return
+    from emhrnn.evaluation.baselines import baselines  # not above: scikit-learn would come before the check of memory
+
     scores, best = trained.fitted.scores, trained.fitted.best
-    tell_of_rows(str(data or "the data"), trained.skipped, trained.repaired)
-    tell_of_rows(str(valid or "the validation data"), trained.valid_skipped, trained.valid_repaired)
+    read, valid_read = trained.train.report, trained.valid.report
+    skipped, repaired = read.skipped, read.repaired
+    own = trained.valid.path != trained.train.path  # else it is a part of the data, and one report has both
+    valid_skipped, valid_repaired = (valid_read.skipped, valid_read.repaired) if own else ({}, {})
+    tell_of_rows(str(data or "the data"), skipped, repaired)
+    tell_of_rows(str(valid or "the validation data"), valid_skipped, valid_repaired)
     beside = {name: other.accuracy for name, other in baselines(trained.train, trained.valid).items()}
     if json:
         print_json(
             {
                 "run": str(out), "best_epoch": best.epoch + 1, "valid": scores.to_dict(), "baselines": beside,
-                "skipped": trained.skipped, "repaired": trained.repaired,
-                "valid_skipped": trained.valid_skipped, "valid_repaired": trained.valid_repaired,
+                "skipped": skipped, "repaired": repaired,
+                "valid_skipped": valid_skipped, "valid_repaired": valid_repaired,
             }
         )  # fmt: skip
         return
@@ -157,7 +162,7 @@ def train(
     if finished:
         more = f"to train on, give --set training.epochs=N with N above {len(trained.fitted.epochs)}"
         say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
-    other = trained.valid.path != trained.train.path or trained.model.run.config.data.validation > 0
+    other = own or trained.model.run.config.data.validation > 0
     selected = from_ is None and other
     kept = "Best epoch" if selected else "Last epoch"
     documents = "validation" if selected or from_ is not None else "training"
@@ -177,8 +182,9 @@ def train(
 
 def _left(out: Path) -> str:
     """What an interrupted training left at `out`, and how to resume."""
+    from emhrnn.training.folder import is_begun
     from emhrnn.training.progress import read_history
-    from emhrnn.training.run import HISTORY, WEIGHTS, is_begun
+    from emhrnn.training.run import HISTORY, WEIGHTS
 
     if not is_begun(out):
         return f"no epoch was done, so nothing is left at {out}"

@@ -12,7 +12,6 @@ from itertools import chain, islice
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int32, Int64, UInt8
 
 from emhrnn.corpus.batch import fingerprints, offsets_of
 from emhrnn.corpus.encode import UNKNOWN, NameTable
@@ -20,6 +19,7 @@ from emhrnn.corpus.manifest import Contents, Report
 from emhrnn.corpus.record import Label, Record
 from emhrnn.errors import DataError
 from emhrnn.extras import pyarrow as pa
+from emhrnn.shapes import Int32, Int64, UInt8
 from emhrnn.text import UNK, Encoded, TextSettings, Vocabulary, WordEncoder
 from emhrnn.text.language import AUTO, SAMPLE, detected
 from emhrnn.text.vocabulary import encoded_words
@@ -71,7 +71,6 @@ class Assembly:
         self.skipped_first: dict[str, str] = {}
         self.repaired: Counter[str] = Counter()
         self.class_counts: Counter[int] = Counter()
-        self._word_counts = np.zeros(1024, dtype=np.int64)
 
     def read(self, records: Iterable[Record]) -> None:
         """Encode and write all records that can be used, in chunks of about a megabyte."""
@@ -91,15 +90,10 @@ class Assembly:
         if self._writer is not None:
             self._writer.close()
 
-    def word_counts(self) -> Int64[np.ndarray, " words"]:
-        """How often each word of the first pass occurs."""
-        self._grow(len(self.words))
-        return self._word_counts[: len(self.words)]
-
     def _accepts(self, record: Record) -> bool:
         if self.strict and record.repairs:
             what = " and ".join(record.repairs)
-            raise DataError(f"{record.where} has {what}; mend the file, or read it without strict")
+            raise DataError(f"{record.where} has {what}; fix the file, or read it without strict")
         if self.labelled and record.label is None:
             self._skip(NO_LABEL, record)
             return False
@@ -107,7 +101,7 @@ class Assembly:
 
     def _skip(self, reason: str, record: Record) -> None:
         if self.strict:
-            raise DataError(f"{record.where} has {reason}; mend the file, or read it without strict")
+            raise DataError(f"{record.where} has {reason}; fix the file, or read it without strict")
         self.skipped[reason] += 1
         self.skipped_first.setdefault(reason, str(record.where))
 
@@ -128,16 +122,8 @@ class Assembly:
         self.capped += int(encoded.cut.sum())
         self.longest_document = max(self.longest_document, int(encoded.lengths.max()))
         self.longest_sentence = max(self.longest_sentence, int(np.diff(encoded.sentence_offsets).max()))
-        counts = np.bincount(encoded.words)
-        self._grow(len(counts))
-        self._word_counts[: len(counts)] += counts
         for _, record in chunk:
             self.repaired.update(record.repairs)
-
-    def _grow(self, size: int) -> None:
-        if size > len(self._word_counts):
-            more = max(size, 2 * len(self._word_counts)) - len(self._word_counts)
-            self._word_counts = np.concatenate([self._word_counts, np.zeros(more, dtype=np.int64)])
 
     def _write(self, chunk: Chunk, encoded: Encoded, document_offsets: Int64[np.ndarray, " documents_plus_1"]) -> None:
         records = [record for _, record in chunk]
@@ -255,9 +241,16 @@ def first_pass(records: Iterable[Record], recipe: Recipe, sink: Any, origin: str
 
 def second_pass(assembly: Assembly, reader: Any, sink: Any) -> Contents:
     """Decides the vocabulary and the order of the classes, and writes the documents with their final ids."""
-    recipe, counts, words = assembly.recipe, assembly.word_counts(), assembly.words.names
-    vocabulary = recipe.vocabulary or choose_vocabulary(
-        words, counts, min_count=recipe.min_count, max_words=recipe.max_words, known=recipe.known
+    recipe, words = assembly.recipe, assembly.words.names
+    counts = np.zeros(len(words), dtype=np.int64)
+    for number in range(reader.num_record_batches):
+        of_batch = np.bincount(reader.get_batch(number).column("words").values.values.to_numpy())
+        counts[: len(of_batch)] += of_batch
+    vocabulary = recipe.vocabulary or Vocabulary.from_counts(
+        dict(zip(words, counts.tolist(), strict=True)),
+        min_count=recipe.min_count,
+        max_size=recipe.max_words,
+        known=recipe.known,
     )
     word_table = encoded_words(words, vocabulary, recipe.text.language)
     found = assembly.classes.names
@@ -298,23 +291,6 @@ def second_pass(assembly: Assembly, reader: Any, sink: Any) -> Contents:
         text=recipe.text,
         report=report,
     )
-
-
-def choose_vocabulary(
-    words: Sequence[str],
-    counts: Int64[np.ndarray, " words"],
-    *,
-    min_count: int,
-    max_words: int | None,
-    known: Container[str] | None,
-) -> Vocabulary:
-    """The words that are frequent enough; those in `known` are, however rare."""
-    counted = dict(zip(words, counts.tolist(), strict=True))
-    if known is not None:
-        for word, count in counted.items():
-            if count < min_count and word in known:
-                counted[word] = min_count
-    return Vocabulary.from_counts(counted, min_count=min_count, max_size=max_words)
 
 
 def parts_of(cell: str) -> tuple[str, ...]:

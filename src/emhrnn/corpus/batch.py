@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64, Integer, UInt64
 
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.shapes import Bool, Float32, Int64, Integer, UInt64
 
 HASH_WORD, HASH_BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # odd, with well mixed bits
 

@@ -1,5 +1,6 @@
 """Which column is which: given by name, else guessed from the usual names."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -26,9 +27,8 @@ SENTENCE_WORDS = 4  # of a name that is more like a document
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Column names, exactly as in the file; None means: guess. Without `labelled`, no label is looked for at all. The
-    weight is never guessed: a column of that name may hold grams. Nor are spans, the parts of a text
-    that people marked."""
+    """Column names as in the file; None: guess. Without `labelled`, no label is read. The columns of weights (a
+    column of that name may hold grams) and of spans, the parts of a text that people marked, are never guessed."""
 
     text: str | None = None
     label: str | None = None
@@ -40,17 +40,19 @@ class Columns:
     spans: str | None = None
     labelled: bool = True
     keep: bool = False  # all columns, as they are, in `Record.kept`
+    trained: tuple[tuple[str, str], ...] = ()  # (role, name) in the training data: used if the file has that column
 
     def resolve(self, present: Sequence[str], file: str) -> "Columns":
-        """The columns of one file: every name left open is filled in, or stays None where the file has no such column.
+        """The columns of one file: every name that is None is guessed, and stays None if the file has no such column.
 
         Raises:
             DataError: a given name is not there, a required one is not found, or several could be meant.
         """
+        trained = {role: name for role, name in self.trained if name in present}
         found = replace(
             self,
-            text=_find("text", self.text, present, file),
-            label=_find("label", self.label, present, file) if self.labelled else None,
+            text=_find("text", self.text or trained.get("text"), present, file),
+            label=_find("label", self.label or trained.get("label"), present, file) if self.labelled else None,
             id=_find("id", self.id, present, file),
             user=_find("user", self.user, present, file),
             product=_find("product", self.product, present, file),
@@ -80,6 +82,8 @@ def _find(role: str, given: str | None, present: Sequence[str], file: str) -> st
     usual = USUAL_NAMES[role]
     by_usual = {usual_name: [name for name in present if name.strip().lower() == usual_name] for usual_name in usual}
     candidates = by_usual[usual[0]] or [name for names in by_usual.values() for name in names]
+    if not candidates and role in REQUIRED:  # review_body, Star Rating
+        candidates = [name for name in present if re.split(r"[\W_]+", name.strip().lower())[-1] in usual]
     if len(candidates) == 1:
         return candidates[0]
     if not candidates and role not in REQUIRED:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int32, Int64
 
 from emhrnn.corpus.assembly import Recipe, first_pass, second_pass
 from emhrnn.corpus.batch import Batch
@@ -17,6 +16,7 @@ from emhrnn.corpus.record import Record, Where, clean_label, clean_text, clean_w
 from emhrnn.corpus.store import Store
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.extras import pyarrow as pa
+from emhrnn.shapes import Float32, Int32, Int64
 from emhrnn.text import TextSettings, Vocabulary
 from emhrnn.text.language import AUTO
 from emhrnn.text.vocabulary import encoded_words

@@ -15,13 +15,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
 
 from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.corpus.record import clean_name, clean_text
 from emhrnn.errors import DataError
-from emhrnn.text import Document, Encoded, Located, Text, TextSettings, Vocabulary, WordEncoder, split_sentences
-from emhrnn.text.vocabulary import encoded_words
+from emhrnn.shapes import Int64
+from emhrnn.text import Encoded, Located, Text, TextSettings, Vocabulary, WordEncoder, split_sentences
 
 UNKNOWN = -1
 NO_WORDS = "has no words; give a text with at least one word"
@@ -66,7 +65,6 @@ class TextEncoder:
         users: Sequence[str] = (),
         products: Sequence[str] = (),
     ) -> None:
-        self.vocabulary = vocabulary
         self.words = WordEncoder(vocabulary, settings)
         self._names = {"users": users, "products": products}
 
@@ -87,7 +85,7 @@ class TextEncoder:
         return self._batch(encoded, rows, users, products) if len(rows) else None
 
     def locate(self, texts: Sequence[Text]) -> list[Located]:
-        """The same words as `encode`, and where each stands in its text, for explanations; `batch` goes on from there.
+        """The same words as `encode`, and their places in the text, for explanations; `batch` continues from there.
 
         Raises:
             DataError: a text has no words.
@@ -96,31 +94,19 @@ class TextEncoder:
         _refuse_empty(np.array([len(document) for document in documents], dtype=np.int64))
         return documents
 
-    def batch(
-        self, documents: Sequence[Located] | Sequence[Document], *, users: Names = None, products: Names = None
-    ) -> Batch:
+    def batch(self, documents: Sequence[Located], *, users: Names = None, products: Names = None) -> Batch:
         """Documents that are read already."""
-        words = [
-            document.ids
-            if isinstance(document, Located)
-            else encoded_words(document.words, self.vocabulary, self.words.settings.language)
-            for document in documents
-        ]
-        bounds = [document.sentence_offsets for document in documents]
-        counts = np.array([len(ends) - 1 for ends in bounds], dtype=np.int64)
-        between = np.cumsum(counts[:-1] + 1) - 1  # from the end of a document to the start of the next one
-        lengths = np.delete(np.diff(np.concatenate(bounds)), between)
-        nothing_cut = np.zeros(len(documents), dtype=bool)
-        encoded = Encoded(np.concatenate(words), offsets_of(lengths), offsets_of(counts), nothing_cut)
+        words = np.concatenate([document.ids for document in documents])
+        lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
+        counts = np.array([document.n_sentences for document in documents], dtype=np.int64)
+        encoded = Encoded(words, offsets_of(lengths), offsets_of(counts), np.zeros(len(documents), dtype=bool))
         return self._batch(encoded, np.arange(len(documents)), users, products)
 
     def _batch(self, encoded: Encoded, rows: Int64[np.ndarray, " rows"], users: Names, products: Names) -> Batch:
         return Batch(
             words=encoded.words.astype(np.int64),
             sentence_offsets=encoded.sentence_offsets,
-            document_offsets=offsets_of(
-                np.diff(encoded.document_offsets)[rows]
-            ),  # texts without words have no sentence
+            document_offsets=offsets_of(np.diff(encoded.document_offsets)[rows]),  # no words: no sentence
             rows=rows,
             users=self._ids("users", users, rows, len(encoded)),
             products=self._ids("products", products, rows, len(encoded)),

@@ -22,7 +22,7 @@ class Report:
     """Counts of a prepared corpus.
 
     `skipped` counts rows by reason, `skipped_first` shows the first place of each; `repaired` counts documents whose
-    text was mended; `capped` counts documents that a limit shortened; `columns` says which column served as what;
+    text was repaired; `capped` counts documents that a limit shortened; `columns` says which column served as what;
     `encodings` are those of the text files.
     """
 
@@ -142,7 +142,7 @@ def read_manifest(folder: Path, *, verify: bool) -> Contents:
     """The contents of a prepared corpus; sizes are always checked, checksums with `verify`.
 
     Raises:
-        CheckpointError: the folder is no corpus, is of another version, or a file is missing or was changed.
+        CheckpointError: the folder is not a corpus, is of another version, or a file is missing or was changed.
     """
     values = _load(folder)
     try:

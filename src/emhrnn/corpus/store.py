@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, Int64
 
 from emhrnn.corpus.batch import Batch, offsets_of, ranges
 from emhrnn.corpus.encode import UNKNOWN
 from emhrnn.errors import CheckpointError
 from emhrnn.extras import pyarrow as pa
+from emhrnn.shapes import Bool, Float32, Int32, Int64
 
 Rows = Int64[np.ndarray, " rows"]
 

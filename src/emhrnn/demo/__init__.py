@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool
 from sklearn.dummy import DummyClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -21,13 +20,15 @@ from sklearn.pipeline import make_pipeline
 from emhrnn.api import train
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
-from emhrnn.demo.report import MAJORITY, OURS, TFIDF, CurvePoint, DemoReport, NextStep, ScoreRow, render_html
+from emhrnn.demo.report import MAJORITY, OURS, TFIDF, DemoReport, NextStep, ScoreRow, render_html
 from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths, boundary_agreement, count_phrase_lengths
-from emhrnn.explain.explainer import batch_of, explain_texts, read
+from emhrnn.explain.change import with_change
+from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import segmented
 from emhrnn.files import write_json, write_text
 from emhrnn.models import segmentation
+from emhrnn.shapes import Bool
 from emhrnn.training.calibration import validate
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import Named, other_corpus
@@ -67,10 +68,7 @@ def run_demo(
         rows=[*baselines(reviews, tests), ScoreRow(OURS, scores.accuracy, scores.macro_f1, "and says why")],
         classes=run.classes,
         confusion=scores.confusion,
-        history=[
-            CurvePoint(epoch.epoch + 1, epoch.train_loss, epoch.valid["loss"], epoch.valid["accuracy"])
-            for epoch in trained.fitted.epochs
-        ],
+        history=trained.fitted.epochs,
         phrases=lengths,
         true_phrases=true_lengths,
         boundaries=boundaries,
@@ -115,8 +113,8 @@ def phrase_recovery(
     run: Run, reviews: Sequence[Review]
 ) -> tuple[BoundaryAgreement, BoundaryAgreement, PhraseLengths, PhraseLengths]:
     """Learned phrase ends against the grammar's; random ones of the same rate against them; lengths, and true ones."""
-    documents = read(run, [review.text for review in reviews])
-    batch = batch_of(run, documents)
+    documents = run.encoder.locate([review.text for review in reviews])
+    batch = run.encoder.batch(documents)
     true = np.concatenate(
         [np.isin(document.ends, review.phrase_ends) for document, review in zip(documents, reviews, strict=True)]
     )
@@ -145,7 +143,8 @@ def examples(run: Run, reviews: Sequence[Review]) -> list[Explanation]:
         chosen.setdefault(review.label, review)
     picked = [chosen[label] for label in sorted(chosen)]
     picked = picked[:: max(1, (len(picked) - 1) // (EXAMPLES - 1))][:EXAMPLES]
-    return explain_texts(run, [review.text for review in picked], [review.label for review in picked], exact=True)
+    explained = explain_texts(run, [review.text for review in picked], [review.label for review in picked], exact=True)
+    return [with_change(run, run.encoder.batch(run.encoder.locate([one.text])), one) for one in explained]
 
 
 def next_steps(folder: Path) -> list[NextStep]:

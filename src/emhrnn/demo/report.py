@@ -5,17 +5,19 @@ phrases are, three documents explained, and what to type next. One file, no scri
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths
+from emhrnn.explain.curves import history_charts
 from emhrnn.explain.escape import escape
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import attribute, html_section, legend
+from emhrnn.explain.html import OPTIONS, attribute, html_section, legend
 from emhrnn.explain.page import page
-from emhrnn.explain.svg import Line, bar, column_chart, figure, heat_map, line_chart
+from emhrnn.explain.svg import bar, column_chart, figure, heat_map
+from emhrnn.training.progress import Epoch
 
-MAJORITY, TFIDF, OURS = "Majority class", "TF-IDF + logistic regression", "EM-HRNN"
+MAJORITY, TFIDF, OURS = "Majority class", "TF-IDF + logistic regression", "Phrase evidence"
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,6 @@ class ScoreRow:
     accuracy: float
     macro_f1: float | None = None
     note: str = ""
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """One point of the learning curve."""
-
-    epoch: int
-    train_loss: float
-    valid_loss: float
-    valid_accuracy: float
 
 
 @dataclass(frozen=True)
@@ -54,16 +46,16 @@ class DemoReport:
     rows: Sequence[ScoreRow]
     classes: Sequence[str]
     confusion: Sequence[Sequence[int]]
-    history: Sequence[CurvePoint]
+    history: Sequence[Epoch]
     phrases: PhraseLengths
     boundaries: BoundaryAgreement
     explanations: Sequence[Explanation]
     documents: Mapping[str, int]
     seconds: float
-    versions: Mapping[str, str] = field(default_factory=dict)
-    true_phrases: PhraseLengths | None = None
-    chance_boundaries: BoundaryAgreement | None = None
-    next_steps: Sequence[NextStep] = ()
+    versions: Mapping[str, str]
+    true_phrases: PhraseLengths
+    chance_boundaries: BoundaryAgreement
+    next_steps: Sequence[NextStep]
 
     def accuracy(self, name: str) -> float:
         return next(row.accuracy for row in self.rows if row.name == name)
@@ -79,11 +71,11 @@ class DemoReport:
             "rows": [asdict(row) for row in self.rows],
             "classes": list(self.classes),
             "confusion": [list(row) for row in self.confusion],
-            "history": [asdict(epoch) for epoch in self.history],
+            "history": [epoch.to_dict() for epoch in self.history],
             "phrases": self.phrases.to_dict(),
-            "true_phrases": None if self.true_phrases is None else self.true_phrases.to_dict(),
+            "true_phrases": self.true_phrases.to_dict(),
             "boundaries": self.boundaries.to_dict(),
-            "chance_boundaries": None if self.chance_boundaries is None else self.chance_boundaries.to_dict(),
+            "chance_boundaries": self.chance_boundaries.to_dict(),
             "documents": dict(self.documents),
             "versions": dict(self.versions),
             "next_steps": [asdict(step) for step in self.next_steps],
@@ -102,16 +94,13 @@ def render_html(report: DemoReport) -> str:
         next_steps(report),
         footer(report),
     )
-    return page(title, "\n".join(section for section in sections if section))
+    return page(title, "\n".join(sections))
 
 
 def headline(report: DemoReport) -> str:
     """Title and the four main figures."""
     gain = 100 * (report.accuracy(OURS) - report.accuracy(TFIDF))
-    chance = report.chance_boundaries
-    beside = (
-        f"random ends of the same rate: {chance.f1:.2f}" if chance else "1 would be every true phrase end, no other"
-    )
+    beside = f"random ends of the same rate: {report.chance_boundaries.f1:.2f}"
     facts = (
         ("Accuracy", f"{report.accuracy(OURS):.1%}", f"{gain:+.1f} points against TF-IDF"),
         ("Phrase ends, F1", f"{report.boundaries.f1:.2f}", beside),
@@ -145,7 +134,7 @@ def scores(report: DemoReport) -> str:
     return f"""<section>
 <h2>Who is right, and how often</h2>
 <div class="card"><table class="scores">
-<thead><tr><th scope="col">System</th><th scope="col" class="track"></th><th scope="col" class="number">Accuracy</th>
+<thead><tr><th scope="col">System</th><td class="track"></td><th scope="col" class="number">Accuracy</th>
 <th scope="col" class="number">Macro-F1</th></tr></thead>
 <tbody>{rows}</tbody></table></div>
 <p class="muted">{report.documents.get("test", 0):,} test reviews that no system has seen.</p>
@@ -159,38 +148,11 @@ def note(row: ScoreRow) -> str:
 
 def charts(report: DemoReport) -> str:
     """Learning curves, confusion matrix and phrase lengths."""
-    figures = [confusion(report), lengths(report)]
-    if report.history:
-        figures = [accuracy_curve(report), loss_curve(report), *figures]
+    learned = history_charts({OURS: report.history}, [("TF-IDF, test", report.accuracy(TFIDF))])
     return f"""<section>
 <h2>How it learned, and where it errs</h2>
-<div class="charts">{"".join(figures)}</div>
+<div class="charts">{learned}{confusion(report)}{lengths(report)}</div>
 </section>"""
-
-
-def accuracy_curve(report: DemoReport) -> str:
-    """Validation accuracy by epoch, beside that of TF-IDF."""
-    line = Line("", [(epoch.epoch, epoch.valid_accuracy) for epoch in report.history])
-    best = max(epoch.valid_accuracy for epoch in report.history)
-    drawing = line_chart(
-        [line],
-        label=f"Validation accuracy by epoch; best {best:.1%}",
-        x_name="epoch",
-        references=[("TF-IDF, test", report.accuracy(TFIDF))],
-    )
-    return figure("Accuracy", "On validation reviews, after each epoch", drawing)
-
-
-def loss_curve(report: DemoReport) -> str:
-    """Training and validation loss by epoch."""
-    lines = [
-        Line("validation", [(epoch.epoch, epoch.valid_loss) for epoch in report.history]),
-        Line("training", [(epoch.epoch, epoch.train_loss) for epoch in report.history]),
-    ]
-    last = report.history[-1]
-    label = f"Loss by epoch; at the end {last.train_loss:.2f} in training and {last.valid_loss:.2f} in validation"
-    drawing = line_chart(lines, label=label, x_name="epoch", show=lambda loss: f"{loss:.2f}")
-    return figure("Loss", "Solid: validation. Dashed: training", drawing)
 
 
 def confusion(report: DemoReport) -> str:
@@ -204,30 +166,21 @@ def confusion(report: DemoReport) -> str:
 
 def lengths(report: DemoReport) -> str:
     """How long learned phrases are, beside the true ones."""
-    truth = report.true_phrases
-    caption = "Columns: learned phrases." + (" Line: true phrases" if truth else "")
-    drawing = column_chart(
-        report.phrases.histogram,
-        outline=None if truth is None else truth.histogram,
-        label=f"Phrase lengths: {report.phrases.mean:.1f} words on average"
-        + (f", true {truth.mean:.1f}" if truth else ""),
-        x_name="words in a phrase",
-    )
-    return figure("Phrase lengths", caption, drawing)
+    learned, true = report.phrases, report.true_phrases
+    label = f"Phrase lengths: {learned.mean:.1f} words on average, true {true.mean:.1f}"
+    drawing = column_chart(learned.histogram, outline=true.histogram, label=label, x_name="words in a phrase")
+    return figure("Phrase lengths", "Columns: learned phrases. Line: true phrases", drawing)
 
 
 def explanations(report: DemoReport) -> str:
-    """The explained test documents; empty without any."""
-    if not report.explanations:
-        return ""
+    """The explained test documents."""
     articles = "\n".join(html_section(explanation) for explanation in report.explanations)
-    return f"<section>\n<h2>Why: test reviews, explained</h2>\n{legend(report.explanations)}\n{articles}\n</section>"
+    parts = f"{OPTIONS}\n{articles}\n{legend(report.explanations)}"
+    return f"<section>\n<h2>Why: test reviews, explained</h2>\n{parts}\n</section>"
 
 
 def next_steps(report: DemoReport) -> str:
-    """Commands to try; empty without any."""
-    if not report.next_steps:
-        return ""
+    """Commands to try."""
     steps = "".join(f"<p>{escape(step.why)}</p><pre>{escape(step.command)}</pre>" for step in report.next_steps)
     return f"<section>\n<h2>What to type next</h2>\n{steps}</section>"
 

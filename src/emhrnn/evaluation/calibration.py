@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64, Shaped
 
 from emhrnn.evaluation.decision import Abstention
+from emhrnn.shapes import Float, Int64
 
 BINS = 15  # of equal width
 LOWEST, HIGHEST = 0.1, 10.0  # of T. What lies outside comes from a few documents, not from a habit of the model
@@ -145,9 +145,4 @@ def _slopes(x: Float[np.ndarray, "documents classes"], labels: Labels, b: float)
     p /= p.sum(axis=1, keepdims=True)
     mean = (p * x).sum(axis=1)
     variance = (p * (x - mean[:, None]) ** 2).sum(axis=1)
-    return float((mean - _true(x, labels)).mean()), float(variance.mean())
-
-
-def _true(x: Float[np.ndarray, "documents classes"], labels: Shaped[np.ndarray, " documents"]) -> np.ndarray:
-    true: np.ndarray = x[np.arange(len(labels)), labels]
-    return true
+    return float((mean - x[np.arange(len(labels)), labels]).mean()), float(variance.mean())

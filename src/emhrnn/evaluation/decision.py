@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
 
 from emhrnn.errors import ConfigError
+from emhrnn.shapes import Bool, Float, Int64
 
 THRESHOLD = 0.5  # of a label among several
 MOST_SCORES = 1000  # that are kept; of more documents, every n-th
@@ -79,7 +79,7 @@ def decision(
     for name, value in named.items():
         _check_share("threshold", value)
         if name not in classes:
-            raise ConfigError(f"the threshold names {name!r}, which is no label; the labels are {_listed(classes)}")
+            raise ConfigError(f"the threshold names {name!r}, which is not a label; the labels are {_listed(classes)}")
     if multi_label:
         return Decision(classes, True, thresholds=tuple(named.get(name, THRESHOLD) for name in classes))
     if len(classes) != 2:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64
 
 from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.models.predictor import Inference, Predictor, probabilities
+from emhrnn.shapes import Float32, Int64
 
 BATCH_WORDS = 16_000  # larger batches no longer gain, and would leave the cache
 
@@ -43,7 +43,7 @@ def predict(
 ) -> Predictions:
     """Documents of similar length go together. `on_batch` sees every batch, for progress or for more measurements."""
     logits: np.ndarray | None = None
-    histogram: Int64[np.ndarray, " lengths"] = np.zeros(1, dtype=np.int64)
+    phrases: list[Int64[np.ndarray, " lengths"]] = []  # of each batch, by length
     for rows in BatchPlan(documents.lengths, words=BATCH_WORDS).in_order():
         batch = documents.batch(rows)
         output = model.infer(batch)
@@ -51,17 +51,13 @@ def predict(
             logits = np.empty((len(documents), output.logits.shape[1]), dtype=np.float32)
         logits[rows] = output.logits
         if output.z is not None:
-            histogram = _add(histogram, output.z)
+            phrases.append(count_phrase_lengths(output.z))
         if on_batch is not None:
             on_batch(batch, output)
     if logits is None:
         raise ValueError("predict needs at least one document")
     shown = probabilities(logits, multi_label=multi_label, temperature=temperature)
+    histogram = np.zeros(max(map(len, phrases), default=0), dtype=np.int64)
+    for counts in phrases:
+        histogram[: len(counts)] += counts
     return Predictions(shown, logits, PhraseLengths.of(histogram) if histogram.any() else None)
-
-
-def _add(histogram: Int64[np.ndarray, " lengths"], z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " more_lengths"]:
-    counts = count_phrase_lengths(z)
-    longer, shorter = (counts, histogram) if len(counts) > len(histogram) else (histogram.copy(), counts)
-    longer[: len(shorter)] += shorter
-    return longer

@@ -6,12 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.calibration import Bin, expected_calibration_error, reliability
-
-LOW_RATE, HIGH_RATE = 0.02, 0.9  # of the free positions: below and above, phrases are sentences or words
+from emhrnn.shapes import Bool, Float, Int64
 
 
 @dataclass(frozen=True)
@@ -45,17 +43,6 @@ def count_phrase_lengths(z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " l
     """How many phrases have 0, 1, 2, ... words."""
     ends = np.flatnonzero(z)
     return np.bincount(np.diff(ends, prepend=-1))
-
-
-def collapse(phrases: PhraseLengths, sentences: int) -> str | None:
-    """What is wrong with phrases in so many sentences, or None. Where a sentence ends, a phrase always does."""
-    free = round(phrases.mean * phrases.phrases) - sentences
-    rate = (phrases.phrases - sentences) / max(free, 1)
-    if free and rate < LOW_RATE:
-        return f"phrases are whole sentences: only {rate:.1%} of the words within sentences end one"
-    if free and rate > HIGH_RATE:
-        return f"phrases are single words: {rate:.1%} of the words within sentences end one"
-    return None
 
 
 @dataclass(frozen=True)
@@ -157,61 +144,44 @@ def score(
     phrases: PhraseLengths | None = None,
 ) -> Scores:
     """Scores of predictions; the prediction is the most probable class, or every one above 0.5 of several labels."""
+    confusion = None
     if labels.ndim == 2:
-        return _score_multi_label(probabilities, labels > 0.5, classes, phrases)
-    predicted = probabilities.argmax(axis=1)
-    confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(confusion, (labels, predicted), 1)
-    ranked = _ranked(probabilities, labels[:, None] == np.arange(len(classes)))
-    per_class = _class_scores(confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1), ranked, classes)
+        true, predicted = labels > 0.5, probabilities > 0.5
+        losses = _losses(np.where(true, probabilities, 1 - probabilities)).sum(axis=1)
+    else:
+        true, predicted = (ids[:, None] == np.arange(len(classes)) for ids in (labels, probabilities.argmax(axis=1)))
+        losses = _losses(probabilities[true])
+        confusion = np.zeros((len(classes), len(classes)), dtype=np.int64)
+        np.add.at(confusion, (labels, probabilities.argmax(axis=1)), 1)
+    per_class = _class_scores(true, predicted, probabilities, classes)
     bins = reliability(probabilities, labels)
-    true_probability = probabilities[np.arange(len(labels)), labels]
     return Scores(
         documents=len(labels),
-        accuracy=float((predicted == labels).mean()),
-        macro_f1=_macro_f1(per_class),
-        loss=float(-np.log(np.maximum(true_probability, _SMALLEST)).mean()),
+        accuracy=float((predicted == true).all(axis=1).mean()),
+        macro_f1=_mean([score.f1 for score in per_class if score.documents]) or 0.0,  # of the classes that occur
+        loss=float(losses.mean()),
         classes=per_class,
-        confusion=confusion.tolist(),
+        confusion=None if confusion is None else confusion.tolist(),
         ece=expected_calibration_error(bins),
         reliability=bins,
         phrases=phrases,
     )
 
 
-def _score_multi_label(
-    probabilities: Float[np.ndarray, "documents classes"],
-    labels: np.ndarray,
-    classes: Sequence[str],
-    phrases: PhraseLengths | None,
-) -> Scores:
-    predicted = probabilities > 0.5
-    hits, ranked = (predicted & labels).sum(axis=0), _ranked(probabilities, labels)
-    per_class = _class_scores(hits, predicted.sum(axis=0), labels.sum(axis=0), ranked, classes)
-    bins = reliability(probabilities, labels.astype(np.float64))
-    right = np.where(labels, probabilities, 1 - probabilities)
-    return Scores(
-        documents=len(labels),
-        accuracy=float((predicted == labels).all(axis=1).mean()),
-        macro_f1=_macro_f1(per_class),
-        loss=float(-np.log(np.maximum(right, _SMALLEST)).sum(axis=1).mean()),
-        classes=per_class,
-        confusion=None,
-        ece=expected_calibration_error(bins),
-        reliability=bins,
-        phrases=phrases,
-    )
+def _losses(true_probabilities: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    losses: np.ndarray = -np.log(np.maximum(true_probabilities, _SMALLEST))
+    return losses
 
 
 def _class_scores(
-    hits: np.ndarray, predicted: np.ndarray, true: np.ndarray, ranked: list[Ranked], classes: Sequence[str]
+    true: np.ndarray, predicted: np.ndarray, probabilities: np.ndarray, classes: Sequence[str]
 ) -> list[ClassScore]:
-    precision = hits / np.maximum(predicted, 1)
-    recall = hits / np.maximum(true, 1)
-    f1 = 2 * hits / np.maximum(predicted + true, 1)
+    hits, found, documents = (predicted & true).sum(axis=0), predicted.sum(axis=0), true.sum(axis=0)
+    precision, recall = hits / np.maximum(found, 1), hits / np.maximum(documents, 1)
+    f1, ranked = 2 * hits / np.maximum(found + documents, 1), _ranked(probabilities, true)
     return [
         ClassScore(name, int(n), float(p), float(r), float(f), *areas)
-        for name, n, p, r, f, areas in zip(classes, true, precision, recall, f1, ranked, strict=True)
+        for name, n, p, r, f, areas in zip(classes, documents, precision, recall, f1, ranked, strict=True)
     ]
 
 
@@ -239,9 +209,3 @@ def _ranked(
 def _mean(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def _macro_f1(per_class: list[ClassScore]) -> float:
-    """Mean F1 over the classes that occur; a class with no document in this data says nothing about it."""
-    present = [score.f1 for score in per_class if score.documents > 0]
-    return float(np.mean(present)) if present else 0.0

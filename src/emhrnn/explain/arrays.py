@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64
 
 from emhrnn.errors import DataError
+from emhrnn.shapes import Float, Float64, Int64
 
 TOLERANCE = 1e-4  # float32 softmaxes over thousands of words are off by about 1e-6
 

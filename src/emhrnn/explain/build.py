@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from itertools import pairwise, starmap
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
@@ -13,6 +12,7 @@ from emhrnn.evaluation.decision import Decision
 from emhrnn.explain.arrays import Attention, check_classes, check_effects, check_length
 from emhrnn.explain.explanation import Effects, EffectsBy, Explanation, Labels, PhraseEvidence
 from emhrnn.explain.warnings import warnings_of
+from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.text import Document, Located
 
 UNKNOWN_WORD = 0

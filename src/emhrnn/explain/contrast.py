@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 
 from emhrnn.errors import ConfigError
-from emhrnn.explain.explainer import batch_of, check_label, explain_read, read
-from emhrnn.explain.explanation import Explanation, Phrase, Word, as_tuple, is_spelled, largest
-from emhrnn.explain.headline import Fragment
-from emhrnn.explain.page import percent, signed
+from emhrnn.explain.explainer import check_label, explain_read
+from emhrnn.explain.explanation import Explanation, Phrase, Word, as_tuple, strongest
+from emhrnn.explain.headline import Fragment, added_up, listed
+from emhrnn.explain.page import percent
 from emhrnn.explain.removal import logits_without
+from emhrnn.shapes import Float64
 from emhrnn.training.run import Run
 
 SHOWN = 3  # phrases of each side
@@ -42,7 +42,7 @@ class Contrast:
 
     def strongest(self, sign: int, n: int = SHOWN) -> list[tuple[Phrase | Word, float]]:
         """The n parts that support the predicted label most (sign 1), or the other (-1), with their effects."""
-        return _strongest(self.parts, self.effects, sign, n)
+        return strongest(self.parts, self.effects, sign, n)
 
     def lines(self) -> Iterator[list[Fragment]]:
         """The answer in sentences."""
@@ -57,13 +57,8 @@ class Contrast:
             if some := self.strongest(sign):
                 yield _listed(title, some)
         if self.prior is not None:
-            yield [
-                Fragment("The prior "), Fragment(signed(self.prior), "number"), Fragment(" and all phrases "),
-                Fragment(signed(float(self.effects.sum())), "number"), Fragment(" add up to "),
-                Fragment(signed(self.prior + float(self.effects.sum())), "number"), Fragment(
-                    f", the log-odds against {self.label}." if self.predicted is None
-                    else f", the log-odds of {self.predicted} against {self.label}."),
-            ]  # fmt: skip
+            of = "" if self.predicted is None else f"of {self.predicted} "
+            yield added_up(self.prior, float(self.effects.sum()), f"{of}against {self.label}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: both labels, and the parts with their effects."""
@@ -86,7 +81,7 @@ def contrast(run: Run, text: str, label: str, *, user: str | None = None, produc
         ConfigError: there is no such label, or it is the predicted one.
     """
     check_label(run, label)
-    documents, users, products = read(run, [text]), [user], [product]
+    documents, users, products = run.encoder.locate([text]), [user], [product]
     (explanation,) = explain_read(run, documents, users=users, products=products)
     predicted = None if run.multi_label else as_tuple(explanation.predicted)[0]
     if predicted == label:
@@ -99,7 +94,7 @@ def contrast(run: Run, text: str, label: str, *, user: str | None = None, produc
         said = -table[:, other] + (0.0 if mine is None else table[:, mine])
         return Contrast(label, predicted, explanation, explanation.phrases, said[1:], float(said[0]))
     parts: tuple[Phrase | Word, ...] = explanation.phrases if explanation.has_phrases else explanation.words
-    batch = batch_of(run, documents, users=users, products=products)
+    batch = run.encoder.batch(documents, users=users, products=products)
     z = np.zeros(batch.n_words, dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
     starts = explanation.starts
@@ -120,26 +115,10 @@ def label_lines(explanation: Explanation) -> Iterator[list[Fragment]]:
         if (name in explanation.predicted or chance >= LIKELY) and name in evidence.classes:
             said = evidence.phrases[:, evidence.classes.index(name)]
             for title, sign in ((f"{name} ({percent(chance)}), for", 1), (f"{name}, against", -1)):
-                if some := _strongest(explanation.phrases, said, sign, SHOWN):
+                if some := strongest(explanation.phrases, said, sign, SHOWN):
                     yield _listed(title, some)
 
 
-def _strongest(
-    parts: Sequence[Phrase | Word], effects: Float64[np.ndarray, " parts"], sign: int, n: int
-) -> list[tuple[Phrase | Word, float]]:
-    """The n parts with the largest effects of a sign. Punctuation counts only where nothing else does."""
-    order = largest(sign * effects, int((sign * effects > 0).sum()))
-    spelled = [k for k in order if is_spelled(parts[k])][:n] or order[:n]
-    return [(parts[k], float(effects[k])) for k in spelled]
-
-
 def _listed(title: str, some: Sequence[tuple[Phrase | Word, float]]) -> list[Fragment]:
-    quoted = [
-        piece
-        for part, effect in some
-        for piece in (
-            Fragment(", "), Fragment(part.text, "quote"), Fragment(" ("),
-            Fragment(signed(abs(effect)), "number"), Fragment(")"),
-        )
-    ]  # fmt: skip
-    return [Fragment(f"{title}: "), *quoted[1:], Fragment(".")]
+    """The title says which side they are on."""
+    return listed(title, [(part, abs(effect)) for part, effect in some])

@@ -17,13 +17,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.explain.explainer import batch_of, explain_read, read
+from emhrnn.explain.explainer import explain_read
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.removal import logits_without
+from emhrnn.explain.removal import chances_without
+from emhrnn.shapes import Float64
 from emhrnn.training.run import Run
 
 LIMIT = 10  # phrases that may be left out
@@ -96,24 +96,22 @@ def counterfactual(
         raise DataError("this run gives a document several labels; a counterfactual needs one prediction to change")
     if limit < 1:
         raise DataError(f"the limit is {limit} phrases; give 1 or more")
-    documents, users, products = read(run, [text]), [user], [product]
+    documents, users, products = run.encoder.locate([text]), [user], [product]
     (explanation,) = explain_read(run, documents, users=users, products=products, exact=True)
-    batch = batch_of(run, documents, users=users, products=products)
+    batch = run.encoder.batch(documents, users=users, products=products)
     return _Search(run, batch, explanation, limit).run_it()
 
 
 class _Search:
     def __init__(self, run: Run, batch: Batch, explanation: Explanation, limit: int) -> None:
         self.run, self.batch, self.explanation, self.limit = run, batch, explanation, limit
-        self.z = np.zeros(batch.n_words, dtype=bool)
-        self.z[explanation.phrase_offsets[1:] - 1] = True
-        self.lengths = np.diff(explanation.phrase_offsets)
+        self.n_phrases = len(explanation.phrase_offsets) - 1
         self.before = explanation.probabilities
         self.chosen = int(self.before.argmax())
         self.tried = 0
 
     def run_it(self) -> Counterfactual:
-        n = len(self.lengths)
+        n = self.n_phrases
         if n < 2:  # without its only phrase there is no document
             return self._answer((), smallest=True)
         singles = [(k,) for k in range(n)]
@@ -129,8 +127,8 @@ class _Search:
 
     def _greedy(self, nearest: Sequence[int]) -> tuple[int, ...] | None:
         taken: tuple[int, ...] = (nearest[0],)
-        while len(taken) < min(self.limit, len(self.lengths) - 1):
-            rest = [k for k in range(len(self.lengths)) if k not in taken]
+        while len(taken) < min(self.limit, self.n_phrases - 1):
+            rest = [k for k in range(self.n_phrases) if k not in taken]
             sets = [(*taken, k) for k in rest]
             chances = self._without(sets)
             taken = sets[int(np.argmin(self._lead(chances)))]
@@ -163,13 +161,7 @@ class _Search:
     def _without(self, sets: Sequence[tuple[int, ...]]) -> Float64[np.ndarray, "sets classes"]:
         """Probabilities without the phrases of each set, in batches."""
         self.tried += len(sets)
-        keep = np.ones((len(sets), len(self.lengths)), dtype=bool)
-        for row, phrases in zip(keep, sets, strict=True):
-            row[list(phrases)] = False
-        words = np.repeat(keep, self.lengths, axis=1)  # (sets, words)
-        logits = logits_without(self.run, self.batch, self.z, words)
-        chances: np.ndarray = self.run.probabilities(logits).astype(np.float64)
-        return chances
+        return chances_without(self.run, self.batch, self.explanation, sets)
 
     def _answer(self, phrases: tuple[int, ...], *, smallest: bool) -> Counterfactual:
         phrases = tuple(sorted(phrases))

@@ -1,23 +1,12 @@
 """Effects of the evidence model: what its phrases add to the logits, exactly. There is nothing to estimate."""
 
-from typing import Any, Protocol, runtime_checkable
-
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.build import BatchEffects, BatchEvidence
 from emhrnn.layers.phrase_scores import segment_sums
 from emhrnn.models.evidence_reader import Reading
-
-
-@runtime_checkable
-class AddsEvidence(Protocol):
-    """A model whose logits are the bias of the classes and what phrases say."""
-
-    def cohesion(self, batch: Batch) -> Any: ...
-
-    def read(self, batch: Batch) -> Reading: ...
+from emhrnn.shapes import Float64, Int64
 
 
 def exact_effects(

@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import Names, check_names
@@ -14,11 +13,13 @@ from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.arrays import Attention
 from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
-from emhrnn.explain.evidence import AddsEvidence, exact_effects
+from emhrnn.explain.evidence import exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.removal import strongest_left_out
+from emhrnn.models.evidence_reader import AddsEvidence
 from emhrnn.models.table import MODELS
-from emhrnn.text import Document, Located, Text
+from emhrnn.shapes import Bool, Float
+from emhrnn.text import Located, Text
 from emhrnn.training.run import Run
 
 EFFECTS, OWEN = VALUES = ("effects", "owen")  # what an explanation shows
@@ -75,7 +76,7 @@ def explanations_of(
     """`explain_texts`, of which only one batch is in memory at a time."""
     check_names("users", users, len(texts))
     check_names("products", products, len(texts))
-    documents = read(run, texts)
+    documents = run.encoder.locate(texts)
     # exact effects of a long text take too long, and it must not keep others from theirs
     apart = ((d, d + 1) for d in range(len(documents)))
     for start, stop in apart if exact else groups([len(document) for document in documents]):
@@ -112,7 +113,7 @@ def explain_read(
     target: str | None = None,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
-    batch = batch_of(run, documents, users=users, products=products)
+    batch = run.encoder.batch(documents, users=users, products=products)
     found = findings(run, batch, threshold=threshold, exact=exact and values != OWEN, target=target)
     if values == OWEN and found.z is not None and found.effects is not None and found.effects.by != "evidence":
         from emhrnn.explain.owen import owen_effects
@@ -190,24 +191,8 @@ def findings(
 
 
 def check_label(run: Run, label: str) -> None:
-    """Raise a ConfigError for what is no label of the run."""
+    """Raise a ConfigError for what is not a label of the run."""
     if label not in run.classes:
         near = get_close_matches(label, run.classes, n=1)
         meant = f"did you mean {near[0]!r}?" if near else f"give one of {', '.join(run.classes[:8])}"
-        raise ConfigError(f"{label!r} is no label of this run; {meant}")
-
-
-def read(run: Run, texts: Sequence[Text]) -> list[Located]:
-    """Texts as the run's training data was read, caps included, and where their words stand.
-
-    Raises:
-        DataError: a text has no words.
-    """
-    return run.encoder.locate(texts)
-
-
-def batch_of(
-    run: Run, documents: Sequence[Located] | Sequence[Document], *, users: Names = None, products: Names = None
-) -> Batch:
-    """Documents that are read already, for the run's model."""
-    return run.encoder.batch(documents, users=users, products=products)
+        raise ConfigError(f"{label!r} is not a label of this run; {meant}")

@@ -30,7 +30,6 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import DataError
 from emhrnn.explain.arrays import (
@@ -42,6 +41,7 @@ from emhrnn.explain.arrays import (
     check_unit,
     shares,
 )
+from emhrnn.shapes import Bool, Float64, Int64
 
 PRINTED_WIDTH = 100
 
@@ -66,6 +66,16 @@ class Effects:
     def total(self) -> float:
         """The prior and all sentences: the log-odds of the probabilities."""
         return (self.prior or 0.0) + float(self.sentences.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """The prediction after a change: without the `phrases`, or of an edited text."""
+
+    phrases: tuple[int, ...]
+    texts: tuple[str, ...]
+    probabilities: Float64[np.ndarray, " classes"]
+    predicted: Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +188,7 @@ class Explanation:
     effects: Effects | None = None  # None where the model's are not known
     evidence: PhraseEvidence | None = None  # for every class, of models whose phrases add up to the logits
     warnings: tuple[str, ...] = ()  # why the label may be wrong: a text unlike those of training (explain/warnings.py)
+    change: Change | None = None  # without the phrases that decided, on request (explain/change.py)
     checked: InitVar[bool] = False  # the arrays are known to be right: they are part of a batch that is
 
     def __post_init__(self, checked: bool) -> None:
@@ -351,9 +362,8 @@ class Explanation:
         if self.effects is None:
             return []
         nodes: Sequence[Phrase | Word] = self.phrases if self.has_phrases else self.words
-        effects = sign * (self.effects.phrases if self.has_phrases else self.effects.words)
-        order = [nodes[k] for k in largest(effects, int((effects > 0).sum()))]
-        return [node for node in order if is_spelled(node)][:n] or order[:n]
+        effects = self.effects.phrases if self.has_phrases else self.effects.words
+        return [node for node, _ in strongest(nodes, effects, sign, n)]
 
     def decisive_path(self) -> DecisivePath | None:
         """What decided most: the phrase that supports the prediction most, its sentence, and its word that does. Where
@@ -422,6 +432,21 @@ class Explanation:
 def as_tuple(labels: Labels) -> tuple[str, ...]:
     """One label, or several, as a tuple."""
     return (labels,) if isinstance(labels, str) else labels
+
+
+def joined(labels: Labels) -> str:
+    """Labels for people."""
+    return ", ".join(as_tuple(labels)) or "no label"
+
+
+def strongest(
+    nodes: "Sequence[Phrase | Word]", effects: Float64[np.ndarray, " nodes"], sign: int, n: int
+) -> list[tuple[Phrase | Word, float]]:
+    """The n nodes with the largest effects of a sign, the strongest first, with their effects. Punctuation alone counts
+    only where nothing else does."""
+    order = largest(sign * effects, int((sign * effects > 0).sum()))
+    spelled = [k for k in order if is_spelled(nodes[k])][:n] or order[:n]
+    return [(nodes[k], float(effects[k])) for k in spelled]
 
 
 def is_spelled(node: Phrase | Word) -> bool:

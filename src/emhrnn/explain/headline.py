@@ -3,14 +3,14 @@ strength of each mark, and the sentences of a long page that open. Attention is 
 a reader asks for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
 from emhrnn.explain.explanation import Effects, Explanation, Phrase, Sentence, Word, is_spelled
 from emhrnn.explain.page import percent, signed
+from emhrnn.shapes import Bool, Float64
 
 UNKNOWN_WORDS = "No word of this text is known to the model"
 NOTES = {
@@ -98,8 +98,24 @@ def _is_strange(explanation: Explanation) -> bool:
     return not any(word.known and is_spelled(word) for word in explanation.words)
 
 
-def _quoted(node: Phrase | Word) -> list[Fragment]:
-    return [Fragment(node.text, "quote"), Fragment(" ("), Fragment(signed(node.effect or 0.0), "number"), Fragment(")")]
+def _quoted(node: Phrase | Word, effect: float | None = None) -> list[Fragment]:
+    number = signed(node.effect or 0.0) if effect is None else signed(effect)
+    return [Fragment(node.text, "quote"), Fragment(" ("), Fragment(number, "number"), Fragment(")")]
+
+
+def listed(title: str, nodes: Iterable[tuple[Phrase | Word, float]]) -> list[Fragment]:
+    """A line of nodes with their effects."""
+    parts = [part for node, effect in nodes for part in (Fragment(", "), *_quoted(node, effect))]
+    return [Fragment(f"{title}: "), *parts[1:], Fragment(".")]
+
+
+def added_up(prior: float, phrases: float, of: str) -> list[Fragment]:
+    """That the prior and all phrases are the log-odds, and `of` what."""
+    return [
+        Fragment("The prior "), Fragment(signed(prior), "number"),
+        Fragment(" and all phrases "), Fragment(signed(phrases), "number"),
+        Fragment(" add up to "), Fragment(signed(prior + phrases), "number"), Fragment(f", the log-odds {of}."),
+    ]  # fmt: skip
 
 
 def sides(explanation: Explanation) -> Iterator[list[Fragment]]:
@@ -114,8 +130,7 @@ def sides(explanation: Explanation) -> Iterator[list[Fragment]]:
     for side, some in lines.items():
         nodes = [node for node in some if abs(shading.bar(node)) >= NUMBERED]
         if nodes:
-            listed = [part for node in nodes for part in (Fragment(", "), *_quoted(node))]
-            yield [Fragment(f"{side} {explanation.subject}: "), *listed[1:], Fragment(".")]
+            yield listed(f"{side} {explanation.subject}", ((node, node.effect or 0.0) for node in nodes))
 
 
 def balance(explanation: Explanation) -> list[Fragment]:
@@ -125,12 +140,7 @@ def balance(explanation: Explanation) -> list[Fragment]:
         return []
     several = effects.by == "evidence" and isinstance(predicted, str) and len(explanation.classes) > 2
     against = " against the mean of the other labels" if several else ""
-    return [
-        Fragment("The prior "), Fragment(signed(effects.prior), "number"),
-        Fragment(" and all phrases "), Fragment(signed(float(effects.sentences.sum())), "number"),
-        Fragment(" add up to "), Fragment(signed(effects.total), "number"),
-        Fragment(f", the log-odds of the label{against}."),
-    ]  # fmt: skip
+    return added_up(effects.prior, float(effects.sentences.sum()), f"of the label{against}")
 
 
 def note(explanation: Explanation) -> str:
@@ -182,10 +192,6 @@ class Shading:
         """The length of its bar."""
         whole = {Sentence: self._sentence, Phrase: self._phrase, Word: self._word}[type(node)]
         return (node.effect or 0.0) / whole
-
-    def mark(self, phrase: Phrase) -> str:
-        """The number at a phrase in the text; empty where it would say nothing."""
-        return signed(phrase.effect or 0.0) if abs(self.phrase(phrase)) >= NUMBERED else ""
 
 
 def _largest(values: Float64[np.ndarray, " n"]) -> float:

@@ -8,33 +8,26 @@ A long document has hundreds of thousands of words, so what stands once for each
 are drawn by the stylesheet, and end tags that HTML implies are left out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import escape, without_breaks
-from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
-from emhrnn.explain.headline import (
-    Fragment,
-    Shading,
-    attention_line,
-    balance,
-    headline,
-    note,
-    open_sentences,
-    sides,
-)
+from emhrnn.explain.explanation import Explanation, Phrase, Sentence, Word
+from emhrnn.explain.headline import Shading, attention_line, balance, headline, note, open_sentences, sides
 from emhrnn.explain.page import page, percent, signed, stylesheet
-from emhrnn.explain.svg import bar, drawn, level
+from emhrnn.explain.points import in_points, points
+from emhrnn.explain.svg import drawn, level
+from emhrnn.explain.verdict import because, paragraph, quoted, verdict, warnings, weights
 
 TINTS, UNDERLINES = 5, 4
 UNDERLINED = 0.2  # of the largest effect of a word: less has no underline
-CLASSES_SHOWN = 6  # more classes than this fold away
-MARKS = """Blue supports the label, orange opposes it; the deeper, the more. Underline: the words with the largest
-effects. <span class="break">//</span> ends a phrase. Italic: a word that the model does not know. Open a sentence for
-its phrases, a phrase for its words."""
+CLASSES_LISTED = 6  # with what a phrase says for each
+MARKS = """Blue supports the label, orange opposes it; the deeper, the more. Numbers are points of
+probability. Underline: the words with the largest effects. <span class="break">//</span> ends a phrase. Italic: a word
+that the model does not know. Open a sentence for its phrases, a phrase for its words, in log-odds."""
 OPTIONS = """<p class="options"><label><input type="checkbox" class="numbers"> show numbers</label>
 <label><input type="checkbox" class="plain"> without colour</label></p>"""
 
@@ -51,80 +44,47 @@ def html_page(
     many = [explanations] if isinstance(explanations, Explanation) else list(explanations)
     others = [counterfactual, *[None] * (len(many) - 1)]
     sections = "\n".join(html_section(one, other, attention=attention) for one, other in zip(many, others, strict=True))
-    return page(title, f"<h1>{escape(title)}</h1>\n{legend(many)}\n{sections}")
+    return page(title, f"<h1>{escape(title)}</h1>\n{OPTIONS}\n{sections}\n{legend(many)}")
 
 
 def html_fragment(explanation: Explanation) -> str:
     """For a notebook: the stylesheet only touches what is inside."""
-    return (
-        f'<div class="emhrnn"><style>{stylesheet()}</style>\n{legend([explanation])}\n{html_section(explanation)}</div>'
-    )
+    section = f"{OPTIONS}\n{html_section(explanation)}\n{legend([explanation])}"
+    return f'<div class="emhrnn"><style>{stylesheet()}</style>\n{section}</div>'
 
 
 def legend(explanations: Sequence[Explanation]) -> str:
     """What the marks and the numbers mean, for the kinds of explanations that are there."""
     notes = dict.fromkeys(map(note, explanations))
-    return "\n".join(f'<p class="muted">{text}</p>' for text in (MARKS, *map(escape, notes))) + f"\n{OPTIONS}"
+    return "\n".join(f'<p class="muted">{text}</p>' for text in (MARKS, *map(escape, notes)))
 
 
 def html_section(
     explanation: Explanation, counterfactual: Counterfactual | None = None, *, attention: bool = False
 ) -> str:
-    """One explanation, for a page that carries the stylesheet."""
+    """One explanation, for a page that carries the stylesheet: the document and, beside it, the verdict."""
     path, opens = explanation.decisive_path(), open_sentences(explanation)
     document = DocumentHtml(explanation, attention=attention)
     rows = "\n".join(
         document.sentence(sentence, path is not None and sentence.index == path.sentence.index, opened)
         for sentence, opened in zip(explanation.sentences, opens.tolist(), strict=True)
     )
-    return f"""<article class="card">
-<header>
-<p class="model">{escape(explanation.model)}</p>
-{prediction(explanation)}
-{class_tables(explanation)}
+    return f"""<article class="reading">
+<div class="verdict-card card">
+{verdict(explanation, f"Predicted by {explanation.model}")}
 {warnings(explanation)}
-{summary(explanation)}
+{because(explanation) if counterfactual is None else otherwise(counterfactual)}
 {paragraph(attention_line(explanation)) if attention else ""}
-{"" if counterfactual is None else otherwise(counterfactual)}
-{"" if opens.all() else some_open(int(opens.sum()), len(opens), len(explanation.words))}
-</header>
+{weights(explanation)}
+<details class="fold"><summary>In log-odds</summary>{summary(explanation)}</details>
+</div>
+<div class="document card">
 <ol class="sentences">
 {rows}
 </ol>
+{"" if opens.all() else some_open(int(opens.sum()), len(opens), len(explanation.words))}
+</div>
 </article>"""
-
-
-def prediction(explanation: Explanation) -> str:
-    """The label, and whether it is right where that is known."""
-    verdict = ""
-    if explanation.label is not None:
-        kind, sign = ("right", "\u2713 correct") if explanation.correct else ("wrong", "\u2717 wrong")
-        verdict = f' <span class="verdict {kind}">{sign}: labelled {escape(joined(explanation.label))}</span>'
-    return f'<h2 class="prediction">{escape(joined(explanation.predicted))}{verdict}</h2>'
-
-
-def class_tables(explanation: Explanation) -> str:
-    """Probabilities of the classes; of many, the rest folds away."""
-    ranking, chosen = explanation.ranking(), as_tuple(explanation.predicted)
-    if len(ranking) <= CLASSES_SHOWN:  # in their own order: one to five stars reads better than sorted
-        ranking = list(zip(explanation.classes, explanation.probabilities.tolist(), strict=True))
-    shown, rest = ranking[:CLASSES_SHOWN], ranking[CLASSES_SHOWN:]
-    table = class_table(shown, chosen)
-    if rest:
-        table += (
-            f'<details><summary class="muted">{len(rest)} more classes</summary>{class_table(rest, chosen)}</details>'
-        )
-    return table
-
-
-def class_table(rows: Iterable[tuple[str, float]], chosen: tuple[str, ...]) -> str:
-    """Probabilities as bars."""
-    cells = "".join(
-        f'<tr{attribute("chosen" if name in chosen else "")}><th scope="row">{escape(name)}</th>'
-        f'<td>{bar(probability, "chance")}</td><td class="number">{escape(percent(probability))}</td></tr>'
-        for name, probability in rows
-    )
-    return f'<table class="classes" aria-label="Probability of each class"><tbody>{cells}</tbody></table>'
 
 
 def summary(explanation: Explanation) -> str:
@@ -133,52 +93,29 @@ def summary(explanation: Explanation) -> str:
     return "\n".join(paragraph(line) for line in lines if line)
 
 
-def warnings(explanation: Explanation) -> str:
-    """Why the label may be wrong."""
-    return "".join(f'<p class="warning">{escape(text)}</p>' for text in explanation.warnings)
-
-
-def paragraph(parts: Iterable[Fragment]) -> str:
-    """A line of the summary."""
-    shown = {"plain": escape, "quote": quoted, "number": number}
-    return f'<p class="path">{"".join(shown[part.kind](part.text) for part in parts)}</p>'
-
-
-def number(text: str) -> str:
-    """A number that does not break."""
-    return f'<span class="number">{escape(text)}</span>'
-
-
-def quoted(text: str) -> str:
-    """Text of the document in quotes."""
-    return f'<q dir="auto">{escape(without_breaks(text))}</q>'
-
-
 def otherwise(counterfactual: Counterfactual) -> str:
     """What would have had to be left out."""
-    return f'<p class="path">{counterfactual.told(list(map(quoted, counterfactual.texts)), escape)}</p>'
+    return f'<p class="path because">{counterfactual.told(list(map(quoted, counterfactual.texts)), escape)}</p>'
 
 
 def some_open(opened: int, sentences: int, words: int) -> str:
     """That not all sentences of a long document open."""
     return (
         f'<p class="muted">This document has {words:,} words. {opened:,} of its {sentences:,} sentences, those quoted '
-        "above and those with the largest effects, open for their phrases and words; "
+        "in the verdict and those with the largest effects, open for their phrases and words; "
         "<code>emhrnn explain --json</code> lists all.</p>"
     )
 
 
-def joined(labels: Labels) -> str:
-    """Labels for people."""
-    return ", ".join(as_tuple(labels)) or "no label"
-
-
 class DocumentHtml:
-    """Tints and underlines of one document, relative to its largest effects."""
+    """Tints, by points of probability, and underlines of one document, relative to its largest."""
 
     def __init__(self, explanation: Explanation, *, attention: bool = False) -> None:
         self.explanation, self.text, self.shading = explanation, explanation.text, Shading(explanation)
-        self.classwise = Classwise(explanation)
+        self.classwise, self.points = Classwise(explanation), points(explanation, "sentences")
+        starts = explanation.starts[explanation.phrase_offsets[:-1]].tolist()
+        self.phrase_points = dict(zip(starts, points(explanation, "phrases").tolist(), strict=True))
+        self.most = max(map(abs, self.phrase_points.values())) or 1.0
         self.attention = attention and explanation.evidence is None
         whole = "phrase" if explanation.has_phrases else "sentence"
         looked = (f"attention in the {whole}", "in the document", "against chance") if self.attention else ()
@@ -188,24 +125,30 @@ class DocumentHtml:
     def sentence(self, sentence: Sentence, decided: bool, opens: bool) -> str:
         kind, prose = attribute("decided" if decided else ""), self.prose(sentence.phrases)
         if not opens:
-            return f'<li{kind}><div class="row">{self.row(sentence, prose)}</div>'
+            return f'<li{kind}><div class="row">{self.sentence_row(sentence, prose)}</div>'
         last = sentence.phrases[-1].words[-1]
         if self.shading.has_phrases:
             phrases = "\n".join(self.opened_phrase(phrase, last) for phrase in sentence.phrases)
             inside = f'<ol class="phrases inside">{phrases}</ol>'
         else:
             inside = f'<div class="inside">{self.words_table(sentence.phrases[0], last)}</div>'
-        return f'<li{kind}><details><summary class="row">{self.row(sentence, prose)}</summary>{inside}</details>'
+        return (
+            f'<li{kind}><details><summary class="row">{self.sentence_row(sentence, prose)}</summary>{inside}</details>'
+        )
 
-    def row(self, node: Sentence | Phrase, prose: str) -> str:
-        long = self.shading.bar(node)
-        effect = f'<span class="gauge {drawn(abs(long))}{side(long)}">{escape(signed(node.effect or 0.0))}</span>'
+    def sentence_row(self, sentence: Sentence, prose: str) -> str:
+        value = float(self.points[sentence.index])
+        return self.row(sentence, prose, value / (float(np.abs(self.points).max()) or 1.0), in_points(value) or "0")
+
+    def row(self, node: Sentence | Phrase, prose: str, long: float, shown: str) -> str:
+        effect = f'<span class="gauge {drawn(abs(long))}{side(long)}">{escape(shown)}</span>'
         looked = f'<span class="attention">attention {escape(percent(node.weight))}</span>' if self.attention else ""
         return f"{effect}{prose}{looked}"
 
     def opened_phrase(self, phrase: Phrase, sentence_end: Word) -> str:
+        row = self.row(phrase, self.prose([phrase]), self.shading.bar(phrase), signed(phrase.effect or 0.0))
         return (
-            f'<li><details><summary class="row">{self.row(phrase, self.prose([phrase]))}</summary>'
+            f'<li><details><summary class="row">{row}</summary>'
             f"{self.words_table(phrase, sentence_end)}{self.classwise(phrase)}</details>"
         )
 
@@ -233,9 +176,9 @@ class DocumentHtml:
         return f'<span class="prose" dir="auto">{"".join(pieces)}</span>'
 
     def phrase(self, phrase: Phrase) -> str:
-        mark, strength = self.shading.mark(phrase), self.shading.phrase(phrase)
-        number = f' data-effect="{escape(mark)}"' if mark else ""
-        return f'<span class="phrase {tint(strength)}"{number}>{self.phrase_words(phrase)}</span>'
+        value = self.phrase_points[phrase.start] if self.shading.has_phrases else 0.0
+        number = f' data-effect="{mark}"' if (mark := in_points(value)) else ""
+        return f'<span class="phrase {tint(value / self.most)}"{number}>{self.phrase_words(phrase)}</span>'
 
     def phrase_words(self, phrase: Phrase) -> str:
         pieces, place = [], phrase.start
@@ -257,8 +200,8 @@ class Classwise:
     def __init__(self, explanation: Explanation) -> None:
         evidence = explanation.evidence
         shown = [] if evidence is None else [name for name in explanation.classes if name in evidence.classes]
-        if len(shown) > CLASSES_SHOWN:
-            shown = [name for name, _ in explanation.ranking() if name in shown][:CLASSES_SHOWN]
+        if len(shown) > CLASSES_LISTED:
+            shown = [name for name, _ in explanation.ranking() if name in shown][:CLASSES_LISTED]
         self.names = shown if len(shown) > 2 else []
         starts = explanation.starts[explanation.phrase_offsets[:-1]].tolist()
         said = np.zeros((len(starts), 0)) if evidence is None else evidence.only(self.names).phrases

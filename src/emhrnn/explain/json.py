@@ -3,7 +3,6 @@
 from typing import Any, get_args
 
 import numpy as np
-from jaxtyping import Int64
 
 from emhrnn.errors import DataError
 from emhrnn.explain.arrays import Attention
@@ -20,6 +19,7 @@ from emhrnn.explain.explanation import (
     as_tuple,
 )
 from emhrnn.explain.headline import headline_text
+from emhrnn.shapes import Int64
 
 FORMAT = "emhrnn.explanation/1"
 MOST_CLASSES, LIKELIEST = 20, 5  # with more classes than the first, evidence for so many of them is kept

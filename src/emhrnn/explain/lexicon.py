@@ -15,12 +15,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
 
 from emhrnn.errors import ConfigError
-from emhrnn.explain.explainer import batch_of, read
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import logits_of, segmented, without
+from emhrnn.shapes import Float64
 from emhrnn.training.run import Run
 
 CHOSEN = 40  # phrases per class that are measured
@@ -119,8 +118,8 @@ def _effects(
     run: Run, gathered: Gathered, places: Sequence[Occurrence], label: int
 ) -> Float64[np.ndarray, " occurrences"]:
     """p(class) with the phrase minus p(class) without it."""
-    documents = read(run, [gathered.texts[place.text] for place in places])
-    batch = batch_of(run, documents)
+    documents = run.encoder.locate([gathered.texts[place.text] for place in places])
+    batch = run.encoder.batch(documents)
     logits, z = segmented(run, batch)
     if z is None:
         raise ConfigError(f"the model {run.config.model.name!r} has no phrases to take out; use evidence or em-hrnn")
@@ -135,7 +134,7 @@ def _effects(
 
 def _sentence_around(run: Run, gathered: Gathered, name: str) -> str:
     text = gathered.texts[gathered.places[name][0].text]
-    document = read(run, [text])[0]
+    document = run.encoder.locate([text])[0]
     for i in range(document.n_sentences):
         words = slice(int(document.sentence_offsets[i]), int(document.sentence_offsets[i + 1]))
         sentence = text[int(document.starts[words][0]) : int(document.ends[words][-1])]

@@ -22,12 +22,12 @@ from itertools import pairwise
 from math import comb
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.explain.build import BatchEffects
 from emhrnn.explain.removal import logits_without, odds_of
+from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.training.run import Run
 
 Game = Callable[[Bool[np.ndarray, "sets words"]], Float64[np.ndarray, " sets"]]  # v of each set of words

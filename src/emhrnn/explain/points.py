@@ -2,9 +2,9 @@
 read "6 points for 4 stars" beside "58 %"; log-odds beside a percentage they do not."""
 
 import numpy as np
-from jaxtyping import Float64
 
 from emhrnn.explain.explanation import Explanation, PhraseEvidence
+from emhrnn.shapes import Float64
 
 
 def points(explanation: Explanation, level: str) -> Float64[np.ndarray, " n"]:

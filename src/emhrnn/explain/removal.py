@@ -8,15 +8,17 @@ Phrases that stay keep their boundaries, so that the only thing that changes is 
 A sentence of which nothing is left is gone. A document of which nothing is left is one unknown word, as everywhere.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.build import BatchEffects
-from emhrnn.explain.evidence import AddsEvidence
+from emhrnn.explain.explanation import Explanation
+from emhrnn.models.evidence_reader import AddsEvidence
+from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.training.run import Run
 
 UNKNOWN_WORD = 0
@@ -62,6 +64,20 @@ def logits_without(
         smaller, left = without(batch.repeated(len(kept)), np.tile(z, len(kept)), kept.ravel())
         logits.append(logits_of(run, smaller, left))
     return np.concatenate(logits)
+
+
+def chances_without(
+    run: Run, batch: Batch, explanation: Explanation, sets: Sequence[Sequence[int]]
+) -> Float64[np.ndarray, "sets classes"]:
+    """Probabilities of a document, alone in its batch, without the phrases of each set."""
+    keep = np.ones((len(sets), len(explanation.phrase_offsets) - 1), dtype=bool)
+    for row, phrases in zip(keep, sets, strict=True):
+        row[list(phrases)] = False
+    z = np.zeros(batch.n_words, dtype=bool)
+    z[explanation.phrase_offsets[1:] - 1] = True
+    words = np.repeat(keep, np.diff(explanation.phrase_offsets), axis=1)  # (sets, words)
+    chances: np.ndarray = run.probabilities(logits_without(run, batch, z, words)).astype(np.float64)
+    return chances
 
 
 def segmented(

@@ -98,7 +98,8 @@ def line_chart(
         if x < WIDTH * 0.7:  # a line that ends early: beside its end
             parts.append(text(x + 9, y + 4, words, anchor="start", kind="strong"))
             continue
-        under = y < TOP + 16 or line.points[-1][1] < max(other.points[-1][1] for other in lines)
+        lower = line.points[-1][1] < max(other.points[-1][1] for other in lines)
+        under = y < TOP + 16 or (lower and y < HEIGHT - BOTTOM - 24)  # never over the axis
         parts.append(text(x - 2, y + 20 if under else y - 10, words, anchor="end", kind="strong"))
     return canvas(label, "".join(parts))
 

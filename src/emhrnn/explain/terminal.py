@@ -18,7 +18,7 @@ from rich.text import Text
 from emhrnn.explain.contrast import Contrast, label_lines
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import visible, without_breaks
-from emhrnn.explain.explanation import Explanation, Labels, Phrase, Sentence, Word, as_tuple
+from emhrnn.explain.explanation import Explanation, Phrase, Sentence, Word, as_tuple, joined
 from emhrnn.explain.headline import Fragment, Shading, attention_line, balance, headline, note, sides
 from emhrnn.explain.page import percent, signed
 from emhrnn.explain.svg import level
@@ -235,8 +235,3 @@ class _DocumentText:
 def _style(strength: float) -> Style:
     styles = FOR if strength > 0 else AGAINST
     return styles[level(abs(strength), len(styles) - 1)]
-
-
-def joined(labels: Labels) -> str:
-    """Labels for people."""
-    return ", ".join(as_tuple(labels)) or "no label"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.shapes import Bool
 from emhrnn.text import Document, Located
 
 UNKNOWN_SHARE = 0.5  # of the words, punctuation aside: from here on there is a warning

@@ -26,7 +26,7 @@ def save_model(run: str | Path, path: str | Path, **options: Any) -> None:
     """Write a run as a folder of MLflow at `path`. `options` are those of `mlflow.pyfunc.save_model`.
 
     Raises:
-        CheckpointError: `run` is no finished run.
+        CheckpointError: `run` is not a finished run.
     """
     _written(run, lambda pyfunc, given: pyfunc.save_model(path=str(path), **given), options)
 
@@ -36,7 +36,7 @@ def log_model(run: str | Path, *, name: str = "model", **options: Any) -> Any:
     are those of `mlflow.pyfunc.log_model`, such as `registered_model_name`.
 
     Raises:
-        CheckpointError: `run` is no finished run.
+        CheckpointError: `run` is not a finished run.
     """
     return _written(run, lambda pyfunc, given: pyfunc.log_model(name=name, **given), options)
 

@@ -73,7 +73,7 @@ def export_web(run: Run, out: Path, *, overwrite: bool = False) -> WebExport:
     """Write the folder.
 
     Raises:
-        ConfigError: the model is no evidence model with a learned segmentation.
+        ConfigError: the model is not an evidence model with a learned segmentation.
         DataError: `out` is taken.
     """
     reader = exportable(run)

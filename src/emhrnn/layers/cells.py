@@ -8,15 +8,16 @@ GRU    r, u = sigmoid(W x + U h_prev + b)    n = tanh(W x + b + r * s)    s = U 
 
     gates s r u n; the input reaches the last three and the state the first three. Weights have their rows as r u n
 
-Both have the same functions, so that what runs them is written once: scan.py, forest.py.
+Both have the same functions, so that what runs them is written once: recurrent.py, forest.py.
 """
 
 import math
 from typing import Final
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
+
+from emhrnn.shapes import Float
 
 States = tuple[Tensor, ...]  # what a step hands on, (n, H) each: (h, c) of an LSTM, (h,) of a GRU
 
@@ -44,28 +45,13 @@ class LSTMCell:
     h_passes = 0  # how much of the gradient of h goes to h_prev past the gates
 
     @staticmethod
-    def opened(projection: Float[Tensor, "n four_H"]) -> Float[Tensor, "n four_H"]:
+    def opened(projection: Float[Tensor, "n columns"]) -> Float[Tensor, "n columns"]:
         """Rows of gates that the input's part is in: the same tensor."""
         return projection
 
-    @staticmethod
-    def of_input(gates: Float[Tensor, "n four_H"]) -> Float[Tensor, "n four_H"]:
-        """The gates that the input reaches, in the order of its weight."""
-        return gates
-
-    @staticmethod
-    def of_state(gates: Float[Tensor, "n four_H"]) -> Float[Tensor, "n four_H"]:
-        """Those that the state reaches, in the order of `to_gates`."""
-        return gates
-
-    @staticmethod
-    def to_gates(state_weight: Float[Tensor, "four_H H"]) -> Float[Tensor, "four_H H"]:
-        return state_weight
-
-    @staticmethod
-    def from_gates(d_weight: Float[Tensor, "four_H H"]) -> Float[Tensor, "four_H H"]:
-        """Undoes `to_gates`."""
-        return d_weight
+    of_input = opened  # of gates: those that the input reaches, in the order of its weight
+    of_state = opened  # those that the state reaches, in the order of `to_gates`
+    to_gates = from_gates = opened  # of the state's weight: its rows in the order of the gates, and back
 
     @staticmethod
     def activate_(gates: Float[Tensor, "n four_H"], before: States | None, now: States) -> None:

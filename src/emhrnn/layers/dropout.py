@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
+
+from emhrnn.shapes import Bool, Float
 
 Place = Callable[[int], tuple[int, int]]  # rows here -> the first of them in the whole batch, and all rows there
 

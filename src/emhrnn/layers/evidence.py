@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int32, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -30,6 +29,7 @@ from emhrnn.layers.native.library import check_shape
 from emhrnn.layers.native.torch_kernels import TorchKernels, check_index, check_offsets, kernels_for
 from emhrnn.layers.phrases import NONE
 from emhrnn.layers.semi_markov import backward_pass, forward_pass
+from emhrnn.shapes import Float, Int32, Int64
 
 Scores = Float[Tensor, "words K classes"]
 Candidates = Int64[Tensor, "words K"]
@@ -198,26 +198,27 @@ def sum_rows(native: TorchKernels, rows: Candidates, weights: Tensor, values: Sc
     return torch.sparse_coo_tensor(distinct[None, :n], sums[:n], size, is_coalesced=True, check_invariants=False)
 
 
-def with_cohesion(evidence: Scores, cohesion: Float[Tensor, "words K"]) -> Scores:
-    """evidence + cohesion, the same for every class. Raises an IndexError for shapes that do not match."""
+def add_cohesion(evidence: Scores, cohesion: Float[Tensor, "words K"]) -> Scores:
+    """evidence + cohesion, the same for every class, in the memory of evidence. Raises an IndexError for shapes that do
+    not match."""
     check_shape("cohesion", cohesion, evidence.shape[:2])
     if native := kernels_for(evidence, cohesion):
-        result: Tensor = _WithCohesion.apply(  # type: ignore[no-untyped-call]
-            evidence.contiguous(), cohesion.contiguous(), native
+        result: Tensor = _AddCohesion.apply(  # type: ignore[no-untyped-call]
+            evidence, cohesion.contiguous(), native
         )
         return result
-    return evidence + cohesion[:, :, None]
+    return evidence.add_(cohesion[:, :, None])
 
 
-class _WithCohesion(torch.autograd.Function):
+class _AddCohesion(torch.autograd.Function):
     """As torch would do it, which takes ten times as long for rows of two classes."""
 
     @staticmethod
     def forward(ctx: Any, evidence: Tensor, cohesion: Tensor, native: TorchKernels) -> Tensor:
         ctx.native = native
-        sums = torch.empty_like(evidence)
-        native.call("add_to_rows", cohesion.numel(), evidence.shape[2], evidence, cohesion, sums)
-        return sums
+        ctx.mark_dirty(evidence)
+        native.call("add_to_rows", cohesion.numel(), evidence.shape[2], cohesion, evidence)
+        return evidence
 
     @staticmethod
     @once_differentiable

@@ -4,11 +4,12 @@ first weights from an explicit generator."""
 from typing import Any
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native.torch_kernels import TorchKernels, kernels_for
+from emhrnn.layers.native.library import Kernels
+from emhrnn.layers.native.torch_kernels import check_columns, kernels_for
+from emhrnn.shapes import Float
 
 
 def linear(
@@ -23,9 +24,12 @@ def linear(
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, kernels: TorchKernels, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, kernels: Kernels, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return kernels.linear(x.contiguous(), weight.contiguous(), bias)
+        check_columns(x, weight)
+        x, weight, y = x.contiguous(), weight.contiguous(), x.new_empty(len(x), len(weight))
+        kernels.call("linear", *x.shape, len(weight), x, weight, bias, y, torch.get_num_threads())
+        return y
 
     @staticmethod
     @once_differentiable

@@ -10,16 +10,31 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int64
+
+from emhrnn.shapes import Int64
 
 
 @dataclass(frozen=True, eq=False)
 class Order:
     """The order in which a recurrence goes through sequences. Sequence i is rows offsets[i] : offsets[i + 1];
-    `reverse` reads every sequence from its end."""
+    `reverse` reads every sequence from its end. Raises an IndexError unless offsets rise from 0."""
 
     offsets: Int64[np.ndarray, " sequences_plus_1"]
     reverse: bool = False
+
+    def __post_init__(self) -> None:
+        if self.offsets[0] != 0 or (self.lengths < 0).any():
+            raise IndexError("offsets must rise from 0 to the number of rows")
+
+    @property
+    def n_rows(self) -> int:
+        """Of all sequences."""
+        return int(self.offsets[-1])
+
+    @property
+    def native(self) -> tuple[int, Int64[np.ndarray, " n_plus_1"], Int64[np.ndarray, " n"], int]:
+        """As the kernels take it: the number of sequences, their offsets, the order and the direction."""
+        return len(self.lengths), np.ascontiguousarray(self.offsets), self.sequences, int(self.reverse)
 
     @cached_property
     def lengths(self) -> Int64[np.ndarray, " sequences"]:

@@ -4,13 +4,13 @@ the native kernels alone. evidence.py has the formulas, and the same with gradie
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
 
 from emhrnn.cores import threads
 from emhrnn.layers.native import kernels
 from emhrnn.layers.native.library import CELLS, check_index, check_offsets, check_shape
 from emhrnn.layers.order import Order
 from emhrnn.layers.phrases import NONE, Candidates
+from emhrnn.shapes import Float32, Float64, Int64
 
 Scores = Float32[np.ndarray, "words K classes"]
 Offsets = Int64[np.ndarray, " segments_plus_1"]
@@ -39,7 +39,7 @@ def add_cohesion(scores: Scores, cohesion: Float32[np.ndarray, "words K"]) -> Sc
     """The scores with the cohesion of each candidate, the same for every class, in place."""
     check_shape("cohesion", cohesion, scores.shape[:2])
     if native := kernels():
-        native.call("add_to_rows", cohesion.size, scores.shape[2], scores, np.ascontiguousarray(cohesion), scores)
+        native.call("add_to_rows", cohesion.size, scores.shape[2], np.ascontiguousarray(cohesion), scores)
     else:
         scores += cohesion[:, :, None]
     return scores

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, Int64
 
 from emhrnn.cores import threads
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.native import kernels
+from emhrnn.shapes import Bool, Float32, Int32, Int64
 
 NONE = -1
 MOST_WORDS = 8  # of a phrase: the last three bits of its key are their number, less one

@@ -28,12 +28,12 @@ segmentation, of value 0. All functions raise an IndexError for shapes and offse
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Int64
 
 from emhrnn.cores import threads
 from emhrnn.layers.native import Kernels, kernels
 from emhrnn.layers.native.library import check_index, check_offsets, check_shape
 from emhrnn.layers.order import Order
+from emhrnn.shapes import Bool, Float, Float32, Int64
 
 Scores = Float[np.ndarray, "words K classes"]
 Sums = Float[np.ndarray, "sentences classes"]

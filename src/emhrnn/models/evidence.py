@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, softplus
 from torch.utils.checkpoint import checkpoint
@@ -34,13 +33,14 @@ from torch.utils.checkpoint import checkpoint
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.dropout import dropout
-from emhrnn.layers.evidence import Scores, encoded, log_partition, seen_evidence, with_cohesion
+from emhrnn.layers.evidence import Scores, add_cohesion, encoded, log_partition, seen_evidence
 from emhrnn.layers.phrases import UNKNOWN_WORD, PhraseIndex, distinct_words, presence_weights
 from emhrnn.layers.recurrent import Bidirectional, recurrent_layer
 from emhrnn.models.evidence_reader import (
     BUCKETS,
     IDS,
     USUAL_WORDS,
+    AddsEvidence,
     EvidenceReader,
     Reading,
     capped,
@@ -55,6 +55,7 @@ from emhrnn.models.pauses import Pauses
 from emhrnn.models.predictor import Inference
 from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, saved_rows
 from emhrnn.models.settings import OVERLAPPING, EvidenceConfig
+from emhrnn.shapes import Float, Int64
 
 LEAST_ROWS = 1000  # of seen phrases: fewer are no model
 START_SCALE, START_LENGTH = 0.3, -0.5  # of ratios; of the prior, for each further word of a phrase
@@ -62,7 +63,7 @@ START_STRENGTH = -1.1  # a logarithm
 START_PAUSES = 0.0
 
 
-class Evidence(DocumentModel):
+class Evidence(DocumentModel, AddsEvidence):
     """Learns from batches with a generator; without one, and in `infer` and `read`, a reader of its tensors answers."""
 
     vectors: Float[Tensor, "vocabulary size"]  # of words, frozen
@@ -199,7 +200,6 @@ class Evidence(DocumentModel):
         return self.reader.infer(batch)
 
     def read(self, batch: Batch) -> Reading:
-        """Logits, what each word adds to them, and the segmentation to show."""
         return self.reader.read(batch)
 
     @property
@@ -251,7 +251,7 @@ class Evidence(DocumentModel):
                 table, scale, self.ngrams.statistics(own), rows=rows, weights=weights,
                 word_offsets=torch.from_numpy(batch.word_offsets), own=own, least=float(self.table_documents),
             )  # fmt: skip
-        return scores if self.encoder is None else scores + self.encoder(batch, self.vectors)
+        return scores if self.encoder is None else scores.add_(self.encoder(batch, self.vectors))
 
     def cohesion(self, batch: Batch) -> Float[Tensor, "words K"]:
         """g of every candidate phrase; -inf where a fixed segmentation has no such phrase."""
@@ -283,7 +283,7 @@ class Evidence(DocumentModel):
     ) -> Float[Tensor, "sentences classes"]:
         """What each sentence says, compared over the classes before sentences are added up: the sums of long documents
         would lose digits."""
-        scores = with_cohesion(self._evidence(batch, rows, weights), self.cohesion(batch))
+        scores = add_cohesion(self._evidence(batch, rows, weights), self.cohesion(batch))
         sums = self._bag if self.overlapping else self._partition
         said = sums(batch, scores)
         return said - (sums(batch, self.cohesion(batch)[:, :, None]) if self.several else said.mean(1, keepdim=True))

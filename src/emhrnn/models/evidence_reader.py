@@ -18,7 +18,6 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Float, Float32, Float64, Int64
 
 from emhrnn.cores import threads
 from emhrnn.corpus.batch import Batch
@@ -40,6 +39,7 @@ from emhrnn.models.predictor import UNKNOWN_ID, Inference, Predictor, check_ids
 from emhrnn.models.row import Facts
 from emhrnn.models.segmentation import rule
 from emhrnn.models.settings import OVERLAPPING, EvidenceConfig
+from emhrnn.shapes import Bool, Float, Float32, Float64, Int64
 
 BUCKETS = 12  # of the number of documents with a phrase: 1, 2-3, 4-7, ...
 USUAL_WORDS = 200  # of a document, for which lambda is `strength`
@@ -80,6 +80,14 @@ class Reading:
         return priors
 
 
+class AddsEvidence:
+    """A model whose logits are the bias of the classes and what phrases add to them."""
+
+    def read(self, batch: Batch) -> Reading:
+        """Logits, what each word adds to them, and the segmentation to show."""
+        raise NotImplementedError
+
+
 def segmentation_rule(config: EvidenceConfig, vocabulary: Sequence[str]) -> Rule | None:
     """The fixed segmentation of an ablation; None where the model sums over all."""
     if config.segmentation in ("learned", OVERLAPPING):
@@ -113,7 +121,7 @@ def expected_shapes(
     return shapes
 
 
-class EvidenceReader(Predictor):
+class EvidenceReader(Predictor, AddsEvidence):
     """A trained evidence model, from its arrays. They are not copied: what changes them needs a new reader."""
 
     def __init__(self, config: EvidenceConfig, arrays: Arrays, *, several: bool, fixed: Rule | None = None) -> None:
@@ -149,7 +157,6 @@ class EvidenceReader(Predictor):
         return self._added(batch, self._alphas(batch), self.lambdas(batch))
 
     def read(self, batch: Batch) -> Reading:
-        """Logits, what each word adds to them, and the segmentation to show."""
         potentials, logits, words, ends = self._told(batch)
         chosen = logits.argmax(axis=1)
         z = best_cut(potentials, batch.sentence_offsets, chosen[batch.document_of_sentence], ends=ends)[0]

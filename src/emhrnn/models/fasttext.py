@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -27,6 +26,7 @@ from emhrnn.models.fitting import labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.settings import FastTextConfig
+from emhrnn.shapes import Int64
 
 END = "</s>"  # the library puts it behind every line
 LABEL = "__label__"

@@ -1,7 +1,7 @@
 """Models that are fitted in one go instead of by steps of gradient descent, and the linear classifiers inside them.
 
 They are modules like the others, `model(batch) -> Output`; `fit` fills their buffers, which are saved and loaded like
-any weights. A model whose buffers have no fixed shape also has `take_sizes` (training/checkpoint.py).
+any weights.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -17,6 +16,7 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
+from emhrnn.shapes import Float, Float32
 
 Classifier = Literal["logistic", "svm"]
 Features: TypeAlias = sparse.csr_matrix | Float[np.ndarray, "documents features"]

@@ -3,11 +3,11 @@ read them."""
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.errors import ConfigError
 from emhrnn.models.predictor import UNKNOWN_ID, check_ids
+from emhrnn.shapes import Bool, Float, Int64
 
 
 class IdVectors(nn.Module):

@@ -1,15 +1,15 @@
 """What torch adds to a Predictor: a model of modules, `model(batch) -> Output`, and how it learns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import torch
-from jaxtyping import Bool
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import Output
 from emhrnn.models.predictor import Inference, Predictor
+from emhrnn.shapes import Bool
 
 
 class DocumentModel(nn.Module, Predictor):
@@ -48,6 +48,9 @@ class DocumentModel(nn.Module, Predictor):
 
     def count(self, batches: Iterable[Batch], class_weights: Tensor | None = None) -> None:
         """Take in what is counted, not learned, of more documents."""
+
+    def take_sizes(self, tensors: Mapping[str, Tensor]) -> None:
+        """Give buffers the sizes of these saved tensors, as far as the training data decide them."""
 
     # ------------------------------------------------------------------ phrases
 

@@ -16,17 +16,17 @@ Only the products w r are kept, for as many n-grams as there are. Prediction tak
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.ngram_features import Features, check_keys_fit, frequent_ngrams, ngram_counts
 from emhrnn.models.predictor import Inference, Predictor
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import NBLRConfig
+from emhrnn.shapes import Float32, Float64, Int64
 
 LONGEST = 3  # words of an n-gram
 GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # of C
@@ -95,15 +95,6 @@ class NBLR(Predictor):
         """(documents, features), float32: 1 where the document has the n-gram."""
         counts = ngram_counts(batch, self.keys, vocabulary=self.vocabulary, longest=LONGEST)
         return Features(counts.document, counts.feature, np.ones_like(counts.value), counts.shape)
-
-
-def read(config: NBLRConfig, facts: Facts, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str]) -> NBLR:
-    """A trained model."""
-    model = NBLR(config, vocabulary=len(vocabulary), classes=facts.classes)
-    model.keys, model.weight, model.bias, model.chosen_c = (
-        arrays[name] for name in ("keys", "weight", "bias", "chosen_c")
-    )
-    return model
 
 
 def expected_shapes(

@@ -1,5 +1,5 @@
 r"""N-grams as the features of a linear classifier: every run of neighbouring words within a sentence. A run with an
-unknown word is no n-gram.
+unknown word is not an n-gram.
 
     the room was great      the, room, was, great, the room, room was, was great, the room was, room was great
 
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.layers.phrases import UNKNOWN_WORD
+from emhrnn.shapes import Float32, Int64
 
 AT_ONCE = 4_000_000  # products with weights, before they are added up
 MERGE = 20_000_000  # counted n-grams to hold before equal ones are merged

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.nn import functional as F
+
+from emhrnn.shapes import Bool, Float, Int64
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
+from emhrnn.shapes import Float
 
 MARK = re.compile(r"[,;:.!?)\]…—–，、。；：！？）】」』]+|--+").fullmatch
 SURE = 6.0  # log-odds of an end behind a mark; twice as much against one before it

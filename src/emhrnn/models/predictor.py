@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
+from emhrnn.shapes import Bool, Float, Int64
 
 UNKNOWN_ID = -1  # of a user or product that training has not seen
 
@@ -41,7 +41,7 @@ class Predictor:
         raise NotImplementedError
 
     def fit(self, batches: Iterable[Batch], seed: int) -> None:
-        """Learn all there is to learn. `batches` is read several times: give a list, or an object that starts anew at
+        """Learn all there is to learn. `batches` is read several times: give a list, or an object that starts again at
         each `iter`."""
         raise NotImplementedError
 

@@ -52,7 +52,6 @@ class Row:
     defaults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # its own in the sections training and data
     findings: Callable[..., Any] | None = None  # run, batch, threshold, exact -> Findings (explain/explainer.py)
     remarks: Callable[..., list[str]] | None = None  # config, what training came to, validation data -> what went wrong
-    export_onnx: Callable[..., Any] | None = None  # run, folder, overwrite -> what was written
 
     @property
     def explains(self) -> bool:

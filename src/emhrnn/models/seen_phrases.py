@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -13,6 +12,7 @@ from emhrnn.layers.evidence import Counts, Own
 from emhrnn.layers.phrases import PhraseIndex, first_in_document, phrase_keys
 from emhrnn.models.fitting import labels_of
 from emhrnn.models.ngram_features import merged_counts
+from emhrnn.shapes import Float, Int64
 
 HEADER = 20_000  # bytes of a model file that are names, sizes and a note
 HELD = 40_000_000  # different phrases to count at a time: 640 MB
@@ -148,8 +148,9 @@ def own_labels(batch: Batch, classes: int) -> Own:
     """The weight of each document, and where its classes are."""
     labels = torch.from_numpy(labels_of([batch]))
     weights = torch.ones(batch.n_documents) if batch.weights is None else torch.from_numpy(batch.weights)
-    at = labels if labels.ndim == 2 else torch.nn.functional.one_hot(labels, classes)
-    return Own(at * weights[:, None], weights)
+    if labels.ndim == 2:
+        return Own(labels * weights[:, None], weights)
+    return Own(weights.new_zeros(len(weights), classes).scatter_(1, labels[:, None], weights[:, None]), weights)
 
 
 def _one_by_one(own: Own) -> Iterator[tuple[Int64[Tensor, " documents"], Float[Tensor, " documents"]]]:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
+from emhrnn.shapes import Bool, Float64
 
 Z = Bool[np.ndarray, " words"]
 

@@ -39,7 +39,7 @@ class EvidenceConfig(ModelConfig):
 
     name: str = Field("evidence", description="the model; `emhrnn models` lists them")
     embedding_size: int = Field(100, ge=1, description="size of word vectors, when no vectors are given")
-    longest: int = Field(6, ge=1, le=8, description="most words of a phrase")
+    longest: int = Field(6, ge=1, le=8, description="longest phrase, in words")
     counts: bool = Field(True, description="log-count ratios of seen phrases")
     tables: bool = Field(True, description="a learned vector for each seen phrase")
     encoder_size: int = Field(32, ge=0, description="units of the phrase encoder on word vectors; 0 = none")
@@ -50,7 +50,7 @@ class EvidenceConfig(ModelConfig):
         10, ge=1, description="phrases of fewer training documents have counts alone, no learned vector"
     )
     table_decay: float = Field(0.5, ge=0, description="weight decay of learned vectors of seen phrases")
-    megabytes: float = Field(200.0, gt=0, description="largest model file; rare phrases are left out for it")
+    megabytes: float = Field(200.0, gt=0, description="largest model file; rare phrases are left out to stay below it")
     sentence_weights: int = Field(
         32, ge=0, description="units of recurrent layers that weigh sentences; 0 = all weigh the same"
     )
@@ -86,7 +86,7 @@ class EMConfig(Section):
     blocks: int = Field(10, ge=1, description="local: blocks drawn per document and step")
     block_length: int = Field(5, ge=1, le=16, description="blocks, local: words enumerated together")
     windows: int = Field(
-        0, ge=0, description="blocks: windows of each document that a step takes, drawn anew; 0 = all (the paper)"
+        0, ge=0, description="blocks: windows of each document that a step takes, drawn again; 0 = all (the paper)"
     )
     focus: bool = Field(True, description="local: draw centres where pi (1 - pi) is large")
     impute: Literal["prior", "rate"] = Field(
@@ -96,14 +96,12 @@ class EMConfig(Section):
         PAPER_RATE, gt=0, lt=1, description="share of words that end a phrase; the paper's phrases have 4.3"
     )
     hold_rate: bool = Field(True, description="hold the mean of pi at `rate`; else EM may drift to all words or none")
-    temperature: float = Field(1.0, gt=0, description="exponent 1/T on the posterior")
     warmup_epochs: int = Field(1, ge=0, description="epochs on random segmentations, before boundaries are learned")
     theta: Literal["sample", "map", "all"] = Field(
         "map", description="M-step of theta on the most probable boundaries, on a posterior sample, or on all"
     )
     pace: float = Field(5.0, gt=0, description="learning rate of the indicator layer, times that of the rest")
     printed_q: bool = Field(False, description="the paper's misprinted denominator, to see what it does")
-    exact_limit: int = Field(20, ge=1, le=24, description="exact: most free positions per document")
 
     @model_validator(mode="after")
     def _consistent(self) -> "EMConfig":
@@ -118,7 +116,7 @@ class EMConfig(Section):
 class TfIdfConfig(ModelConfig):
     """Settings of tfidf-lr. Its C and that of tfidf-svm are the best of 0.05 to 10 on 8,000 Yelp reviews."""
 
-    ngram_words: int = Field(2, ge=1, le=4, description="most words of an n-gram; in Chinese, most characters")
+    ngram_words: int = Field(2, ge=1, le=4, description="longest n-gram, in words; in Chinese, in characters")
     max_features: int = Field(200_000, ge=1, description="most n-grams, those of most documents")
     C: float = Field(10.0, gt=0, description="inverse strength of the regularisation")
 
@@ -143,7 +141,7 @@ class FastTextConfig(ModelConfig):
 
     word_size: int = Field(50, ge=1, description="numbers of a word's vector")
     buckets: int = Field(200_000, ge=1, description="hash buckets of word pairs")
-    fit_epochs: int | None = Field(None, ge=0, description="passes over the data; none = as many as its size asks for")
+    fit_epochs: int | None = Field(None, ge=0, description="passes over the data; none = by the size of the data")
 
 
 class TransformerConfig(ModelConfig):

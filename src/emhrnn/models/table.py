@@ -1,7 +1,8 @@
 """The one table of models: name -> its settings, how it is built and learns, what it needs, what it can show."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -46,24 +47,31 @@ def _of_words(module: str, name: str, **options: Any) -> Builder:
     """Builds a model that is fitted in one go and reads word ids, not vectors."""
 
     def build(config: ModelConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
-        return later(f"emhrnn.models.{module}", name, **options)(
-            config, vocabulary=len(vocabulary), classes=facts.classes
-        )
+        make = later(f"emhrnn.models.{module}", name, **options)
+        return make(config, vocabulary=len(vocabulary), classes=facts.classes)
 
     return build
 
 
 def _fitted(module: str, name: str, **options: Any) -> dict[str, Any]:
-    """The part of a row of a model of word ids that is fitted in one go and predicts with NumPy alone."""
+    """The part of a row of a model of word ids that is fitted in one go and predicts with NumPy alone. Its arrays are
+    attributes by the same names."""
+
+    def read(config: Any, facts: Facts, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str]) -> Predictor:
+        make = later(f"emhrnn.models.{module}", name, torch=False, **options)
+        model: Predictor = make(config, vocabulary=len(vocabulary), classes=facts.classes)
+        vars(model).update(arrays)
+        return model
+
     return {
         "build": _of_words(module, name, **options),
-        "read": later(f"emhrnn.models.{module}", "read", torch=False, **options),
+        "read": read,
         "shapes": later(f"emhrnn.models.{module}", "expected_shapes", torch=False),
         "learns": "fit",
     }
 
 
-MODELS: dict[str, Row] = {
+_OURS: dict[str, Row] = {
     "evidence": Row(
         config=EvidenceConfig,
         build=build_evidence,
@@ -125,9 +133,32 @@ MODELS: dict[str, Row] = {
         },
     ),
 }
-MODELS |= import_module(f"{PAPER}.rows").ROWS
 
-EXPLAINING = tuple(name for name, row in MODELS.items() if row.explains)
+
+class _Table(Mapping[str, Row]):
+    """Name -> row. The paper's rows are imported when one of them is asked for, or all: that takes 40 ms."""
+
+    @cached_property
+    def _all(self) -> dict[str, Row]:
+        paper: dict[str, Row] = import_module(f"{PAPER}.rows").ROWS
+        return _OURS | paper
+
+    def __getitem__(self, name: str) -> Row:
+        return _OURS[name] if name in _OURS else self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+MODELS: Mapping[str, Row] = _Table()
+
+
+def explaining() -> tuple[str, ...]:
+    """Names of the models that `emhrnn explain` takes."""
+    return tuple(name for name, row in MODELS.items() if row.explains)
 
 
 def check_model(name: str) -> None:

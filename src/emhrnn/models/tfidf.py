@@ -10,7 +10,7 @@ logistic regression, `tfidf-svm` in a linear support vector machine, both fitted
 `keys` holds the n-grams that are features (models/ngram_features.py). Prediction takes NumPy alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,15 +89,6 @@ class TfIdf(Predictor):
         self.keys[: len(keys)] = keys
         self.idf = np.zeros_like(self.idf)
         self.idf[: len(keys)] = 1 + np.log((1 + documents) / (1 + counts))
-
-
-def read(
-    config: TfIdfConfig, facts: Facts, arrays: Mapping[str, np.ndarray], vocabulary: Sequence[str], kind: "Classifier"
-) -> TfIdf:
-    """A trained model."""
-    model = TfIdf(config, vocabulary=len(vocabulary), classes=facts.classes, kind=kind)
-    model.keys, model.idf, model.weight, model.bias = (arrays[name] for name in ("keys", "idf", "weight", "bias"))
-    return model
 
 
 def expected_shapes(

@@ -25,7 +25,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -38,6 +37,7 @@ from emhrnn.models.output import Output
 from emhrnn.models.pretrained import from_run, load, save
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import TransformerConfig
+from emhrnn.shapes import Float, Int64
 
 Pooling = Literal["cls", "mean"]
 GROUP = 16  # documents that are encoded together when nothing is learned

@@ -22,11 +22,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from tqdm import tqdm
 
 from emhrnn.cores import environment_of
 from emhrnn.errors import CheckpointError, ConfigError, EmhrnnError
@@ -131,7 +129,9 @@ def _check_names(jobs: Sequence[JobSpec]) -> None:
     seen: set[str] = set()
     for name in (job.name for job in jobs):
         if not name or name[0] in ".-" or not NAME_CHARACTERS.issuperset(name):
-            raise ConfigError(f"{name!r} cannot be the name of a job, because it is no plain file name; see job_name")
+            raise ConfigError(
+                f"{name!r} cannot be the name of a job, because it is not a plain file name; see job_name"
+            )
         if name.lower() in seen:  # some file systems do not distinguish them
             raise ConfigError(f"two jobs have the name {name!r}; give each its own")
         seen.add(name.lower())
@@ -197,54 +197,6 @@ def _end_with_parent() -> None:
     os._exit(TERMINATED)
 
 
-class JobDisplay:
-    """One line for each running job, and one for all of them. Shows nothing where stderr is no terminal."""
-
-    def __init__(self, total: int, *, show: bool = True) -> None:
-        console = Console(stderr=True)
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[what]}", style="dim"),
-            console=console,
-            transient=True,
-            disable=not (show and console.is_terminal),
-        )
-        self._began = time.monotonic()
-        self._total = total
-        self._all = self._bars.add_task(f"0 of {total}", total=total, what="")
-        self._rows: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "JobDisplay":
-        self._bars.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._bars.stop()
-
-    def show(self, done: int, running: Mapping[str, tuple[float, str]]) -> None:
-        """`done` jobs have ended; those that run have done these shares, and are at these things."""
-        for name in self._rows.keys() - running.keys():
-            self._bars.remove_task(self._rows.pop(name))
-        for name, (share, what) in running.items():
-            if name not in self._rows:
-                self._rows[name] = self._bars.add_task(name, total=1.0, what=what)
-            self._bars.update(self._rows[name], completed=share, what=what)
-        work = sum((share for share, _ in running.values()), float(done))
-        left = time_left(time.monotonic() - self._began, work, self._total)
-        self._bars.update(self._all, completed=work, description=f"{done} of {self._total}", what=left)
-
-
-def time_left(elapsed: float, work: float, total: int) -> str:
-    """At the pace so far; says nothing before there is one."""
-    if work <= 0:
-        return ""
-    minutes, seconds = divmod(round(elapsed * (total - work) / work), 60)
-    hours, minutes = divmod(minutes, 60)
-    told = f"{hours} h {minutes:02} min" if hours else f"{minutes} min" if minutes >= 5 else f"{minutes}:{seconds:02}"
-    return f"about {told} left"
-
-
 POLL = 0.1  # seconds between looks at the processes
 
 Function = Callable[[dict[str, Any], Path], dict[str, Any]]
@@ -304,8 +256,12 @@ def _run_all(
     waiting, running = deque(todo), list[_Running]()
     environment = environment_of(processes)
     done = 0
+    bar = tqdm(
+        total=len(todo), unit="job", leave=False, disable=None if progress else True,  # None: shown on a terminal
+        bar_format="{n:.1f} of {total} [{elapsed}, {remaining} left] {desc}",
+    )  # fmt: skip
     try:
-        with JobDisplay(len(todo), show=progress) as display:
+        with bar:
             while waiting or running:
                 while waiting and len(running) < processes:
                     running.append(_Running.start(function, waiting.popleft(), folder, environment))
@@ -313,8 +269,11 @@ def _run_all(
                 for ended in [one for one in running if one.process.poll() is not None]:
                     running.remove(ended)
                     done += 1
+                    bar.clear()
                     say(_told(ended.end(), f"{done} of {len(todo)}"))
-                display.show(done, {one.job.name: one.progress() for one in running})
+                at = [(one.job.name, *one.progress()) for one in running]
+                bar.n = done + sum(share for _, share, _ in at)
+                bar.set_description_str("; ".join(f"{name}: {what}" for name, _, what in at))
     except KeyboardInterrupt:
         say(f"stopping {len(running)} jobs, which save where they are; Ctrl-C again ends them at once")
         _stop(running)
@@ -331,6 +290,23 @@ def _told(outcome: Outcome, count: str) -> str:
     return told if outcome.error is None else f"{told}: {outcome.error}"
 
 
+def _begin(job: JobSpec, folder: Path) -> Path:
+    """The job's own folder, with what its process needs."""
+    own = folder / job.name
+    before = _read_record(folder, job.name)
+    if before is None or before["state"] == "failed":  # what a failure left could make it fail again
+        shutil.rmtree(own, ignore_errors=True)
+    own.mkdir(exist_ok=True)
+    (own / PROGRESS).unlink(missing_ok=True)
+    write_json(own / PLACES, job.places)
+    _write_state(folder, job, "begun")
+    return own
+
+
+def _target(function: Function) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
 @dataclass(eq=False)
 class _Running:
     """A job in its process. The process ends when its stdin does, which is when this one dies."""
@@ -342,18 +318,10 @@ class _Running:
 
     @classmethod
     def start(cls, function: Function, job: JobSpec, folder: Path, environment: Mapping[str, str]) -> "_Running":
-        own = folder / job.name
-        before = _read_record(folder, job.name)
-        if before is None or before["state"] == "failed":  # what a failure left could make it fail again
-            shutil.rmtree(own, ignore_errors=True)
-        own.mkdir(exist_ok=True)
-        (own / PROGRESS).unlink(missing_ok=True)
-        write_json(own / PLACES, job.places)
-        _write_state(folder, job, "begun")
-        target = f"{function.__module__}:{function.__qualname__}"
+        own = _begin(job, folder)
         with (own / LOG).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "emhrnn.paper.jobs", target, str(folder / f"{job.name}.json"), own],
+                [sys.executable, "-m", "emhrnn.paper.jobs", _target(function), str(folder / f"{job.name}.json"), own],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 from scipy.stats import binom, norm
+
+from emhrnn.shapes import Bool, Float
 
 SAMPLES = 10_000
 TIE = 1e-12  # sums of thirds are not exactly zero

@@ -2,9 +2,8 @@
 moment costs only the chunks that were being scored.
 
     chunks.py     rows -> chunks, as bytes                    the reading process
-    scorer.py     chunk -> part of the output                 every worker
-    workers.py    chunks -> parts, in worker processes
-    output.py     parts -> OUT, with a journal to go on from
+    scorer.py     chunk -> part of the output                 every worker process
+    output.py     parts -> OUT, with a journal to resume from
 """
 
 import hashlib
@@ -21,29 +20,20 @@ from emhrnn.corpus.readers.arrow_formats import is_dataset
 from emhrnn.errors import DataError
 from emhrnn.files import sha256
 from emhrnn.scoring.chunks import CHARACTERS, ROWS, Data, read_chunks
-from emhrnn.scoring.output import MISTAKES, Totals, Unfinished, check_suffix
-from emhrnn.scoring.scorer import Task
-from emhrnn.scoring.workers import score_chunks
+from emhrnn.scoring.output import MISTAKES, RowCounts, Unfinished, check_suffix
+from emhrnn.scoring.scorer import Task, score_chunks
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, check_ids, prepared
-from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description
+from emhrnn.training.run import CONFIG, IDS, VOCABULARY, WEIGHTS, read_description, trained_columns
 from emhrnn.version import __version__
 
 
 @dataclass(frozen=True)
-class ScoringResult:
-    """What was done, in rows of the data unless it says otherwise."""
+class ScoringResult(RowCounts):
+    """What was done."""
 
-    rows: int
-    words: int
-    unscored: int
-    repaired: int  # rows that were scored, but whose text was mended
-    before: int  # rows that an earlier call had done
-    errors: Path | None  # the file that tells of rows that could not be scored, or were repaired
-    abstained: int  # rows that were scored and have no label, because no class is sure enough
-    labels: int  # in all sets of labels
-    judged: int  # rows that have a label of their own and a predicted one
-    wrong: int  # rows of these where the two differ
+    before: int = 0  # rows that an earlier call had done
+    errors: Path | None = None  # lists the rows that could not be scored, or were repaired
 
 
 def score(
@@ -76,7 +66,8 @@ def score(
         EmhrnnError: run or data cannot be read, `out` cannot be written, or the unfinished output is of something else.
     """
     data = replace(data, written=_written(out, mistakes))
-    data = replace(data, columns=replace(data.columns, labelled=mistakes is not None, keep=keep_columns))
+    columns = replace(data.columns, labelled=mistakes is not None, keep=keep_columns, trained=trained_columns(run))
+    data = replace(data, columns=columns)
     check_out(out, data)
     description = read_description(run)
     named = threshold if isinstance(threshold, Mapping) or threshold is None else {"": threshold}
@@ -93,19 +84,15 @@ def score(
     total, present = _checked_bytes(data, validated(description["config"]))
     task = replace(task, kept=tuple(present) if keep_columns else None)
     with Unfinished(out, mistakes).opened(_settings(task, data), restart=restart) as unfinished:
-        before = unfinished.totals.documents
+        before = unfinished.totals.rows
         with tqdm(total=total, desc="scoring", unit="B", unit_scale=True, disable=None if progress else True) as bar:
-            for chunk, part in score_chunks(read_chunks(data, unfinished.place), task, workers):
+            for chunk, part in score_chunks(read_chunks(data, len(unfinished.sizes), unfinished.digest), task, workers):
                 unfinished.add(chunk.digest, part)
-                bar.set_postfix(rows=f"{unfinished.totals.documents:,}", refresh=False)
+                bar.set_postfix(rows=f"{unfinished.totals.rows:,}", refresh=False)
                 bar.update(chunk.done - bar.n)
         unfinished.finish()
-    totals: Totals = unfinished.totals
     errors = unfinished.errors if unfinished.errors.exists() else None
-    return ScoringResult(
-        totals.documents, totals.words, totals.unscored, totals.repaired, before, errors,
-        totals.abstained, totals.labels, totals.judged, totals.wrong,
-    )  # fmt: skip
+    return ScoringResult(**asdict(unfinished.totals), before=before, errors=errors)
 
 
 def _written(out: Path, mistakes: Path | None) -> tuple[Path, ...]:
@@ -140,7 +127,7 @@ def _checked_bytes(data: Data, config: Config) -> tuple[int, list[str]]:
             next(records, None)  # now it knows its columns
         check_ids(config, data.paths[0], source.taken)
     if data.columns.keep and not source.present:
-        raise DataError(f"{data} is no table, so there are no columns to keep; leave --keep-columns out")
+        raise DataError(f"{data} is not a table, so there are no columns to keep; leave --keep-columns out")
     return source.meter.total, list(source.present)
 
 

@@ -69,64 +69,45 @@ class Data:
 class RowChunk:
     """Some rows as bytes, and what was read up to their end."""
 
-    number: int
     payload: bytes
     digest: str  # of this payload and of all before it
     done: int  # bytes of the data read so far
 
 
-@dataclass(frozen=True)
-class ResumePoint:
-    """Where to go on: so many chunks are done, and what they were made of."""
-
-    chunks: int = 0
-    digest: str = ""
-
-
-def read_chunks(data: Data, start: ResumePoint | None = None) -> Iterator[RowChunk]:
-    """The chunks from `start` on. Those before it are read too, and must be what they were.
+def read_chunks(data: Data, skip: int = 0, digest: str = "") -> Iterator[RowChunk]:
+    """All chunks but the first `skip`, which are read, too, and must have the digest that they had.
 
     Raises:
-        DataError: the data cannot be read, has no rows, or has changed since `start`.
+        DataError: the data cannot be read, has no rows, or has changed since it was scored.
     """
-    start = start or ResumePoint()
-    digest, number = "", -1
-    for number, (rows, done) in enumerate(_read(data)):
-        payload = encoded(json.dumps({"first": rows.first, "rows": rows.rows}, ensure_ascii=False, default=str))
-        digest = hashlib.sha256(digest.encode() + payload).hexdigest()
-        if number >= start.chunks:
-            yield RowChunk(number, payload, digest, done)
-        elif number == start.chunks - 1 and digest != start.digest:
-            raise DataError(f"{data} has changed since its first rows were scored; give --restart to score all anew")
-    if number + 1 < start.chunks:
-        raise DataError(f"{data} has become shorter since it was scored; give --restart to score all anew")
-    if number < 0:
+    found, number = "", 0
+    for number, (content, done) in enumerate(_contents(data), start=1):
+        payload = encoded(json.dumps(content, ensure_ascii=False, default=str))
+        found = hashlib.sha256(found.encode() + payload).hexdigest()
+        if number > skip:
+            yield RowChunk(payload, found, done)
+        elif number == skip and found != digest:
+            raise DataError(
+                f"{data} has changed since its first rows were scored; give --restart to score all rows again"
+            )
+    if number < skip:
+        raise DataError(f"{data} has become shorter since it was scored; give --restart to score all rows again")
+    if not number:
         raise DataError(f"{data} has no rows; give a file with documents")
 
 
-@dataclass
-class _Rows:
-    first: int
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    characters: int = 0
-
-    @property
-    def full(self) -> bool:
-        return len(self.rows) >= ROWS or self.characters >= CHARACTERS
-
-
-def _read(data: Data) -> Iterator[tuple[_Rows, int]]:
+def _contents(data: Data) -> Iterator[tuple[dict[str, Any], int]]:
     source = data.source(split=data.split)
-    part = _Rows(0)
+    first, rows, characters = 0, list[dict[str, Any]](), 0
     with closing(iter(source)) as records:
         for number, record in enumerate(records):
-            part.rows.append(_row(record, number))
-            part.characters += len(record.text)
-            if part.full:
-                yield part, source.meter.done
-                part = _Rows(number + 1)
-        if part.rows:
-            yield part, source.meter.done
+            rows.append(_row(record, number))
+            characters += len(record.text)
+            if len(rows) >= ROWS or characters >= CHARACTERS:
+                yield {"first": first, "rows": rows}, source.meter.done
+                first, rows, characters = number + 1, [], 0
+        if rows:
+            yield {"first": first, "rows": rows}, source.meter.done
 
 
 def _row(record: Record, number: int) -> dict[str, Any]:

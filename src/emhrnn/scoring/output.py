@@ -3,7 +3,7 @@
 Rows become bytes, so that parts written by several processes make one file when put together: .jsonl and .csv are their
 lines; .parquet is written at the end, from parts that are Arrow streams.
 
-OUT.unfinished/ holds what is done, and the same command goes on from there:
+OUT.unfinished/ holds what is done, and the same command continues from there:
 
 OUT.unfinished/settings.json     what is being done; another run, other data or other options cannot resume it
 OUT.unfinished/rows              the output so far
@@ -11,7 +11,7 @@ OUT.unfinished/errors            the errors file so far; mistakes: the file of w
 OUT.unfinished/journal.jsonl     one line per chunk: how many bytes of each are its own, their checksums and its own
 
 A chunk counts once its line is in the journal. What a kill left after the last whole line is cut off; what the journal
-lists is read again and compared, so that a damaged part is scored anew instead of being believed.
+lists is read again and compared, so that a damaged part is scored again instead of being believed.
 """
 
 import csv
@@ -22,7 +22,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -30,34 +30,40 @@ from emhrnn.errors import DataError
 from emhrnn.extras import parquet
 from emhrnn.extras import pyarrow as pa
 from emhrnn.files import atomic_file, encoded, locked, sync_name, write_json
-from emhrnn.scoring.chunks import ResumePoint
 
 Row = dict[str, Any]
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 MISTAKES = (".csv", ".jsonl")  # suffixes of the file of mistakes
 PARTS = ("rows", "errors", "mistakes")  # what a chunk gives, each a file
-COUNTS = ("documents", "words", "unscored", "repaired", "abstained", "labels", "judged", "wrong")  # of a part
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
+class RowCounts:
+    """In rows of the data, unless it says otherwise."""
+
+    rows: int = 0
+    words: int = 0  # of all rows
+    unscored: int = 0
+    repaired: int = 0  # that were scored, but whose text was repaired
+    abstained: int = 0  # that were scored and have no label, because no class is sure enough
+    labels: int = 0  # in all sets of labels
+    judged: int = 0  # that have a label of their own and a predicted one
+    wrong: int = 0  # of these, where the two differ
+
+    def __add__(self, other: "RowCounts") -> "RowCounts":
+        return RowCounts(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True)
 class ScoredPart:
-    """What a chunk gives: bytes of the output, of the errors file and of the mistakes, and counts (`Totals`)."""
+    """What a chunk gives: bytes of each of PARTS, and counts."""
 
-    rows: bytes
-    errors: bytes
-    mistakes: bytes
-    documents: int
-    words: int
-    unscored: int
-    repaired: int
-    abstained: int
-    labels: int
-    judged: int
-    wrong: int
+    files: dict[str, bytes]
+    counts: RowCounts
 
 
 def check_suffix(out: Path, suffixes: Sequence[str] = SUFFIXES) -> str:
-    """The suffix of the output in lower case; a DataError for one that is no format."""
+    """The suffix of the output in lower case; a DataError for one that is not a format."""
     suffix = out.suffix.lower()
     if suffix not in suffixes:
         raise DataError(f"cannot tell the format of {out} from its name; end it in {', '.join(suffixes)}")
@@ -106,31 +112,13 @@ def _as_text(value: Any) -> str | None:
 
 
 @dataclass
-class Totals:
-    """Of the rows in the output so far."""
-
-    documents: int = 0
-    words: int = 0
-    unscored: int = 0
-    repaired: int = 0  # of those that were scored
-    abstained: int = 0  # scored, and without a label
-    labels: int = 0  # in sets of labels
-    judged: int = 0  # that have a label of their own, and a predicted one
-    wrong: int = 0  # of these
-
-    def add(self, counts: dict[str, Any]) -> None:
-        for name in COUNTS:
-            setattr(self, name, getattr(self, name) + counts.get(name, 0))  # journals of before have fewer
-
-
-@dataclass
 class Unfinished:
-    """An output in the making."""
+    """An output in the making: what is done of it, `digest` being that of its chunks."""
 
     out: Path
     mistakes: Path | None = None  # where the rows with another label of their own go
-    place: ResumePoint = field(default_factory=ResumePoint)
-    totals: Totals = field(default_factory=Totals)
+    digest: str = ""
+    totals: RowCounts = field(default_factory=RowCounts)
     sizes: list[int] = field(default_factory=list)  # bytes of each chunk in the output
 
     @property
@@ -144,7 +132,7 @@ class Unfinished:
 
     @contextmanager
     def opened(self, settings: dict[str, Any], *, restart: bool) -> Iterator["Unfinished"]:
-        """Ready to `add` what comes after `place`.
+        """Ready to `add` the chunks that are not yet done.
 
         Raises:
             DataError: other settings were at work here, another process is, or the place cannot be written to.
@@ -162,7 +150,7 @@ class Unfinished:
                     self._files = {name: stack.enter_context((self.folder / name).open("ab")) for name in names}
                     yield self
         except BaseException as error:
-            if ours and not self.place.chunks:  # nothing is done yet, so nothing stays
+            if ours and not self.sizes:  # nothing is done yet, so nothing stays
                 shutil.rmtree(self.folder, ignore_errors=True)
             if not isinstance(error, OSError):
                 raise
@@ -170,9 +158,8 @@ class Unfinished:
 
     def add(self, digest: str, part: ScoredPart) -> None:
         """The next chunk: its bytes first, then the line that makes them count."""
-        line: dict[str, Any] = {"digest": digest, **{name: getattr(part, name) for name in COUNTS}}
-        for name in PARTS:
-            content: bytes = getattr(part, name)
+        line: dict[str, Any] = {"digest": digest, "counts": asdict(part.counts)}
+        for name, content in part.files.items():
             self._files[name].write(content)
             self._files[name].flush()
             line[name] = [len(content), hashlib.sha256(content).hexdigest()]
@@ -200,9 +187,9 @@ class Unfinished:
         shutil.rmtree(self.folder)
 
     def _count(self, line: dict[str, Any]) -> None:
-        self.place = ResumePoint(self.place.chunks + 1, line["digest"])
+        self.digest = line["digest"]
         self.sizes.append(line["rows"][0])
-        self.totals.add(line)
+        self.totals += RowCounts(**line["counts"])
 
     def _recover(self, settings: dict[str, Any], *, restart: bool) -> None:
         file = self.folder / "settings.json"
@@ -214,12 +201,12 @@ class Unfinished:
         try:
             before = dict(json.loads(file.read_text(encoding="utf-8")))
         except (ValueError, TypeError):
-            raise DataError(f"{file} is damaged; give --restart to score all anew, or another --out") from None
+            raise DataError(f"{file} is damaged; give --restart to score all rows again, or another --out") from None
         for what, value in settings.items():
             if before.get(what) != value:
                 raise DataError(
                     f"{self.folder} holds the first rows of another scoring: {what} was {_told(before.get(what))} and "
-                    f"is {_told(value)}; give --restart to score all anew, or another --out"
+                    f"is {_told(value)}; give --restart to score all rows again, or another --out"
                 )
         self._verify()
 
@@ -231,7 +218,7 @@ class Unfinished:
             files = {name: stack.enter_context(_open_or_empty(self.folder / name)) for name in PARTS}
             for raw in lines:
                 line = _line(raw)
-                if line is None or not all(name in line and _same(file, line[name]) for name, file in files.items()):
+                if line is None or not all(_same(file, line[name]) for name, file in files.items()):
                     break
                 kept = {name: file.tell() for name, file in files.items()} | {
                     "journal.jsonl": kept["journal.jsonl"] + len(raw)
@@ -257,7 +244,8 @@ def _line(raw: bytes) -> dict[str, Any] | None:
         line = dict(json.loads(raw)) if raw.endswith(b"\n") else {}
     except (ValueError, TypeError):
         return None
-    return line if line.pop("checksum", None) == _checksum(line) else None
+    sound = line.pop("checksum", None) == _checksum(line) and line.keys() >= {"counts", *PARTS}
+    return line if sound else None
 
 
 def _checksum(line: dict[str, Any]) -> str:

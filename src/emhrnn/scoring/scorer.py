@@ -1,24 +1,37 @@
-"""The batch function: a chunk of rows in, its part of the output file out. The same in every process."""
+"""Chunks of rows in, their parts of the output file out, in order, in one process or several. Every process loads the
+run once, when its first chunk comes."""
 
 import json
-from collections.abc import Iterable, Sequence
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
 
 from emhrnn.api import conformal_of
-from emhrnn.cores import set_threads
+from emhrnn.cores import set_threads, threads
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.decision import decision
 from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import explain_texts, explanations_of
 from emhrnn.explain.explanation import Explanation, Phrase, Word
 from emhrnn.files import encoded
-from emhrnn.scoring.output import Row, ScoredPart, to_bytes
+from emhrnn.scoring.chunks import RowChunk
+from emhrnn.scoring.output import Row, RowCounts, ScoredPart, to_bytes
+from emhrnn.shapes import Float32
 from emhrnn.text import Text
 from emhrnn.training.run import load_run
 
@@ -99,11 +112,13 @@ class Scorer:
         if batch is not None:
             mistakes = self._fill([table[i] for i in scored], [rows[i] for i in scored], batch)
         judged = [row for row, told in zip(rows, table, strict=True) if "label" in row and told["label"] is not None]
-        return ScoredPart(
-            rows=to_bytes(self.task.suffix, self.columns, map(self._written, table, rows), first=first == 0),
-            errors=encoded("".join(_error(row, first + index) for index, row in enumerate(rows))),
-            mistakes=self._mistakes(mistakes, first=first == 0),
-            documents=len(rows),
+        files = {
+            "rows": to_bytes(self.task.suffix, self.columns, map(self._written, table, rows), first=first == 0),
+            "errors": encoded("".join(_error(row, first + index) for index, row in enumerate(rows))),
+            "mistakes": self._mistakes(mistakes, first=first == 0),
+        }
+        counts = RowCounts(
+            rows=len(rows),
             words=0 if batch is None else batch.n_words,
             unscored=len(rows) - len(scored),
             repaired=sum("repairs" in row and "fault" not in row for row in rows),
@@ -112,6 +127,7 @@ class Scorer:
             judged=len(judged),
             wrong=len(mistakes),
         )
+        return ScoredPart(files, counts)
 
     def _read(self, rows: list[dict[str, Any]]) -> Batch | None:
         """The rows that have words."""
@@ -254,3 +270,77 @@ def _error(row: dict[str, Any], number: int) -> str:
         return ""
     told = {"row": number, "id": row["id"], "where": row["where"], "reason": reason, "scored": "fault" not in row}
     return json.dumps(told, ensure_ascii=False) + "\n"
+
+
+AHEAD = 2  # chunks per worker that are submitted, so that no worker waits
+
+Scored = tuple[RowChunk, ScoredPart]
+
+
+def score_chunks(chunks: Iterator[RowChunk], task: Task, workers: int) -> Iterator[Scored]:
+    """Each chunk with its part, in order. Processes are started only for more than a few chunks.
+
+    Raises:
+        DataError: a worker process was killed.
+        EmhrnnError: the run cannot be loaded.
+    """
+    few = list(islice(chunks, AHEAD + 1))
+    if workers == 1 or len(few) <= AHEAD:
+        with _one_thread():
+            scorer = Scorer(task)
+            for chunk in chain(few, chunks):
+                yield chunk, scorer(chunk.payload)
+    else:
+        yield from _in_processes(chain(few, chunks), task, workers)
+
+
+def _in_processes(chunks: Iterator[RowChunk], task: Task, workers: int) -> Iterator[Scored]:
+    # Spawned, because a fork would copy the state of threads that Arrow or torch may already run.
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_start_worker)
+    submitted: deque[tuple[RowChunk, Future[ScoredPart]]] = deque()
+    try:
+        for chunk in chunks:
+            submitted.append((chunk, pool.submit(_score, task, chunk.payload)))
+            if len(submitted) >= AHEAD * workers:
+                chunk, part = submitted.popleft()
+                yield chunk, part.result()
+        for chunk, part in submitted:
+            yield chunk, part.result()
+    except BrokenProcessPool:
+        raise DataError(
+            "a worker process ended early: memory ran out, or it was killed; what is done is kept: give the same "
+            "command again to resume, with fewer --workers if memory is short"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> None:
+    """Ctrl-C ends the worker without a traceback, and the end of the parent process, however it comes, ends it too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+def _score(task: Task, payload: bytes) -> ScoredPart:
+    return _scorer(task)(payload)
+
+
+@cache
+def _scorer(task: Task) -> Scorer:
+    return Scorer(task)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = threads()
+    try:
+        yield
+    finally:
+        set_threads(before)

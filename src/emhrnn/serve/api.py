@@ -1,4 +1,4 @@
-"""The API that programs call: JSON in, JSON out, errors as `{"error": one sentence}`."""
+"""The API that programs call: JSON in, JSON out, errors with a code and one sentence."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -20,7 +20,9 @@ api = APIRouter()
 class ErrorResponse(BaseModel):
     """Of every request that is refused."""
 
-    error: str = Field(description="What is wrong and what to do, in one sentence.")
+    error: str = Field(description="What is wrong and what to do, in one sentence; its wording may change.")
+    code: str = Field(description="The same for programs; does not change.", examples=["no_words", "busy"])
+    request_id: str | None = Field(description="That of the header x-request-id and of the server's log.")
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {

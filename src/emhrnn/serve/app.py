@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from emhrnn.api import load
+from emhrnn.drift import Watch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.serve import corpus, document, feedback, pages
 from emhrnn.serve import runs as runs_page
@@ -30,12 +31,15 @@ from emhrnn.serve.guard import FAULT, OPEN, RETRY, App, Guard, Token, for_people
 from emhrnn.serve.jobs import Jobs
 from emhrnn.serve.kserve import kserve
 from emhrnn.serve.limits import RefusedError, ServerLimits
-from emhrnn.serve.metrics import Metrics
+from emhrnn.serve.metrics import DriftCollector, Metrics
 from emhrnn.serve.readings import Readings
+from emhrnn.training.pack import beside
+from emhrnn.training.run import read_description
 from emhrnn.version import __version__
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 TOKEN_LETTERS = 8
+WINDOW = 1000  # recent documents that drift is measured on: between so many and twice as many
 SEND = 'send {"text": "..."} or {"texts": [...]}'
 
 
@@ -55,7 +59,10 @@ def application(
     check(runs, host, token, data)
     limits, metrics, served = limits or ServerLimits(), Metrics(), list[ServedRun]()
     for name, folder in zip(_names(runs), runs, strict=True):
-        served.append(ServedRun(name, folder, load(folder), limits, metrics))
+        model = load(folder)
+        watch = Watch(model.run, read_description(folder), window=WINDOW)
+        served.append(ServedRun(name, folder, model, limits, metrics, watch))
+    metrics.registry.register(DriftCollector({run.name: run.watch for run in reversed(served) if run.watch}))
     metrics.waiting.set_function(lambda: sum(run.waiting for run in served))
     secret = None if token is None else Token(token, limits.wrong_tokens)
     app = _routes(ServerState(tuple(served), limits, data, secret, metrics))
@@ -74,7 +81,7 @@ def check(runs: Sequence[Path], host: str, token: str | None, data: Path | None)
     if token is not None and len(token) < TOKEN_LETTERS:
         raise ConfigError(f"a token of {len(token)} letters is soon guessed; give at least {TOKEN_LETTERS}")
     if data is not None and not data.is_dir():
-        raise DataError(f"{data} is no folder; give the folder whose files the corpus page may open")
+        raise DataError(f"{data} is not a folder; give the folder whose files the corpus page may open")
 
 
 def is_loopback(host: str) -> bool:
@@ -87,7 +94,7 @@ def is_loopback(host: str) -> bool:
 
 def _names(runs: Sequence[Path]) -> list[str]:
     """Of the folders, with as many of those above them as tell them apart."""
-    parts = [folder.resolve().parts for folder in runs]
+    parts = [beside(folder, "").parts for folder in runs]
     depth = 1
     while len({part[-depth:] for part in parts}) < len(set(parts)):
         depth += 1
@@ -100,7 +107,7 @@ def _routes(state: ServerState) -> FastAPI:
         description="Document classification that shows which sentence, which phrase and which word decided.",
     )  # fmt: skip
     app.state.emhrnn = state
-    app.state.jobs = Jobs(state.limits)
+    app.state.jobs = Jobs(state.runs, state.limits)
     app.state.readings = Readings()
     for router in (api, kserve, document.pages, corpus.pages, feedback.pages, runs_page.pages, pages.pages):
         app.include_router(router)
@@ -175,7 +182,7 @@ async def _refused(request: Request, refusal: RefusedError) -> Response:
             request, "refused.html", status=refusal.status, code=refusal.status, reason=refusal.reason
         )
     headers = {"retry-after": RETRY[refusal.status]} if refusal.status in RETRY else None
-    return JSONResponse({"error": refusal.reason}, status_code=refusal.status, headers=headers)
+    return JSONResponse(refusal.body(request.scope["request_id"]), status_code=refusal.status, headers=headers)
 
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
@@ -187,7 +194,7 @@ async def _invalid(request: Request, error: RequestValidationError) -> Response:
     place = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
     told = f"{place}: {first['msg'].removeprefix('Value error, ')}"
     if first["type"] == "extra_forbidden":
-        told = f"{place} is no field of this request; /docs lists what it takes"
+        told = f"{place} is not a field of this request; /docs lists what it takes"
     return await _refused(request, RefusedError(422, told))
 
 

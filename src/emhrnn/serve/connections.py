@@ -17,7 +17,7 @@ from typing import Any
 
 import uvicorn
 
-from emhrnn.serve.limits import ServerLimits
+from emhrnn.serve.limits import RefusedError, ServerLimits
 
 END = b"\r\n\r\n"  # of a head
 
@@ -33,6 +33,7 @@ class Connection(asyncio.Protocol):
         self.answering = 0  # requests; a second one waits for the first
         self._clock: asyncio.TimerHandle | None = None  # until a head is whole
         self._taking: asyncio.TimerHandle | None = None  # until more of an answer is taken
+        self._refused = False
         self._idle()
 
     def _idle(self) -> None:
@@ -64,6 +65,8 @@ class Connection(asyncio.Protocol):
         self._start_clock()
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
         if self._head:
             if not self._size:
                 self._start_clock()
@@ -84,11 +87,12 @@ class Connection(asyncio.Protocol):
         """Answer 431, then read on without keeping anything until the clock ends: a client that is still sending would
         see a broken connection instead of the answer."""
         most = self.limits.head_bytes >> 10
-        body = json.dumps({"error": f"request line and headers have more than {most} KB; send fewer or shorter ones"})
+        reason = f"request line and headers have more than {most} KB; send fewer or shorter ones"
+        body = json.dumps(RefusedError(431, reason).body(None))
         head = "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
         self.transport.write(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
         self.transport.write_eof()
-        self.data_received = lambda data: None  # type: ignore[method-assign]
+        self._refused = True
 
     def eof_received(self) -> bool | None:
         return self.inner.eof_received()

@@ -10,6 +10,7 @@ from tempfile import mkdtemp
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
+import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from markupsafe import Markup
@@ -19,7 +20,8 @@ from emhrnn.corpus.readers.source import COMPRESSION, SUFFIXES
 from emhrnn.evaluation.scores import ClassScore
 from emhrnn.explain import svg
 from emhrnn.serve.engine import state_of
-from emhrnn.serve.jobs import FileJob, FileRow, Jobs
+from emhrnn.serve.file_job import FileJob, FileRow
+from emhrnn.serve.jobs import Jobs
 from emhrnn.serve.limits import RefusedError
 from emhrnn.serve.pages import form_of, rendered
 
@@ -96,13 +98,14 @@ def job_of(request: Request, key: str) -> FileJob:
     Raises:
         RefusedError: there is none, and it cannot be started.
     """
+    spec = FileSpec.of(key)
     try:
-        return jobs_of(request).get(key)
+        job = jobs_of(request).get(key)
     except RefusedError:
-        spec = FileSpec.of(key)
         if spec is None:
             raise
         return _open(request, spec)
+    return job if job.documents or spec is None else _open(request, spec)
 
 
 @pages.post("/corpus/upload")
@@ -112,7 +115,7 @@ async def upload(request: Request, name: str = "file.csv", run: str = "") -> Res
     kind, served = ending(plain), state_of(request).named(run or None)
     if kind is None or plain.startswith("."):
         raise RefusedError(
-            422, f"{plain!r} is no csv, tsv, jsonl, parquet or txt file; its name must end in one of them"
+            422, f"{plain!r} is not a csv, tsv, jsonl, parquet or txt file; its name must end in one of them"
         )
     body = await request.body()
     if not body:
@@ -206,8 +209,7 @@ async def job_page(request: Request, key: str, page: int = 1) -> Response:
     return rendered(
         request, "job.html", job=job, rows=rows[(page - 1) * ROWS_SHOWN : page * ROWS_SHOWN], found=len(rows),
         orders=ORDERS, shown=shown, page=page, last=last, link=link, labelled=len(labelled),
-        right=sum(bool(row.correct) for row in labelled), confusion=_confusion(job, labelled),
-        scores=_class_scores(job, labelled),
+        right=sum(bool(row.correct) for row in labelled), **_compared(job, labelled),
         shares=(predicted := Counter(row.predicted for row in job.rows)).most_common(12),
         predicted_names=set(predicted),
         lengths=_lengths(job), classes=job.served.model.classes, again=FileSpec.of(key) is not None,
@@ -257,25 +259,16 @@ def neighbours(rows: list[FileRow], number: int) -> tuple[int, int]:
     return (numbers[place - 1], numbers[place + 1]) if place else (0, 0)
 
 
-def _class_scores(job: FileJob, labelled: list[FileRow]) -> list[ClassScore]:
+def _compared(job: FileJob, labelled: list[FileRow]) -> dict[str, Any]:
+    """True and predicted classes in a matrix, and scores of each class; empty where documents have several labels."""
     if not labelled or job.served.model.run.multi_label:
-        return []
-    true, predicted = Counter(row.label for row in labelled), Counter(row.predicted for row in labelled)
-    hits = Counter(row.label for row in labelled if row.correct)
-    scores = []
-    for name in job.served.model.classes:
-        precision, recall = hits[name] / (predicted[name] or 1), hits[name] / (true[name] or 1)
-        f1 = 2 * precision * recall / (precision + recall) if hits[name] else 0.0
-        scores.append(ClassScore(name, true[name], precision, recall, f1))
-    return scores
-
-
-def _confusion(job: FileJob, labelled: list[FileRow]) -> list[list[int]]:
-    if not labelled or job.served.model.run.multi_label:
-        return []
-    counts = Counter((row.label, row.predicted) for row in labelled)
-    classes = job.served.model.classes
-    return [[counts[true, predicted] for predicted in classes] for true in classes]
+        return {"confusion": [], "scores": []}
+    counts, names = Counter((row.label, row.predicted) for row in labelled), job.served.model.classes
+    confusion = np.array([[counts[true, predicted] for predicted in names] for true in names])
+    hits, found, true = confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1)
+    columns = (true, hits / np.maximum(found, 1), hits / np.maximum(true, 1), 2 * hits / np.maximum(found + true, 1))
+    scores = list(map(ClassScore, names, *(column.tolist() for column in columns)))
+    return {"confusion": confusion.tolist(), "scores": scores}
 
 
 def _lengths(job: FileJob) -> Markup:

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, Response
-from jaxtyping import Float32
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from markupsafe import Markup
 
 from emhrnn.api import labels_of
 from emhrnn.explain.escape import escape, without_breaks
-from emhrnn.explain.explanation import Explanation, Sentence, Word
+from emhrnn.explain.explanation import Change, Explanation, Sentence, Word
 from emhrnn.explain.html import DocumentHtml, side, tint
 from emhrnn.explain.page import percent
 from emhrnn.explain.points import in_points
 from emhrnn.explain.svg import drawn
-from emhrnn.models.table import EXPLAINING
+from emhrnn.models.table import explaining
 from emhrnn.serve.corpus import filter_of, jobs_of, neighbours, row_of
 from emhrnn.serve.engine import RequestText, ServedRun, state_of
 from emhrnn.serve.limits import RefusedError, check_aside, check_texts
 from emhrnn.serve.pages import form_of, rendered
-from emhrnn.serve.readings import Change, KeptReading, Readings
+from emhrnn.serve.readings import KeptReading, Readings
 from emhrnn.serve.samples import samples_of
+from emhrnn.shapes import Float32
 
 pages = APIRouter(include_in_schema=False)
 DRAWN_WORDS = 1500  # of the sentences that are drawn with their phrases before they are scrolled to
@@ -152,6 +152,8 @@ async def read_page(request: Request, job: str = "", row: int = 0) -> Response:
     if not job:
         return await _reading(request, "read.html", {})
     opened = jobs_of(request).get(job).snapshot()
+    if not opened.documents:  # its page says so, or reads the file again
+        return RedirectResponse(f"/corpus/{job}", status_code=303)
     found = row_of(opened, row)
     form = {"text": found.text, "user": found.user or "", "product": found.product or "", "run": opened.served.name}
     shown = filter_of(request, opened)
@@ -228,7 +230,7 @@ async def _reading(
     return await asyncio.to_thread(  # seconds for the longest text, in which nobody else would be answered
         rendered, request, name, status=status, written=written, trouble=trouble, views=_paired(views),
         samples=samples_of(models[0].folder, models[0].model.classes), label=label,
-        ids=any(served.reads_ids for served in models), explaining=EXPLAINING, place=place,
+        ids=any(served.reads_ids for served in models), explaining=explaining(), place=place,
         chosen=models[0],
     )  # fmt: skip
 

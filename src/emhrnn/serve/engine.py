@@ -17,9 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from fastapi import Request
 
 from emhrnn.api import Model
+from emhrnn.drift import Watch
 from emhrnn.errors import EmhrnnError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.models.table import MODELS
@@ -59,9 +61,15 @@ class ServedRun:
     `submit` for another thread."""
 
     def __init__(
-        self, name: str, folder: Path, model: Model, limits: ServerLimits, metrics: Metrics | None = None
+        self,
+        name: str,
+        folder: Path,
+        model: Model,
+        limits: ServerLimits,
+        metrics: Metrics | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        self.name, self.folder, self.model, self.limits = name, folder, model, limits
+        self.name, self.folder, self.model, self.limits, self.watch = name, folder, model, limits, watch
         self.metrics = metrics or Metrics()
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="emhrnn-model", daemon=True)
@@ -114,6 +122,7 @@ class ServedRun:
                 422,
                 f"{run.config.model.name} has no weights of words and sentences to explain with; serve a run of "
                 "evidence or em-hrnn",
+                code="not_explained",
             )
         if threshold is None:
             return self._answer(_Task("explain", documents))
@@ -121,6 +130,7 @@ class ServedRun:
             raise RefusedError(
                 422,
                 f"{run.config.model.name} has no threshold for the ends of phrases; leave it out, or serve em-hrnn",
+                code="no_threshold",
             )
         return self.submit(partial(explain_texts, run, columns(documents)[0], threshold=threshold))
 
@@ -141,6 +151,7 @@ class ServedRun:
                 422,
                 f"{self.model.run.config.model.name} does not read who wrote a text, or about what; leave users and "
                 "products out, or serve a run that was trained with ids",
+                code="no_ids",
             )
 
     async def _answer(self, task: _Task) -> Any:
@@ -151,7 +162,7 @@ class ServedRun:
             return await asyncio.wait_for(asyncio.wrap_future(task.future), self.limits.seconds)
         except TimeoutError:
             raise RefusedError(
-                503, f"no answer within {self.limits.seconds:g} s; give shorter or fewer texts"
+                503, f"no answer within {self.limits.seconds:g} s; give shorter or fewer texts", code="timeout"
             ) from None
         except EmhrnnError as error:
             raise RefusedError(422, str(error)) from None
@@ -180,6 +191,8 @@ class ServedRun:
                 else:
                     for task, result in zip(group, results, strict=True):
                         task.future.set_result(result)
+                    if group[0].kind == "predict" and self.watch is not None:  # when all have their answers
+                        self.watch.add(self.model.run.encoder.encode(texts), np.concatenate(results))
 
     def _next(self) -> tuple[deque[list[_Task]], bool]:
         """Waits for a task, then takes along what has come in meanwhile, grouped by kind; and whether to stop."""
@@ -233,7 +246,9 @@ class ServerState:
             if run.name == name:
                 return run
         names = " or ".join(dict.fromkeys(repr(run.name) for run in self.runs))
-        raise RefusedError(422, f"run {name[:80]!r} is not served; give {names}, or leave it out for the first one")
+        raise RefusedError(
+            422, f"run {name[:80]!r} is not served; give {names}, or leave it out for the first one", code="unknown_run"
+        )
 
 
 def state_of(request: Request) -> ServerState:

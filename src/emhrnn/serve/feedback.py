@@ -22,23 +22,23 @@ from emhrnn.serve.engine import RequestText, ServedRun, state_of
 from emhrnn.serve.guard import for_people
 from emhrnn.serve.limits import RefusedError, check_aside, check_texts
 from emhrnn.serve.pages import form_of, rendered
+from emhrnn.training.pack import beside
 
 pages = APIRouter(include_in_schema=False)
+FILE = ".feedback.jsonl"  # after the name of the run
 SHOWN = 200  # of the newest lines
 _writing = threading.Lock()
-
-
-def feedback_file(run: Path) -> Path:
-    """Beside the run folder."""
-    folder = run.resolve()
-    return folder.with_name(f"{folder.name}.feedback.jsonl")
 
 
 def append(path: Path, entry: dict[str, Any], most: int) -> None:
     """Add a line. Raises a RefusedError where the file cannot be written, or has `most` bytes."""
     line = json.dumps(entry, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
     try:
-        with _writing, path.open("ab") as file:
+        with _writing, path.open("a+b") as file:
+            if size := file.tell():
+                file.seek(size - 1)
+                if file.read() != b"\n":  # the line before was cut by a kill or a full disk: keep this one apart
+                    line = b"\n" + line
             if file.tell() + len(line) > most:
                 raise RefusedError(507, f"{path.name} is full ({most >> 20} MB); move it away, and save again")
             file.write(line)
@@ -51,7 +51,7 @@ def append(path: Path, entry: dict[str, Any], most: int) -> None:
 
 
 def newest(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The last lines, the newest first, and how many there are. A line that is no JSON object is left out."""
+    """The last lines, the newest first, and how many there are. A line that is not a JSON object is left out."""
     lines: deque[bytes] = deque(maxlen=SHOWN)
     count = 0
     if path.is_file():
@@ -75,15 +75,19 @@ def _objects(lines: Iterable[bytes]) -> Iterable[dict[str, Any]]:
 async def feedback_page(request: Request, saved: bool = False, run: str = "") -> Response:
     """What was saved of a run, the newest first."""
     chosen = state_of(request).named(run or None)
-    path = feedback_file(chosen.folder)
+    path = beside(chosen.folder, FILE)
     entries, count = newest(path)
-    return rendered(request, "feedback.html", entries=entries, count=count, file=path.name, saved=saved, chosen=chosen)
+    learns = hasattr(chosen.model.run.config.model, "rationales")  # from phrases that people marked
+    return rendered(
+        request, "feedback.html", entries=entries, count=count, file=path.name, saved=saved, chosen=chosen,
+        marked=learns and any(entry["spans"] for entry in entries),
+    )  # fmt: skip
 
 
 @pages.get("/feedback.jsonl")
 async def download(request: Request, run: str = "") -> Response:
     """The file itself."""
-    path = feedback_file(state_of(request).named(run or None).folder)
+    path = beside(state_of(request).named(run or None).folder, FILE)
     if not path.is_file():
         raise RefusedError(404, "nothing has been saved yet")
     return FileResponse(path, media_type="application/x-ndjson", filename=path.name)
@@ -106,7 +110,7 @@ async def save(request: Request) -> Response:
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         **({"who": who} if (who := request.scope.get("who")) else {}),
     }
-    append(feedback_file(served.folder), entry, state.limits.feedback_bytes)
+    append(beside(served.folder, FILE), entry, state.limits.feedback_bytes)
     if for_people(request.url.path, request.headers.get("accept", "")):
         return RedirectResponse("/feedback?saved=1", status_code=303)
     return JSONResponse({"saved": True})

@@ -121,6 +121,7 @@ class Guard:
         number = headers.get("x-request-id", "")
         if not REQUEST_ID.fullmatch(number):
             number = secrets.token_hex(8)
+        scope["request_id"] = number
         began, answer = time.perf_counter(), _Answer(send, number, bare=scope["method"] == "HEAD")
         asked = {**scope, "method": "GET"} if answer.bare else scope  # HEAD is GET without the body
         connection = CONNECTION.get()
@@ -225,7 +226,7 @@ class _Answer:
 
     def __init__(self, send: Send, number: str, *, bare: bool) -> None:
         """`number` of the request; `bare`: the headers only."""
-        self.send, self.bare, self.status, self.begun = send, bare, 499, False
+        self.send, self.number, self.bare, self.status, self.begun = send, number, bare, 499, False
         self.headers = [*_HEADERS, (b"x-request-id", number.encode())]
 
     async def __call__(self, message: Message) -> None:
@@ -239,7 +240,7 @@ class _Answer:
     async def refuse(self, refused: RefusedError) -> None:
         if self.begun:
             return
-        body = json.dumps({"error": refused.reason}).encode()
+        body = json.dumps(refused.body(self.number)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         if refused.status in RETRY:
             headers.append((b"retry-after", RETRY[refused.status].encode()))

@@ -37,28 +37,44 @@ class ServerLimits:
     jobs: int = 8  # files that the corpus page remembers
 
 
-class RefusedError(Exception):
-    """A request that is answered with its status and one sentence; `close`: then the connection is closed."""
+CODES = {
+    400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "method_not_allowed",
+    408: "request_timeout", 413: "too_large", 422: "invalid", 429: "too_many_tokens", 431: "head_too_large",
+    500: "fault", 503: "busy", 507: "feedback_full",
+}  # fmt: skip
 
-    def __init__(self, status: int, reason: str, *, close: bool = False) -> None:
+
+class RefusedError(Exception):
+    """A request that is answered with its status, a code for programs and one sentence for people. `close`: then the
+    connection is closed."""
+
+    def __init__(self, status: int, reason: str, *, code: str = "", close: bool = False) -> None:
         super().__init__(reason)
         self.status, self.reason, self.close = status, reason, close
+        self.code = code or CODES.get(status, "error")
+
+    def body(self, request_id: str | None) -> dict[str, str | None]:
+        """As JSON. Without an id where the request was cut off before it was read."""
+        return {"error": self.reason, "code": self.code, "request_id": request_id}
 
 
 def check_texts(texts: Sequence[str], limits: ServerLimits) -> None:
     """Raise a RefusedError (422) for no text, too many texts, a text without words, or one with too many."""
     if not texts:
-        raise RefusedError(422, "no text was given; give one text or a list of texts")
+        raise RefusedError(422, "no text was given; give one text or a list of texts", code="no_text")
     if len(texts) > limits.texts:
-        raise RefusedError(422, f"{len(texts)} texts in one request; give at most {limits.texts}")
+        raise RefusedError(
+            422, f"{len(texts)} texts in one request; give at most {limits.texts}", code="too_many_texts"
+        )
     for number, text in enumerate(texts, start=1):
         if not has_words(text):
-            raise RefusedError(422, f"text {number} {NO_WORDS}")
+            raise RefusedError(422, f"text {number} {NO_WORDS}", code="no_words")
         if _more_words([text], limits.words):
             raise RefusedError(
                 422,
                 f"text {number}, of {len(text):,} characters, has more than {limits.words:,} words (punctuation counts "
                 f"as words); give at most {limits.words:,}, or split it into several texts",
+                code="too_many_words",
             )
 
 
@@ -71,6 +87,7 @@ def check_explained(texts: Sequence[str], limits: ServerLimits) -> None:
             422,
             f"{len(texts)} texts with more than {most:,} words together (punctuation counts as words); explain at most "
             f"{most:,} in one request, and send the others in the next",
+            code="too_many_words",
         )
 
 

@@ -4,6 +4,7 @@ page is whole without script, but for sending a file; the script only replaces t
 import json
 import shlex
 import time
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -14,12 +15,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from emhrnn.explain import svg
+from emhrnn.explain import svg, verdict
 from emhrnn.explain.escape import escape, without_breaks
-from emhrnn.explain.headline import headline
-from emhrnn.explain.html import paragraph, warnings
+from emhrnn.explain.explanation import joined
 from emhrnn.explain.page import percent, stylesheet
-from emhrnn.explain.points import in_points
 from emhrnn.serve.engine import state_of
 from emhrnn.serve.guard import COOKIE, SESSION_SECONDS, cookies
 from emhrnn.serve.limits import RefusedError
@@ -37,14 +36,17 @@ def templates() -> Environment:
     environment.filters.update(
         shown=lambda text: Markup(escape(without_breaks(str(text)))),
         percent=percent,
-        headline=lambda explanation: Markup(paragraph(headline(explanation))),
-        points=in_points,
-        warnings=lambda explanation: Markup(warnings(explanation)),
+        labels=lambda labels: Markup(escape(joined(labels))),
         bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
         level=svg.level,
     )
-    environment.globals["chances_order"] = lambda chances: sorted(range(len(chances)), key=lambda k: -chances[k])
+    parts = (verdict.verdict, verdict.said, verdict.because, verdict.weights, verdict.warnings)
+    environment.globals.update({part.__name__: _markup(part) for part in parts}, classes=_markup(verdict.class_tables))
     return environment
+
+
+def _markup(part: Callable[..., str]) -> Callable[..., Markup]:
+    return lambda *values: Markup(part(*values))
 
 
 def rendered(request: Request, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -188,7 +190,7 @@ def _calls(method: str, address: str, body: Any, guarded: bool) -> dict[str, str
 
 # ---------------------------------------------------------------------- files
 
-STATIC = {"viewer.js": "text/javascript", "viewer.css": "text/css", "page.css": "text/css", "icon.svg": "image/svg+xml"}
+STATIC = {"viewer.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 
 
 @pages.get("/static/{name}")
@@ -201,6 +203,6 @@ async def static(name: str) -> Response:
 
 @cache
 def _static(name: str) -> str:
-    if name == "page.css":  # that of the explanations, so that both look alike
+    if name == "page.css":  # that of every page we write
         return stylesheet()
     return files("emhrnn.serve").joinpath("static", name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """The page of the runs that are served: scores, history in shared charts, model cards and settings."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 
 from fastapi import APIRouter, Request
@@ -9,9 +9,9 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from emhrnn.errors import EmhrnnError
+from emhrnn.explain.curves import history_charts
 from emhrnn.explain.escape import escape
 from emhrnn.explain.page import percent
-from emhrnn.explain.svg import Line, figure, line_chart
 from emhrnn.serve.engine import ServedRun, state_of
 from emhrnn.serve.pages import rendered
 from emhrnn.training.progress import Epoch, read_history
@@ -34,7 +34,8 @@ async def runs(request: Request) -> Response:
         }
         for run in served
     ]
-    return rendered(request, "runs.html", runs=shown, charts=charts(served))
+    histories = {run.name: epochs for run in served if (epochs := _history(run))}
+    return rendered(request, "runs.html", runs=shown, charts=Markup(history_charts(histories)) if histories else "")
 
 
 def _scores(run: ServedRun) -> dict[str, str]:
@@ -53,42 +54,6 @@ def _scores(run: ServedRun) -> dict[str, str]:
 def _card(run: ServedRun) -> Markup:
     card = run.folder / CARD
     return markdown(card.read_text(encoding="utf-8", errors="replace")) if card.is_file() else Markup("")
-
-
-def charts(served: tuple[ServedRun, ...]) -> Markup:
-    """One line for each run, and for a single run its training loss beside that of validation."""
-    histories = {run.name: epochs for run in served if (epochs := _history(run))}
-
-    def lines(value: Callable[[Epoch], float | None]) -> list[Line]:
-        points = {
-            name: [(epoch.epoch + 1, at) for epoch in epochs if (at := value(epoch)) is not None]
-            for name, epochs in histories.items()
-        }
-        return [Line(name if len(histories) > 1 else "", some) for name, some in points.items() if some]
-
-    losses = lines(lambda epoch: epoch.valid["loss"])
-    if len(histories) == 1:
-        (epochs,) = histories.values()
-        training = Line("training", [(epoch.epoch + 1, epoch.train_loss) for epoch in epochs])
-        losses = [Line("validation", losses[0].points), training]
-    accuracies = lines(lambda epoch: epoch.valid["accuracy"])
-    rates = lines(lambda epoch: epoch.boundaries.get("boundary_rate"))
-    drawn = [
-        ("Accuracy", "on the validation data, by epoch", accuracies, percent, ()),
-        ("Loss", "per document, by epoch", losses, lambda value: f"{value:.2f}", ()),
-        ("Boundaries", "share of free positions that end a phrase", rates, percent, (("none", 0.0),)),
-    ]
-    return Markup(
-        "".join(
-            figure(
-                title,
-                caption,
-                line_chart(some, label=f"{title} by epoch", x_name="epoch", show=show, references=references),
-            )
-            for title, caption, some, show, references in drawn
-            if some
-        )
-    )
 
 
 def _history(run: ServedRun) -> list[Epoch]:

@@ -1,7 +1,6 @@
 """Raw text to words: sentences, tokens with character offsets, vocabulary, pretrained vectors.
 
 document = read_document("It's good.")           # words, their spans in the text, sentence ends
-counts = count_words(texts)                      # for Vocabulary.from_counts
 encoder = WordEncoder(vocabulary)                # encoder.encode(texts): word ids; locate(texts): spans, too
 vectors = read_vectors(path)                     # vectors.lookup(vocabulary, generator=...)
 """
@@ -19,7 +18,7 @@ from emhrnn.text.encoder import (
 from emhrnn.text.sentences import split_sentences
 from emhrnn.text.vectors import Vectors, read_vectors
 from emhrnn.text.vocabulary import UNK, Vocabulary
-from emhrnn.text.words import count_words, tokenise
+from emhrnn.text.words import tokenise
 
 __all__ = [
     "UNK",
@@ -32,7 +31,6 @@ __all__ = [
     "Vectors",
     "Vocabulary",
     "WordEncoder",
-    "count_words",
     "read_document",
     "read_vectors",
     "split_sentences",

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Bool, Int32, Int64, Integer
 
 from emhrnn.errors import ConfigError
+from emhrnn.shapes import Bool, Int32, Int64, Integer
 from emhrnn.text.language import USUAL
 from emhrnn.text.sentences import split_sentences
 from emhrnn.text.stretches import stretches
@@ -97,9 +97,7 @@ class WordEncoder:
     def __init__(self, vocabulary: WordIds, settings: TextSettings | None = None, *, native: bool = True) -> None:
         self.settings = settings or TextSettings()
         ids = word_ids(vocabulary, self.settings.language)
-        self._stretches = stretches(
-            ids, lowercase=self.settings.lowercase, language=self.settings.language, native=native
-        )
+        self._stretches = stretches(ids, self.settings.lowercase, self.settings.language, native)
 
     def encode(self, texts: Iterable[Text]) -> Encoded:
         """Documents, one after the other, as far as the limits allow."""
@@ -109,16 +107,12 @@ class WordEncoder:
         """The same words, and where each stands in its text; sentences that are given are joined with a blank."""
         encoded, (starts, ends) = self._read(texts, spans=True)
         wholes = [text if isinstance(text, str) else " ".join(text) for text in texts]
-        sentences, bounds = (
-            encoded.document_offsets.tolist(),
-            encoded.sentence_offsets[encoded.document_offsets].tolist(),
-        )
+        sentences = encoded.document_offsets.tolist()
+        bounds = encoded.sentence_offsets[sentences].tolist()
         located, position = [], 0
         for d, whole in enumerate(wholes):
-            words, offsets = (
-                slice(bounds[d], bounds[d + 1]),
-                encoded.sentence_offsets[sentences[d] : sentences[d + 1] + 1],
-            )
+            words = slice(bounds[d], bounds[d + 1])
+            offsets = encoded.sentence_offsets[sentences[d] : sentences[d + 1] + 1]
             of_words = encoded.words[words].copy(), starts[words] - position, ends[words] - position
             located.append(Located(whole, *of_words, offsets - bounds[d]))
             position += len(whole)

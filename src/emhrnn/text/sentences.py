@@ -56,7 +56,7 @@ def _segment(text: str, language: str) -> list[str]:
     try:
         return sentencex.segment(language, text)  # type: ignore[no-any-return]
     except BaseException as error:
-        # A panic in Rust is no Exception and would end the process: such a text is one sentence instead.
+        # A panic in Rust is not an Exception and would end the process: such a text is one sentence instead.
         if type(error).__name__ != "PanicException":
             raise
         return [text]

@@ -14,8 +14,14 @@
 #include <string>
 #include <vector>
 
-#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#if !defined(_MSC_VER) && (!defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
 #error "keys are compared as little-endian words"
+#endif
+
+#if defined(__GNUC__) && !defined(EMHRNN_PLAIN)
+#define PREFETCH(place) __builtin_prefetch(place)
+#else
+#define PREFETCH(place) static_cast<void>(place)
 #endif
 
 namespace {
@@ -75,12 +81,23 @@ uint64_t between(uint64_t word, Byte a, Byte z) {
   return (word + every(0x80 - a)) & ~(word + every(0x7F - z)) & every(0x80);
 }
 
+// How many bytes of a word, which is not 0, are 0 before the first that is not.
+int64_t leading_zero_bytes(uint64_t word) {
+#if defined(__GNUC__) && !defined(EMHRNN_PLAIN)
+  return __builtin_ctzll(word) / 8;
+#else
+  int64_t count = 0;
+  for (; !(word & 0xFF); word >>= 8) ++count;
+  return count;
+#endif
+}
+
 // Where the letters and digits end that begin at p.
 const Byte* end_of_run(const Byte* p, const Byte* end) {
   for (; p < end; p += WORD) {
     const uint64_t word = load(p), ascii = word & every(0x7F);
     const uint64_t run = (between(ascii | every(0x20), 'a', 'z') | between(ascii, '0', '9')) & ~word;
-    if (run != every(0x80)) return std::min(end, p + __builtin_ctzll(run ^ every(0x80)) / 8);
+    if (run != every(0x80)) return std::min(end, p + leading_zero_bytes(run ^ every(0x80)));
   }
   return end;
 }
@@ -272,7 +289,7 @@ class Table {
 
   void cut(const Byte* first, const Byte* last, bool plain) {
     keys_.emplace_back(first, last, plain && lowercase_);
-    __builtin_prefetch(&slots_[keys_.back().hash & (slots_.size() - 1)]);
+    PREFETCH(&slots_[keys_.back().hash & (slots_.size() - 1)]);
   }
 
   uint32_t entry_of(const Key& key) {

@@ -11,24 +11,24 @@ Python tokenises only what is new.
 import ctypes
 import weakref
 from array import array
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
-from jaxtyping import Int32, Int64
 
 from emhrnn.compiler import try_library
+from emhrnn.shapes import Int32, Int64
 from emhrnn.text.language import USUAL
 from emhrnn.text.vocabulary import WordIds
 from emhrnn.text.words import normalise, token_spans, tokenise
 
 SOURCE = Path(__file__).with_name("stretches.cpp")
-MAX_BYTES = 32 << 20
+MAX_BYTES = 32 << 20  # of the compiled table
+MAX_ENTRIES, LONGEST_KEPT = 1 << 18, 40  # of the table in Python: stretches, and characters; longer ones hardly recur
 _PADDING = bytes(8)  # stretches.cpp reads a text in words of eight bytes, beyond its end too
-_ID_BYTES = np.dtype(np.int32).itemsize
 
 Words = tuple[Int32[np.ndarray, " words"], Int64[np.ndarray, " sentences"]]
 """The ids of all words, and how many of them are in each sentence."""
@@ -37,97 +37,54 @@ Spans = tuple[Int64[np.ndarray, " words"], Int64[np.ndarray, " words"]]
 """Where each word starts and ends, in characters of the sentences one after the other."""
 
 
-@runtime_checkable
-class Stretches(Protocol):
-    """Reads sentences with one vocabulary, and keeps what it has seen."""
-
-    def encode(self, sentences: list[str]) -> Words:
-        """The words of some sentences. The ids of words that are new to the vocabulary are asked for in order."""
-
-    def locate(self, sentences: list[str]) -> tuple[Words, Spans]:
-        """The words of some sentences, and where they stand."""
-
-
-def stretches(vocabulary: WordIds, *, lowercase: bool, language: str = USUAL, native: bool = True) -> Stretches:
-    """The compiled table, or the one in Python where that cannot or shall not be used."""
-    library = _library() if native else None
-    if library is None:
-        return PythonStretches(vocabulary, lowercase=lowercase, language=language)
-    return NativeStretches(library, vocabulary, lowercase=lowercase, language=language)
+def stretches(
+    vocabulary: WordIds, lowercase: bool, language: str = USUAL, native: bool = True
+) -> "NativeStretches | PythonStretches":
+    """The compiled table, or the one in Python where that cannot or shall not be used. Both ask for the ids of words
+    that are new to the vocabulary in order."""
+    if native and (library := _library()) is not None:
+        return NativeStretches(library, vocabulary, lowercase=lowercase, language=language)
+    return PythonStretches(vocabulary, lowercase=lowercase, language=language)
 
 
 class PythonStretches:
-    """The table in Python."""
+    """The table in Python. A copy, also in another process, starts with an empty one."""
 
-    def __init__(
-        self, vocabulary: WordIds, *, lowercase: bool, language: str = USUAL, max_entries: int = 500_000
-    ) -> None:
-        self._language = language
-        self._table = _IdTable(vocabulary, lowercase=lowercase, language=language, max_entries=max_entries)
+    def __init__(self, vocabulary: WordIds, *, lowercase: bool, language: str = USUAL) -> None:
+        self._settings = vocabulary, lowercase, language
+        self._kept = lru_cache(MAX_ENTRIES)(self._tokenised)
 
     def encode(self, sentences: list[str]) -> Words:
-        ids_of = self._table.__getitem__
-        encoded = [b"".join(map(ids_of, sentence.split())) for sentence in sentences]
-        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded)) // _ID_BYTES
+        """The words of some sentences."""
+        encoded = [b"".join(map(self._ids, sentence.split())) for sentence in sentences]
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded)) // np.dtype(np.int32).itemsize
         return np.frombuffer(bytearray().join(encoded), dtype=np.int32), lengths  # of a bytearray: can be written to
 
     def locate(self, sentences: list[str]) -> tuple[Words, Spans]:
-        """Without the table: the pattern must be run to see where a word ends."""
-        ids: list[int] = []
-        spans: list[tuple[int, int]] = []
-        lengths = []
-        position = 0
-        for sentence in sentences:
-            in_sentence = token_spans(sentence, self._language)
-            for start, end in in_sentence:
-                ids.append(self._table.id_of(sentence[start:end]))
-                spans.append((position + start, position + end))
-            lengths.append(len(in_sentence))
-            position += len(sentence)
-        starts, ends = np.array(spans, dtype=np.int64).reshape(-1, 2).T.copy()
-        return (np.array(ids, dtype=np.int32), np.array(lengths, dtype=np.int64)), (starts, ends)
+        """The words, and where they stand. Without the table: the pattern must be run to see where a word ends."""
+        vocabulary, lowercase, language = self._settings
+        spans = [token_spans(sentence, language) for sentence in sentences]
+        ids = [
+            vocabulary.id_of(normalise(sentence[start:end], lowercase=lowercase))
+            for sentence, in_sentence in zip(sentences, spans, strict=True)
+            for start, end in in_sentence
+        ]
+        lengths = np.array([len(in_sentence) for in_sentence in spans], dtype=np.int64)
+        before = np.cumsum([0, *map(len, sentences)])[:-1]
+        places = np.array([*chain.from_iterable(spans)], dtype=np.int64).reshape(-1, 2)
+        starts, ends = (places + np.repeat(before, lengths)[:, None]).T.copy()
+        return (np.array(ids, dtype=np.int32), lengths), (starts, ends)
 
+    def _ids(self, stretch: str) -> bytes:
+        return self._kept(stretch) if len(stretch) <= LONGEST_KEPT else self._tokenised(stretch)
 
-class _IdTable(dict[str, bytes]):
-    """Stretch of text without blanks -> the ids of its words, as int32 bytes."""
+    def _tokenised(self, stretch: str) -> bytes:
+        """The ids of the words, as int32 bytes."""
+        vocabulary, lowercase, language = self._settings
+        return array("i", map(vocabulary.id_of, tokenise(stretch, lowercase=lowercase, language=language))).tobytes()
 
-    def __init__(self, vocabulary: WordIds, *, lowercase: bool, max_entries: int, language: str = USUAL) -> None:
-        super().__init__()
-        self._vocabulary = vocabulary
-        self._lowercase, self._language = lowercase, language
-        self._max_entries = max_entries
-
-    def id_of(self, token: str) -> int:
-        return self._vocabulary.id_of(normalise(token, lowercase=self._lowercase))
-
-    def __missing__(self, stretch: str) -> bytes:
-        cut = _safe_cut(stretch)
-        if cut:
-            ids = self[stretch[:cut]] + self[stretch[cut:]]
-        else:
-            words = tokenise(stretch, lowercase=self._lowercase, language=self._language)
-            ids = array("i", map(self._vocabulary.id_of, words)).tobytes()
-        if len(stretch) <= 40:  # longer ones hardly come twice
-            if len(self) >= self._max_entries:
-                self.clear()  # the common ones are back at once; memory stays bounded
-            self[stretch] = ids
-        return ids
-
-
-def _safe_cut(stretch: str) -> int:
-    """Where a stretch can be cut without a change to its words; 0 if that is not plain to see.
-
-    Most new stretches are a known word with a mark before or behind it; cutting spares them the pattern.
-    """
-    if len(stretch) < 2:
-        return 0
-    if stretch[-1] in ',;!?)"' and stretch[-2].isalnum():
-        return len(stretch) - 1
-    if stretch[-1] == "." and (word := stretch[-6:-1]).isalpha() and word.isascii() and len(word) == 5:
-        return len(stretch) - 1  # five letters are no abbreviation
-    if stretch[0] in '("' and stretch[1].isalnum():
-        return 1
-    return 0
+    def __reduce__(self) -> tuple[Any, ...]:
+        return stretches, (*self._settings, False)
 
 
 class NativeStretches:
@@ -196,11 +153,7 @@ class NativeStretches:
         return int(self._library.table_bytes(self._table))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._vocabulary, self._lowercase, self._language)
-
-
-def _again(vocabulary: WordIds, lowercase: bool, language: str) -> Stretches:
-    return stretches(vocabulary, lowercase=lowercase, language=language)
+        return stretches, (self._vocabulary, self._lowercase, self._language)
 
 
 @cache

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32
 
 from emhrnn.errors import DataError
 from emhrnn.files import refuse_pipe
+from emhrnn.shapes import Float32
 from emhrnn.text.vocabulary import Vocabulary
 
 _BLOCK_ROWS = 5_000

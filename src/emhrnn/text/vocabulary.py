@@ -1,15 +1,15 @@
 """The words that a model knows, and their ids. Id 0 is `<unk>`, every word that it does not know."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Int, Int32
 
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import write_text
+from emhrnn.shapes import Int, Int32
 from emhrnn.text.language import COMPOUNDING
 
 UNK = "<unk>"
@@ -46,12 +46,21 @@ class Vocabulary:
         object.__setattr__(self, "_ids", ids)
 
     @classmethod
-    def from_counts(cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None) -> "Vocabulary":
-        """Words that occur `min_count` times or more, the most frequent first; at most `max_size` besides `<unk>`."""
+    def from_counts(
+        cls,
+        counts: Mapping[str, int],
+        *,
+        min_count: int = 1,
+        max_size: int | None = None,
+        known: Container[str] | None = None,
+    ) -> "Vocabulary":
+        """Words that occur `min_count` times or more, the most frequent first; at most `max_size` besides `<unk>`.
+        Those in `known` count as frequent enough, however rare."""
         if min_count < 1 or (max_size is not None and max_size < 1):
             raise ConfigError(f"min_count is {min_count} and max_size is {max_size}; both must be 1 or more")
-        kept = [word for word, count in counts.items() if count >= min_count and word != UNK]
-        kept.sort(key=lambda word: (-counts[word], word))
+        known = known or ()
+        kept = [word for word, count in counts.items() if (count >= min_count or word in known) and word != UNK]
+        kept.sort(key=lambda word: (-max(counts[word], min_count), word))
         return cls([UNK, *kept[:max_size]])
 
     @classmethod

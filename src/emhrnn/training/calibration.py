@@ -16,24 +16,22 @@ from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, fit_tempe
 from emhrnn.evaluation.decision import Conformal, abstentions
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
-from emhrnn.files import atomic_folder, check_free, write_text
-from emhrnn.training.card import card_of, markdown
+from emhrnn.files import atomic_folder, check_free
+from emhrnn.training.card import write_card
 from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.distributed import ALONE, Processes
+from emhrnn.training.folder import locked_run
 from emhrnn.training.pack import SUFFIX, is_unpacked, pack
 from emhrnn.training.run import (
-    CARD,
     WEIGHTS,
     Run,
     copy_model,
+    load_arrays,
     load_run,
-    locked_run,
     read_description,
     read_metrics,
-    save_metrics,
     save_weights,
 )
-from emhrnn.training.weights import load_arrays
 
 
 def predict_together(job: Processes, run: Run, corpus: Corpus) -> Predictions:
@@ -156,7 +154,12 @@ def calibrate_run(
         epoch = note.get("epoch", 0)
         why = "to be fitted to; calibration needs one for every document"
         with labelled_corpus(run, data, why=why, progress=progress) as corpus:
-            _check_classes(folder, data, corpus)
+            found = np.flatnonzero(corpus.class_counts)
+            if not corpus.multi_label and len(found) == 1:  # whatever says that class more often fits them better
+                raise DataError(
+                    f"cannot calibrate {folder} to {data.path}: all its documents are of the class "
+                    f"{corpus.classes[found[0]]!r}; give documents of several classes. The run is left as it was"
+                )
             if learned_from(folder, data):
                 raise DataError(
                     f"cannot calibrate {folder} to {data.path}: it holds documents that the run has learned from, and "
@@ -169,17 +172,19 @@ def calibrate_run(
                     "more, some of which it gets wrong. The run is left as it was"
                 )
             calibration = replace(calibration, source=data.path.resolve().name)
-        if out is not None and not dry_run and out.suffix == SUFFIX:
+        if dry_run:
+            pass
+        elif out is None:
+            _save(folder, run, epoch, calibration)
+        elif out.suffix == SUFFIX:
             with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
                 copy_model(folder, Path(scratch))
                 _save(Path(scratch), run, epoch, calibration)
                 pack(Path(scratch), out)
-        elif out is not None and not dry_run:
+        else:
             with atomic_folder(out) as copy:
                 copy_model(folder, copy)
                 _save(copy, run, epoch, calibration)
-        elif not dry_run:
-            _save(folder, run, epoch, calibration)
     return calibration, corpus.report
 
 
@@ -188,15 +193,4 @@ def _save(folder: Path, run: Run, epoch: int, calibration: Calibration) -> None:
     save_weights(folder, run, epoch)
     if metrics is not None:  # else it is still in training, or learned bit by bit
         metrics |= {"calibration": calibration.to_dict(), "stale": ["valid"]}  # scores are of before
-        write_text(folder / CARD, markdown(card_of(folder, metrics)))
-        save_metrics(folder, metrics)
-
-
-def _check_classes(folder: Path, data: Named, corpus: Corpus) -> None:
-    """Raise a DataError for documents of one class: whatever says that class more often fits them better."""
-    found = np.flatnonzero(corpus.class_counts)
-    if not corpus.multi_label and len(found) == 1:
-        raise DataError(
-            f"cannot calibrate {folder} to {data.path}: all its documents are of the class "
-            f"{corpus.classes[found[0]]!r}; give documents of several classes. The run is left as it was"
-        )
+        write_card(folder, metrics)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.errors import CheckpointError
-from emhrnn.files import write_text
+from emhrnn.files import UNFINISHED, write_text
 from emhrnn.training.config import validated
 from emhrnn.training.progress import FitResult, read_history
 from emhrnn.training.run import CARD, HISTORY, read_description, read_metrics, save_metrics
@@ -36,29 +36,6 @@ PHRASE_LIMITS = (
 
 
 @dataclass(frozen=True)
-class Part:
-    """Training or validation data."""
-
-    name: str
-    source: str
-    documents: int
-    words: int
-    sha256: str
-
-
-@dataclass(frozen=True)
-class ClassRow:
-    """`documents` are those of the training data; None where they were not counted."""
-
-    name: str
-    documents: int | None
-    share: float | None
-    precision: float
-    recall: float
-    f1: float
-
-
-@dataclass(frozen=True)
 class Card:
     """What the model card says."""
 
@@ -66,10 +43,10 @@ class Card:
     model: str
     parameters: int
     multi_label: bool
-    data: list[Part]
-    classes: list[ClassRow]
+    data: list[dict[str, Any]]  # training and validation data: name, source, documents, words, sha256
+    classes: list[dict[str, Any]]  # name, documents and share in the training data if counted, precision, recall, f1
     valid: dict[str, Any]  # as in metrics.json
-    stale: bool  # the scores are of before it was calibrated anew
+    stale: bool  # the scores are of before it was calibrated again
     calibration: dict[str, Any] | None  # as in metrics.json
     boundary_rate: float | None
     settings: dict[str, Any]  # those that the model reads and that are not its defaults
@@ -86,17 +63,23 @@ class Card:
 
 
 def write_metrics(folder: Path, fitted: FitResult) -> None:
-    """Scores of the best epoch, and what training took; and the model card. The metrics are the last file of a run:
-    they say that training is done."""
-    metrics = {
-        "best_epoch": fitted.best.epoch,
-        "epochs": len(fitted.epochs),
-        "seconds": sum(epoch.seconds for epoch in fitted.epochs),
-        "words_per_second": float(np.median([epoch.words_per_second for epoch in fitted.epochs])),
-        "finished": datetime.now(UTC).date().isoformat(),
-        "valid": fitted.scores.to_dict(),
-        "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
-    }
+    """Scores of the best epoch, and what training took; and the model card."""
+    write_card(
+        folder,
+        {
+            "best_epoch": fitted.best.epoch,
+            "epochs": len(fitted.epochs),
+            "seconds": sum(epoch.seconds for epoch in fitted.epochs),
+            "words_per_second": float(np.median([epoch.words_per_second for epoch in fitted.epochs])),
+            "finished": datetime.now(UTC).date().isoformat(),
+            "valid": fitted.scores.to_dict(),
+            "calibration": None if fitted.calibration is None else fitted.calibration.to_dict(),
+        },
+    )
+
+
+def write_card(folder: Path, metrics: dict[str, Any]) -> None:
+    """The model card, then the metrics: they are the last file of a run, and say that training is done."""
     write_text(folder / CARD, markdown(card_of(folder, metrics)))
     save_metrics(folder, metrics)
 
@@ -105,56 +88,51 @@ def card_of(folder: Path, metrics: dict[str, Any] | None = None) -> Card:
     """From the files of a run folder; its metrics may be given before they are written.
 
     Raises:
-        CheckpointError: the folder is no run, is damaged, or training has not finished.
+        CheckpointError: the folder is not a run, is damaged, or training has not finished.
     """
     description = read_description(folder)
     metrics = read_metrics(folder) if metrics is None else metrics
     if metrics is None:
         raise CheckpointError(f"{folder} has no scores yet; finish training it first: --resume")
     try:
-        return _card(folder, description, metrics)
+        config, valid, data = description["config"], metrics["valid"], description.get("data", {})
+        best = [epoch for epoch in read_history(folder / HISTORY) if epoch.epoch == metrics["best_epoch"]]
+        return Card(
+            name=UNFINISHED.sub(r"\1", folder.resolve().name),
+            model=config["model"]["name"],
+            parameters=description["parameters"],
+            multi_label=description["multi_label"],
+            data=[
+                {"name": name, "source": Path(part["source"]).name}
+                | {what: part[what] for what in ("documents", "words", "sha256")}
+                for name, part in data.items()
+            ],
+            classes=_classes(data.get("train", {}), valid["classes"]),
+            valid=valid,
+            stale="valid" in metrics.get("stale", ()),
+            calibration=metrics.get("calibration"),
+            boundary_rate=best[0].boundaries.get("boundary_rate") if best else None,
+            settings=validated(config).changed_settings(),
+            versions=description["versions"],
+            seed=config["training"]["seed"],
+            command=_command(description.get("command", "")),
+            best_epoch=metrics["best_epoch"] + 1,
+            epochs=metrics["epochs"],
+            seconds=metrics["seconds"],
+            finished=metrics.get("finished", ""),
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{folder}: its description is corrupt ({error}); copy the run again") from None
 
 
-def _card(folder: Path, description: dict[str, Any], metrics: dict[str, Any]) -> Card:
-    config, valid = description["config"], metrics["valid"]
-    best = [epoch for epoch in read_history(folder / HISTORY) if epoch.epoch == metrics["best_epoch"]]
-    return Card(
-        name=folder.resolve().name,
-        model=config["model"]["name"],
-        parameters=description["parameters"],
-        multi_label=description["multi_label"],
-        data=[
-            Part(name, Path(part["source"]).name, part["documents"], part["words"], part["sha256"])
-            for name, part in description.get("data", {}).items()
-        ],
-        classes=_classes(description, valid),
-        valid=valid,
-        stale="valid" in metrics.get("stale", ()),
-        calibration=metrics.get("calibration"),
-        boundary_rate=best[0].boundaries.get("boundary_rate") if best else None,
-        settings=validated(config).changed_settings(),
-        versions=description["versions"],
-        seed=config["training"]["seed"],
-        command=_command(description.get("command", "")),
-        best_epoch=metrics["best_epoch"] + 1,
-        epochs=metrics["epochs"],
-        seconds=metrics["seconds"],
-        finished=metrics.get("finished", ""),
-    )
-
-
-def _classes(description: dict[str, Any], valid: dict[str, Any]) -> list[ClassRow]:
-    train = description.get("data", {}).get("train", {})
+def _classes(train: dict[str, Any], scores: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     counts, total = train.get("classes", {}), train.get("documents", 0)
+    shares = {name: count / total for name, count in counts.items()} if total else {}
     return [
-        ClassRow(
-            name, counts.get(name), counts[name] / total if name in counts and total else None,
-            scores["precision"], scores["recall"], scores["f1"],
-        )
-        for name, scores in valid["classes"].items()
-    ]  # fmt: skip
+        {"name": name, "documents": counts.get(name), "share": shares.get(name)}
+        | {what: of_class[what] for what in ("precision", "recall", "f1")}
+        for name, of_class in scores.items()
+    ]
 
 
 def _command(command: str) -> str:
@@ -194,7 +172,10 @@ def markdown(card: Card) -> str:
 def _data(card: Card) -> str:
     if not card.data:
         return "Texts given in memory; nothing is known of their source."
-    rows = [[p.name, escaped(p.source), f"{p.documents:,}", f"{p.words:,}", f"`{p.sha256}`"] for p in card.data]
+    rows = [
+        [p["name"], escaped(p["source"]), f"{p['documents']:,}", f"{p['words']:,}", f"`{p['sha256']}`"]
+        for p in card.data
+    ]
     return _table(["part", "source", "documents", "words", "SHA-256 of the source"], rows)
 
 
@@ -206,15 +187,14 @@ def _scores(card: Card) -> str:
     )
     if card.stale:
         said += (
-            " This was at the end of training. It has been calibrated anew since, which changes probabilities, and may "
-            "change decisions: score it again (`emhrnn evaluate`)."
+            " This was at the end of training. It has been calibrated again since, which changes probabilities, and "
+            "may change decisions: score it again (`emhrnn evaluate`)."
         )
     rows = [
         [
-            escaped(row.name),
-            "" if row.documents is None else f"{row.documents:,}",
-            "" if row.share is None else _percent(row.share),
-            *map(_percent, (row.precision, row.recall, row.f1)),
+            escaped(row["name"]),
+            "" if row["documents"] is None else f"{row['documents']:,}",
+            *("" if row[what] is None else _percent(row[what]) for what in ("share", "precision", "recall", "f1")),
         ]
         for row in card.classes
     ]

@@ -3,23 +3,23 @@
 RUN/checkpoint/step-000001200.safetensors    tensors: model/..., optimizer/..., objective/...; counters in the note
 RUN/checkpoint/step-000001100.safetensors    the one before, should the newest be damaged
 
-weights.py says what is in a file. The weights of the best epoch are not in a checkpoint: they are `model.safetensors`
-of the run.
+The weights of the best epoch are not in a checkpoint: they are `model.safetensors` of the run.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from emhrnn.errors import CheckpointError
+from emhrnn.models.model import DocumentModel
 from emhrnn.training.compatibility import difference, fixed_settings, migrated_tensors
 from emhrnn.training.config import Config
-from emhrnn.training.run import CHECKPOINTS, checkpoint_files
-from emhrnn.training.weights import check_arrays, load_arrays, save_arrays
+from emhrnn.training.folder import checkpoint_files
+from emhrnn.training.run import CHECKPOINTS, check_arrays, load_arrays, save_arrays
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -28,21 +28,12 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     return {name: torch.from_numpy(array) for name, array in arrays.items()}, note
 
 
-@runtime_checkable
-class SizedByData(Protocol):
-    """A model with buffers whose sizes depend on the data that it was fitted to."""
-
-    def take_sizes(self, tensors: Mapping[str, Tensor]) -> None:
-        """Give the buffers the sizes of these saved tensors, as far as the data decide them."""
-
-
-def load_into(module: torch.nn.Module, arrays: Mapping[str, Any], path: Path) -> None:
-    """Put arrays, or tensors, into the module; every name and shape must fit."""
+def load_into(model: DocumentModel, arrays: Mapping[str, Any], path: Path) -> None:
+    """Put arrays, or tensors, into the model; every name and shape must fit."""
     tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
-    if isinstance(module, SizedByData):
-        module.take_sizes(tensors)
-    check_arrays(path, tensors, {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()})
-    module.load_state_dict(tensors)
+    model.take_sizes(tensors)
+    check_arrays(path, tensors, {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()})
+    model.load_state_dict(tensors)
 
 
 VERSION = 1
@@ -129,7 +120,7 @@ class Checkpoints:
             if not silent:
                 self.say(f"{damaged}; the checkpoint before it is tried")
         if damaged:
-            raise CheckpointError(f"{damaged}; no other checkpoint is there: train anew with --overwrite")
+            raise CheckpointError(f"{damaged}; no other checkpoint is there: train again with --overwrite")
         return None
 
     def keep_last(self) -> None:
@@ -144,5 +135,5 @@ class Checkpoints:
         )
         if told is not None:
             raise CheckpointError(
-                f"{path} was saved with {told}; put back what was changed, or train anew into another folder"
+                f"{path} was saved with {told}; put back what was changed, or train again into another folder"
             )

@@ -19,7 +19,7 @@ RETIRED: dict[str, dict[Any, Any]] = {
     "em.impute": {"gibbs": "rate", "posterior": "rate"},
 }
 
-# Settings of version 0.1 that are gone, with the value that is what is done now.
+# Settings that are gone, with the value that is what is done now.
 GONE: dict[str, Any] = {
     "model.restart": False,
     "model.levels": 1,
@@ -28,6 +28,8 @@ GONE: dict[str, Any] = {
     "em.newton": False,
     "em.indicator_weight": 1.0,
     "em.detach_indicator": False,
+    "em.temperature": 1.0,
+    "em.exact_limit": 20,
 }
 
 
@@ -51,7 +53,7 @@ def migrated(config: Any) -> Any:
         usual = GONE[f"model.{key}"]
         if name == "em-hrnn" and model.get(key, usual) != usual:
             raise CheckpointError(
-                f"the run has model.{key} = {model[key]!r}, which only emhrnn 0.1 can load; train anew without it"
+                f"the run has model.{key} = {model[key]!r}, which only emhrnn 0.1 can load; train again without it"
             )
     if name == "em-hrnn" and model.get("ngrams") is True:
         name = WITH_NGRAMS
@@ -102,7 +104,7 @@ def migrated_tensors(
     except (TypeError, KeyError, ValueError):
         values = [math.nan]
     if not all(0 <= value < math.inf for value in values):
-        raise CheckpointError(f"the weights are corrupt (shares {shares!r}); copy the run again or train anew")
+        raise CheckpointError(f"the weights are corrupt (shares {shares!r}); copy the run again or train again")
     return {**now, f"{place}share": np.array(values)}
 
 

@@ -46,10 +46,14 @@ class DataConfig(Section):
     vocabulary: Literal["data", "vectors", "both"] = Field(
         "both", description="words of the data (seen min_count times), of the vectors (the paper), or of both"
     )
-    min_count: int = Field(2, ge=1, description="words of the data that are seen less often are unknown")
-    max_vocabulary: int | None = Field(None, ge=1, description="most words, the frequent ones; none = all")
-    max_sentence_words: int | None = Field(None, ge=1, description="cap; the corpus report counts what it touches")
-    max_sentences: int | None = Field(None, ge=1, description="cap on the sentences of a document")
+    min_count: int = Field(2, ge=1, description="words that occur less often are unknown")
+    max_vocabulary: int | None = Field(
+        None, ge=1, description="largest vocabulary, most frequent words first; none = all"
+    )
+    max_sentence_words: int | None = Field(
+        None, ge=1, description="longest sentence, in words; the rest is cut; none = no limit"
+    )
+    max_sentences: int | None = Field(None, ge=1, description="sentences read of a document; none = all")
     validation: float = Field(
         0.1, ge=0, lt=1, description="share of the training data, when no --valid is given; 0 = keep the last epoch"
     )
@@ -59,33 +63,41 @@ class TrainingConfig(Section):
     """The optimiser and the schedule."""
 
     epochs: int = Field(12, ge=1, description="passes over the training data")
-    batch_words: int = Field(4000, ge=1, description="words per batch; 0 documents means this budget decides")
+    batch_words: int = Field(4000, ge=1, description="words per batch, if batch_documents is 0")
     batch_documents: int = Field(0, ge=0, description="documents per batch (the paper: 64); 0 = by batch_words")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="sgd is the paper's")
-    learning_rate: float = Field(0.002, gt=0, description="its highest value")
+    learning_rate: float = Field(0.002, gt=0, description="highest learning rate of the schedule")
     momentum: float = Field(0.9, ge=0, lt=1, description="sgd only")
-    weight_decay: float = Field(1e-4, ge=0, description="pull of the weights to 0")
-    warmup: float = Field(0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises; 0 = 50")
-    decay: Literal["none", "linear", "cosine"] = Field("cosine", description="of the learning rate, to 5 % at the end")
+    weight_decay: float = Field(1e-4, ge=0, description="decay of the weights towards 0")
+    warmup: float = Field(
+        0.0, ge=0, lt=1, description="share of the steps in which the learning rate rises; 0 = 50 steps"
+    )
+    decay: Literal["none", "linear", "cosine"] = Field(
+        "cosine", description="schedule of the learning rate, down to 5 % at the end"
+    )
     average_epochs: float = Field(0.0, ge=0, description="epochs over which kept weights are averaged; 0 = off")
     clip: float = Field(5.0, gt=0, description="largest gradient norm")
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of a label that goes to all classes alike")
-    class_weight: Literal["none", "balanced"] = Field("none", description="balanced: all classes weigh the same")
-    metric: Literal["accuracy", "macro_f1", "loss", "ece"] = Field("accuracy", description="that picks the best epoch")
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="share of a label that is spread over all classes")
+    class_weight: Literal["none", "balanced"] = Field(
+        "none", description="balanced: every class has the same total weight"
+    )
+    metric: Literal["accuracy", "macro_f1", "loss", "ece"] = Field(
+        "accuracy", description="score that picks the best epoch"
+    )
     patience: int = Field(4, ge=1, description="epochs without improvement before stopping")
     calibrate: bool = Field(True, description="fit the temperature on the validation data at the end")
-    seed: int = Field(0, ge=0, lt=2**63, description="of all random numbers")
-    threads: int = Field(0, ge=0, le=1024, description="0 = as torch decides")
-    checkpoint_seconds: float = Field(60, ge=0, description="between checkpoints within an epoch; 0 = every step")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of all random numbers")
+    threads: int = Field(0, ge=0, le=1024, description="threads of torch; 0 = its default")
+    checkpoint_seconds: float = Field(60, ge=0, description="seconds between checkpoints in an epoch; 0 = every step")
 
 
 class Config(Section):
     """All settings of a run. `em` holds the defaults where the model does not learn by EM, and is not written then."""
 
-    data: DataConfig = DataConfig()
+    data: DataConfig = Field(default_factory=DataConfig)
     model: SerializeAsAny[ModelConfig] = Field(default_factory=lambda: MODELS[DEFAULT].config())
-    em: EMConfig = EMConfig()
-    training: TrainingConfig = TrainingConfig()
+    em: EMConfig = Field(default_factory=EMConfig)
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
 
     @field_validator("model", mode="before")
     @classmethod
@@ -162,7 +174,7 @@ class Config(Section):
         }
 
 
-PRESETS: dict[str, dict[str, dict[str, Any]]] = {"default": {}, "paper": import_module(f"{PAPER}.settings").PRESET}
+PRESETS = ("default", "paper")
 PAPER_MODEL = "em-hrnn"  # of the preset `paper`, where no model is named
 
 SMALL = ("model.megabytes=20", "data.max_vocabulary=15000", "data.vocabulary=data")  # a model file of at most 20 MB
@@ -198,10 +210,15 @@ def make_config(
     own["model"] = {"name": name, **own.get("model", {})} if name != DEFAULT else own.get("model", {})
     if shared is not None:
         common = _restricted(common, name)
-    base = _restricted(PRESETS[preset], name)
+    base = _restricted(_preset(preset), name)
     for section, values in MODELS[name].defaults.items():
         base[section] = {key: value for key, value in base.get(section, {}).items() if key not in values}
     return validated(_merged(base, _merged(common, own)))
+
+
+def _preset(name: str) -> Settings:
+    preset: Settings = import_module(f"{PAPER}.settings").PRESET if name == "paper" else {}
+    return preset
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
@@ -260,14 +277,13 @@ def check_shared(models: Collection[str], file: Path | None, assignments: Sequen
 
 def parsed(assignments: Sequence[str]) -> dict[str, dict[str, Any]]:
     """`section.key=value`, as TOML writes values, by section and key."""
-    given: dict[str, dict[str, Any]] = {}
+    given = {}
     for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        section, dot, name = key.strip().partition(".")
-        if not (equals and dot):
+        name, equals, text = assignment.partition("=")
+        if not equals or "." not in name:
             raise ConfigError(f"cannot read --set {assignment!r}; write section.key=value, e.g. training.epochs=3")
-        given.setdefault(section, {})[name] = _toml_value(text.strip())
-    return given
+        given[name.strip()] = _toml_value(text.strip())
+    return by_section(given)
 
 
 def _restricted(values: Settings, model: str) -> dict[str, dict[str, Any]]:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
 
 from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
-from emhrnn.corpus.assembly import choose_vocabulary
 from emhrnn.corpus.manifest import DATA, MANIFEST
 from emhrnn.errors import DataError
-from emhrnn.files import encoded, sha256
+from emhrnn.files import encoded, named, sha256
 from emhrnn.models.settings import EvidenceConfig
+from emhrnn.shapes import Int64
 from emhrnn.text import TextLimits, Vectors, Vocabulary
 from emhrnn.text.language import AUTO, CHARACTERS
 from emhrnn.training.config import Config, DataConfig, with_settings
@@ -48,12 +47,20 @@ class Named:
         said = {"format": self.format, "split": self.split, "encoding": self.encoding, **self.columns.to_dict()}
         return {what: value for what, value in said.items() if value is not None}
 
+    def prepare(self, destination: Path, **options: Any) -> Corpus:
+        """A corpus of raw data at `destination`, with the options of `emhrnn.prepare`."""
+        return prepare(
+            self.path, destination, format=self.format, columns=self.columns, split=self.split, encoding=self.encoding,
+            **options,
+        )  # fmt: skip
+
 
 def checksum(path: Path) -> str:
     """SHA-256 of the data a path names: of a file; of all names and files in a folder; of the documents of a prepared
     corpus, as its manifest tells it (opening the corpus compares)."""
     if is_corpus(path):
-        return str(json.loads((path / MANIFEST).read_text(encoding="utf-8"))["files"][DATA]["sha256"])
+        with named(path / MANIFEST):
+            return str(json.loads((path / MANIFEST).read_text(encoding="utf-8"))["files"][DATA]["sha256"])
     if path.is_file():
         return sha256(path)
     digest = hashlib.sha256()
@@ -68,6 +75,20 @@ def learned_from(run: Path, data: Named) -> bool:
     trained = read_description(run).get("data", {}).get("train", {})
     splits = {trained.get("read_as", {}).get("split"), data.split}
     return (None in splits or len(splits) == 1) and trained.get("sha256") == checksum(data.path)
+
+
+def described(data: Named, corpus: Corpus, place: Path | None) -> dict[str, Any]:
+    """What a run says of its data. `place` is that of the corpus, relative to the run if it is there; None: it was
+    split off the training data."""
+    return {
+        "source": str(data.path),
+        "sha256": checksum(data.path),
+        "read_as": data.read_as(),
+        "corpus": None if place is None else str(place),
+        "documents": len(corpus),
+        "words": int(corpus.lengths.sum()),
+        "classes": dict(zip(corpus.classes, corpus.class_counts.tolist(), strict=True)),
+    }
 
 
 def text_settings(config: DataConfig) -> TextSettings:
@@ -113,18 +134,13 @@ def training_corpus(
         if asked not in (usual, replace(usual, language=corpus.text.language), corpus.text):
             raise DataError(
                 f"{data.path} was prepared with {_told(corpus.text)}, the settings ask for {_told(asked)}; "
-                "prepare it anew with these, or leave the settings out"
+                "prepare it again with these, or leave the settings out"
             )
         return in_model_words(corpus, config, vectors)
     pretrained = None if vectors is None else Vocabulary.from_words(vectors.words)
     wanted = "data" if vectors is None else config.data.vocabulary
-    corpus = prepare(
-        data.path,
+    corpus = data.prepare(
         destination,
-        format=data.format,
-        columns=data.columns,
-        split=data.split,
-        encoding=data.encoding,
         vocabulary=pretrained if wanted == "vectors" else None,
         min_count=config.data.min_count,
         max_words=config.data.max_vocabulary,
@@ -156,12 +172,9 @@ def in_model_words(corpus: Corpus, config: Config, vectors: Vectors | None) -> C
     if pretrained is not None and config.data.vocabulary == "vectors":
         return corpus.remap(pretrained)
     both = pretrained if config.data.vocabulary == "both" else None
-    own = choose_vocabulary(
-        corpus.vocabulary.words,
-        _word_counts(corpus),
-        min_count=config.data.min_count,
-        max_words=config.data.max_vocabulary,
-        known=both,
+    counts = dict(zip(corpus.vocabulary.words, _word_counts(corpus).tolist(), strict=True))
+    own = Vocabulary.from_counts(
+        counts, min_count=config.data.min_count, max_size=config.data.max_vocabulary, known=both
     )
     return corpus.remap(own if both is None else own | both)
 
@@ -183,16 +196,14 @@ def other_corpus(data: Named, destination: Path, like: Run | Corpus, *, progress
     """
     corpus = prepared(data)
     if corpus is None:
-        return prepare(
-            data.path, destination, format=data.format, columns=data.columns, split=data.split, encoding=data.encoding,
-            vocabulary=like.vocabulary, classes=like.classes if data.columns.labelled else None, text=like.text,
-            multi_label=like.multi_label,
-            users=like.users, products=like.products, progress=progress,
+        return data.prepare(
+            destination, vocabulary=like.vocabulary, classes=like.classes if data.columns.labelled else None,
+            text=like.text, multi_label=like.multi_label, users=like.users, products=like.products, progress=progress,
         )  # fmt: skip
     if corpus.labelled and data.columns.labelled and corpus.classes != like.classes:
         raise DataError(
             f"{data.path} was prepared with the classes {_some(corpus.classes)}, the model has {_some(like.classes)}; "
-            "give the raw file, or prepare it anew with --like RUN"
+            "give the raw file, or prepare it again with --like RUN"
         )
     check_read_alike(data.path, corpus.text, like.text)
     return corpus.remap(like.vocabulary, users=like.users, products=like.products)
@@ -220,7 +231,7 @@ def check_read_alike(path: Path, corpus: TextSettings, model: TextSettings) -> N
     if corpus != model:
         raise DataError(
             f"{path} was prepared with {_told(corpus)}, the model reads with {_told(model)}; "
-            "give the raw file, or prepare it anew with --like RUN"
+            "give the raw file, or prepare it again with --like RUN"
         )
 
 

@@ -14,23 +14,25 @@ What is exchanged in a step: gradients (one sum), logits and phrase ends of the 
 """
 
 import os
+import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from jaxtyping import Int64
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, PeerError, TrainingError
 from emhrnn.layers.dropout import Place, SharedGenerator
-from emhrnn.training.run import launched
+from emhrnn.shapes import Int64
+from emhrnn.training.run import is_run, read_description
 
 PATIENCE = timedelta(minutes=30)  # for one exchange; who prepares data or validates may take longer
 _POLL = 0.1  # seconds
@@ -119,6 +121,7 @@ def joined() -> Iterator[Processes]:
     _joined.append(group)
     try:
         yield group
+        group.meet()
     except BaseException:
         group.fail()
         raise
@@ -143,7 +146,7 @@ def _exchange() -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise TrainingError(
-            f"another process of this job has ended, so this one cannot go on ({str(error).splitlines()[0]}); "
+            f"another process of this job has ended, so this one cannot continue ({str(error).splitlines()[0]}); "
             "torchrun --max-restarts N starts all of them again from the last checkpoint, or use --resume"
         ) from None
 
@@ -176,7 +179,13 @@ class ProcessGroup(Processes):
             ) from None
         return cls(PrefixStore("emhrnn", store), rank, size)
 
+    def meet(self) -> None:
+        """Wait for the others, so that none closes its connections while another still uses them."""
+        with suppress(RuntimeError):  # one has failed, and says so itself
+            dist.barrier()
+
     def leave(self) -> None:
+        """Close the connections; after the last exchange of all processes, or after a failure."""
         dist.destroy_process_group()
 
     # ------------------------------------------------------------------ shares
@@ -345,3 +354,27 @@ class _SharedNumbers(np.random.Generator):
     def _of_whole(self, draw: Callable[[int], np.ndarray], rows: int) -> np.ndarray:
         first, whole = self._place(rows)
         return draw(whole)[first : first + rows]
+
+
+def begun_by_this_job(out: Path) -> bool:
+    """True when torchrun has started its processes again, and they had begun the run at `out` before."""
+    return restarted() and is_run(out) and read_description(out).get("job") == name_of_job()
+
+
+def launched() -> bool:
+    """True in a process that torchrun started."""
+    return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+
+
+def name_of_job() -> str:
+    """What tells the jobs of torchrun apart, and stays the same when it restarts its processes; empty where there is
+    none. By default the run id is "none": then it is the process that started this one."""
+    if not launched():
+        return ""
+    name = os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    return name if name != "none" else f"{platform.node()}-{os.getppid()}"
+
+
+def restarted() -> bool:
+    """True in a process that torchrun started again after a failure."""
+    return launched() and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
 import numpy as np
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
@@ -21,24 +22,39 @@ from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.models.model import DocumentModel
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
-from emhrnn.training.objective import LearnsRationales, Objective, OwnObjective, PlainObjective, make_label_loss
+from emhrnn.training.objective import (
+    LabelLoss,
+    LearnsRationales,
+    Objective,
+    OwnObjective,
+    PlainObjective,
+    make_label_loss,
+)
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
-from emhrnn.training.run import BAD_BATCH
+from emhrnn.training.run import BAD_BATCH, save_arrays
 from emhrnn.training.schedule import Position, Purpose, learning_rate, numpy_generator
-from emhrnn.training.weights import save_arrays
 
 COUNTED_WORDS = 200_000  # of documents that are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
-class _InOrder:
-    """All documents of a corpus as batches, anew at each `iter`."""
+class InOrder:
+    """All documents of a corpus as batches, again at each `iter`, for what is counted or fitted in one go. With a loss,
+    documents weigh what they do in it; `show` a progress bar for each reading."""
 
     corpus: Corpus
+    label_loss: LabelLoss = field(default_factory=LabelLoss)
+    words: int | None = None  # of a batch
+    show: bool = False
 
     def __iter__(self) -> Iterator[Batch]:
-        return map(self.corpus.batch, BatchPlan(self.corpus.lengths, words=COUNTED_WORDS).in_order())
+        plan = BatchPlan(self.corpus.lengths, words=self.words).in_order()
+        hidden = None if self.show else True
+        with tqdm(total=len(self.corpus), desc="reading", unit="row", disable=hidden, leave=False) as bar:
+            for rows in plan:
+                yield self.label_loss.weigh(self.corpus.batch(rows))
+                bar.update(len(rows))
 
 
 def make_objective(
@@ -53,7 +69,7 @@ def make_objective(
             f"{config.model.name} does not learn from marked spans; leave out --spans-column, or use evidence"
         )
     if known or model.uncounted:
-        model.count(_InOrder(corpus), label_loss.class_weights)
+        model.count(InOrder(corpus, words=COUNTED_WORDS), label_loss.class_weights)
     return PlainObjective(model, label_loss, config.training.seed, job)
 
 
@@ -140,7 +156,7 @@ def _not_finite(value: float, position: Position, batch: Batch, folder: Path | N
         saved = f"; the batch is in {folder / BAD_BATCH}"
     return (
         f"loss or gradient is {value} at epoch {position.epoch + 1}, batch {position.batch + 1} (rows "
-        f"{batch.rows[:3].tolist()}, ...){saved}; what was saved before is intact; train anew with a smaller "
+        f"{batch.rows[:3].tolist()}, ...){saved}; what was saved before is intact; train again with a smaller "
         "training.learning_rate or training.clip"
     )
 

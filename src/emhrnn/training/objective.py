@@ -8,13 +8,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import log_likelihood
+from emhrnn.shapes import Float
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.schedule import Purpose, torch_generator

@@ -4,6 +4,8 @@ A batch holds a few hundred distinct words of a vocabulary of a hundred thousand
 a step costs what the words of the batch cost, not what the vocabulary costs.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -106,6 +108,7 @@ class Optimizer:
         return gradient
 
 
+EVERY = 10  # steps between updates: an update costs a pass over all weights, a step only over those of its batch
 TINY = 1e-5  # added to the root: a gradient of nothing but rounding would else make a full step
 
 
@@ -142,3 +145,58 @@ class RowAdagrad(torch.optim.Optimizer):
                 state["sum"][rows] = total
                 kept = (1 - group["lr"] * self.decay) * table[rows]
                 table[rows] = kept - group["lr"] * g / total.sqrt_().add_(TINY)
+
+
+class WeightAverage:
+    """A moving average of the parameters of `model` over about `epochs` epochs, which training validates and keeps in
+    place of the weights of the last step; 0 epochs: the parameters themselves.
+
+        average += (weights - average) / min(n, window)        at every EVERY-th step; n counts these updates
+
+    It smooths out what single batches do, most of all where one number acts on every document, such as the strength of
+    the evidence.
+    """
+
+    def __init__(self, model: nn.Module, epochs: float) -> None:
+        self.parameters, self.epochs = dict(model.named_parameters()), epochs
+        self.values: dict[str, Tensor] = {}  # by parameter name, from the first update on
+        self.updates = 0
+
+    @torch.no_grad()
+    def update(self, step: int, steps_per_epoch: int) -> None:
+        """After step number `step` (from 0)."""
+        if not self.epochs or step % EVERY:
+            return
+        self.updates += 1
+        window = max(self.epochs * steps_per_epoch / EVERY, 1.0)
+        for name, parameter in self.parameters.items():
+            if name in self.values:
+                self.values[name].lerp_(parameter, 1 / min(self.updates, window))
+            else:
+                self.values[name] = parameter.detach().clone()
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """In the block, the model has the averaged weights."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for name, value in self.values.items():
+            parameter = self.parameters[name]
+            held = parameter.clone()
+            parameter.copy_(value)
+            value.copy_(held)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The average, for a checkpoint; empty where there is none."""
+        return {**self.values, "updates": torch.tensor(self.updates)} if self.values else {}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Put back what `state_dict` gave."""
+        self.values = {name: value.clone() for name, value in state.items() if name != "updates"}
+        self.updates = int(state["updates"]) if state else 0

@@ -7,21 +7,25 @@
 Nothing in it is executed: no pickle, no code. When it is read, it is unpacked into a temporary folder that is removed
 when the process ends; names that a run does not have, sizes and checksums are checked before anything is loaded.
 The same run gives the same bytes.
+
+`hf://user/name` names a repository of the Hugging Face Hub with such a file wherever a run is given; `hf://user/name@v1`
+one of its versions.
 """
 
 import atexit
-import hashlib
 import json
 import re
 import shutil
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from emhrnn.errors import CheckpointError, DataError
-from emhrnn.files import atomic_file, write_json, write_text
+from emhrnn.extras import need
+from emhrnn.files import atomic_file, sha256, write_json, write_text
 from emhrnn.training.run import (
     CARD,
     CONFIG,
@@ -45,6 +49,18 @@ KEPT = (
 NAME = re.compile("|".join([*map(re.escape, MODEL), r"encoder/[\w.-]+"]))
 RATIO, PIECE = 200, 1 << 20  # most that anything in it may unpack to, over its size; bytes that are read at once
 DATE = (1980, 1, 1, 0, 0, 0)  # of every file in the zip
+FILE = "model.emhrnn"  # in a repository of the Hugging Face Hub; its README.md is the model card
+REPOSITORY = re.compile(r"hf:/+([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")  # a Path has one slash of the two
+HEADER = """---
+library_name: emhrnn
+pipeline_tag: text-classification
+tags: [emhrnn, text-classification, explainability]
+---
+
+To use it: `pip install 'emhrnn[hub]'`, then `emhrnn.load("hf://{name}")` in Python, or in a terminal
+`emhrnn explain hf://{name} 'text'`.
+
+"""
 
 _unpacked: dict[tuple[Path, int, int], Path] = {}
 
@@ -66,7 +82,7 @@ def pack(folder: Path, out: Path | None = None) -> PackResult:
     """Write a run as one file, RUN.emhrnn by default; a file that is there is replaced.
 
     Raises:
-        CheckpointError: the folder is no run, or has no weights.
+        CheckpointError: the folder is not a run, or has no weights.
         DataError: `out` is a folder, or lies in the run.
     """
     from emhrnn.training.card import card_of, markdown  # not at the top: `located` is a part of every command
@@ -86,7 +102,7 @@ def pack(folder: Path, out: Path | None = None) -> PackResult:
             write_text(copy / CARD, markdown(card_of(copy, metrics)))
         files = sorted(path for path in copy.rglob("*") if path.is_file())
         names = {path.relative_to(copy).as_posix(): path for path in files}
-        sizes = {name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for name, path in names.items()}
+        sizes = {name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for name, path in names.items()}
         manifest = {"format": FORMAT, "emhrnn": __version__, "files": sizes}
         with atomic_file(out) as file, zipfile.ZipFile(file, "w") as archive:
             archive.writestr(_entry(MANIFEST), json.dumps(manifest, indent=2) + "\n")
@@ -136,12 +152,10 @@ def located(name: str | Path) -> Path:
     unless a run of that name is here; "hf://user/name" is a run on the Hugging Face Hub.
 
     Raises:
-        CheckpointError: a file that is no packed run, is damaged, or of a newer format.
+        CheckpointError: a file that is not a packed run, is damaged, or of a newer format.
     """
     path = Path(name)
     if str(name).startswith("hf:/"):
-        from emhrnn.training.hub import downloaded
-
         path = downloaded(str(name))
     if is_packed(path):
         return unpacked(path)
@@ -170,7 +184,7 @@ def unpacked(file: Path) -> Path:
     """The packed run as a folder, until this process ends.
 
     Raises:
-        CheckpointError: it is no packed run, is damaged, or of a newer format.
+        CheckpointError: it is not a packed run, is damaged, or of a newer format.
     """
     state = file.stat()
     key = (file.resolve(), state.st_mtime_ns, state.st_size)
@@ -182,17 +196,29 @@ def unpacked(file: Path) -> Path:
         try:
             _unpack(file, folder)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, ValueError, KeyError, TypeError, EOFError,
-                NotImplementedError, RuntimeError, AttributeError) as error:  # fmt: skip
+                NotImplementedError, RuntimeError, AttributeError, zlib.error) as error:  # fmt: skip
             raise CheckpointError(f"{file}: not a packed run, or damaged ({error}); copy or pack it again") from None
         _unpacked[key] = folder
     return _unpacked[key]
+
+
+def beside(folder: Path, ending: str) -> Path:
+    """RUN + `ending`, for what people add to a run. Of a packed run it is beside the file, and of the model in the
+    package in the current folder: what is written to a temporary folder or to the package would be lost."""
+    folder = folder.resolve()
+    if folder == SHIPPED.resolve():
+        return Path.cwd() / f"demo{ending}"
+    for (file, *_), place in _unpacked.items():
+        if place.resolve() == folder:
+            return file.with_name(file.name.removesuffix(SUFFIX) + ending)
+    return folder.with_name(folder.name + ending)
 
 
 def _unpack(file: Path, folder: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if MANIFEST not in entries or entries[MANIFEST].file_size > PIECE:
-            raise CheckpointError(f"{file} has no {MANIFEST}, so it is no packed run; give what `emhrnn pack` wrote")
+            raise CheckpointError(f"{file} has no {MANIFEST}, so it is not a packed run; give what `emhrnn pack` wrote")
         manifest = json.loads(archive.read(MANIFEST))
         if manifest["format"] != FORMAT:
             raise CheckpointError(
@@ -208,11 +234,63 @@ def _unpack(file: Path, folder: Path) -> None:
             (folder / name).parent.mkdir(exist_ok=True)
             with archive.open(entry) as source, (folder / name).open("wb") as target:
                 shutil.copyfileobj(source, target, PIECE)
-            if _sha256(folder / name) != expected["sha256"]:
+            if sha256(folder / name) != expected["sha256"]:
                 raise ValueError(f"the checksum of {name} differs")
 
 
-def _sha256(path: Path) -> str:
-    source: IO[bytes]
-    with path.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
+def pushed(folder: Path, name: str, *, private: bool, token: str | None) -> str:
+    """Upload a run to the repository `user/name`, which is made if it is not there. The address of what was uploaded.
+
+    Raises:
+        DataError: the name is none, or the Hub refused the upload.
+        CheckpointError: the folder is not a finished run.
+    """
+    api = _api(token)
+    if not REPOSITORY.fullmatch(f"hf://{name}") or "@" in name:
+        raise DataError(f"{name!r} is not a name of a repository; give user/name, as in push_to_hub('ada/reviews')")
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        upload = Path(scratch)
+        pack(folder, upload / FILE)
+        card = folder / CARD
+        text = card.read_text(encoding="utf-8") if card.is_file() else f"# {name}\n"
+        (upload / "README.md").write_text(HEADER.format(name=name) + text, encoding="utf-8")
+        try:
+            api.create_repo(name, private=private, exist_ok=True)
+            done = api.upload_folder(repo_id=name, folder_path=upload, commit_message="Upload a run of emhrnn")
+        except Exception as error:  # the library has many, of several libraries below it
+            raise DataError(f"the Hub refused {name}: {_said(error)}; is the token right, and may it write?") from error
+    return str(done.commit_url)
+
+
+def downloaded(name: str) -> Path:
+    """The file of a run on the Hub, from the cache of the library if it is there.
+
+    Raises:
+        CheckpointError: there is no such repository, it has no run, or the Hub cannot be reached.
+    """
+    match = REPOSITORY.fullmatch(name)
+    if match is None:
+        raise CheckpointError(
+            f"{name}: not the name of a run on the Hub; give hf://user/name or hf://user/name@version"
+        )
+    repository, version = match.groups()
+    api = _api(None)
+    try:
+        return Path(api.hf_hub_download(repository, FILE, revision=version))
+    except Exception as error:
+        raise CheckpointError(
+            f"hf://{repository}: cannot get {FILE} from the Hub: {_said(error)}; is the name right, and was it "
+            "uploaded by push_to_hub? Private ones need HF_TOKEN"
+        ) from error
+
+
+def _api(token: str | None) -> Any:
+    need("huggingface_hub", "the Hugging Face Hub", "hub")
+    from huggingface_hub import HfApi
+
+    return HfApi(token=token)
+
+
+def _said(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

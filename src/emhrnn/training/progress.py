@@ -1,7 +1,6 @@
 """What is recorded and shown of training: history.jsonl, a line per epoch and, in a terminal, a bar for the epoch that
 is going on; TensorBoard, and the callbacks of whoever started it."""
 
-import importlib.util
 import json
 import os
 import sys
@@ -18,7 +17,7 @@ from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.evaluation.calibration import Calibration
 from emhrnn.evaluation.scores import Scores
 from emhrnn.extras import need
-from emhrnn.files import write_text
+from emhrnn.files import named, write_text
 from emhrnn.training.config import Config
 from emhrnn.training.schedule import Best, phase_name
 
@@ -100,7 +99,7 @@ def write_history(path: Path, epochs: list[Epoch]) -> None:
 
 def append_history(path: Path, epoch: Epoch) -> None:
     """One more line, on disk when this returns."""
-    with path.open("a", encoding="utf-8") as file:
+    with named(path), path.open("a", encoding="utf-8") as file:
         file.write(_line(epoch))
         file.flush()
         os.fsync(file.fileno())
@@ -120,7 +119,7 @@ def read_history(path: Path) -> list[Epoch]:
         lines = path.read_text(encoding="utf-8").splitlines()
         return [Epoch(**json.loads(line)) for line in lines if line]
     except (OSError, ValueError, TypeError) as error:
-        raise CheckpointError(f"{path}: cannot be read ({error}); copy the run again or train anew") from None
+        raise CheckpointError(f"{path}: cannot be read ({error}); copy the run again or train again") from None
 
 
 _Told = TypeVar("_Told")
@@ -176,9 +175,8 @@ class Sums:
 class Meter:
     """Running sums of an epoch, and the bar that shows them in a terminal."""
 
-    def __init__(self, config: Config, *, show: bool) -> None:
-        self.config = config
-        self.show = show
+    def __init__(self, config: Config, rows: int, *, show: bool) -> None:
+        self.config, self.rows, self.show = config, rows, show
         self.sums = Sums()
         self.began = 0.0
         self.bar: tqdm[None] | None = None
@@ -209,7 +207,8 @@ class Meter:
                 disable=None if self.show else True,  # None: in a terminal only
             )  # fmt: skip
         sums = self.sums
-        told = f"loss {sums.loss / sums.documents:.4f}, {sums.words / sums.seconds:,.0f} words/s"
+        done = f"{sums.documents:,} of {self.rows:,} rows"
+        told = f"{done}, loss {sums.loss / sums.documents:.4f}, {sums.words / sums.seconds:,.0f} words/s"
         self.bar.set_postfix_str(told, refresh=False)
         self.bar.update()
 
@@ -243,7 +242,7 @@ class Tracker:
     """Sends the numbers of a training somewhere: train with the context of `watching`, within the block. For another
     service, override `write` and `close`.
 
-    The x axis is the number of steps since the start, so that a resumed run goes on where it was.
+    The x axis is the number of steps since the start, so that a resumed run continues where it was.
     """
 
     _last = 0
@@ -284,13 +283,9 @@ class Tracker:
 class TensorBoard(Tracker):
     """Numbers for `tensorboard --logdir RUN/tensorboard`."""
 
-    def __init__(self, folder: Path) -> None:
-        if importlib.util.find_spec("tensorboard") is None:
-            raise ConfigError(
-                "--tensorboard needs TensorBoard, which is not installed; leave it out, or install it with: "
-                "pip install 'emhrnn[tensorboard]'"
-            )
-        self.folder = folder
+    def __init__(self, run: Path) -> None:
+        need("tensorboard", "--tensorboard", "tensorboard")
+        self.folder = run / "tensorboard"
         self._writer: Any = None  # a SummaryWriter
 
     def write(self, name: str, value: float, step: int) -> None:
@@ -315,28 +310,28 @@ class TensorBoard(Tracker):
 class MLflow(Tracker):
     """Numbers for MLflow: the tracking server or folder of its own settings, such as MLFLOW_TRACKING_URI."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, run: Path) -> None:
         need("mlflow", "--log mlflow", "mlflow")
-        self.name = name
-        self._run: Any = None
+        self.library: Any = import_module("mlflow")
+        self.name, self._begun = run.resolve().name, False
 
     def write(self, name: str, value: float, step: int) -> None:
-        mlflow = import_module("mlflow")
-        if self._run is None:
-            self._run = mlflow.start_run(run_name=self.name)
-        mlflow.log_metric(name, value, step=step)
+        if not self._begun:
+            self.library.start_run(run_name=self.name)
+            self._begun = True
+        self.library.log_metric(name, value, step=step)
 
     def close(self) -> None:
-        if self._run is not None:
-            import_module("mlflow").end_run()
+        if self._begun:
+            self.library.end_run()
 
 
 class WeightsAndBiases(Tracker):
     """Numbers for Weights & Biases, in the project of its own settings, such as WANDB_PROJECT and WANDB_MODE."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, run: Path) -> None:
         need("wandb", "--log wandb", "wandb")
-        self.name = name
+        self.name = run.resolve().name
         self._run: Any = None
 
     def write(self, name: str, value: float, step: int) -> None:
@@ -349,18 +344,20 @@ class WeightsAndBiases(Tracker):
             self._run.finish()
 
 
-def tracker(name: str, folder: Path) -> Tracker:
-    """The tracker of a name, for the run at `folder`.
+TRACKERS: dict[str, Callable[[Path], Tracker]] = {
+    "tensorboard": TensorBoard, "mlflow": MLflow, "wandb": WeightsAndBiases,
+}  # fmt: skip
+
+
+def tracker(name: str, run: Path) -> Tracker:
+    """The tracker of a name, for the run at that folder.
 
     Raises:
         ConfigError: there is none of that name, or its library is not installed.
     """
-    if name == "tensorboard":
-        return TensorBoard(folder / "tensorboard")
-    known: dict[str, type[MLflow] | type[WeightsAndBiases]] = {"mlflow": MLflow, "wandb": WeightsAndBiases}
-    if name not in known:
+    if name not in TRACKERS:
         raise ConfigError(f"cannot log to {name!r}; give tensorboard, mlflow or wandb, or in Python a Tracker")
-    return known[name](folder.resolve().name)
+    return TRACKERS[name](run)
 
 
 def _both(one: Callable[[_Told], None], other: Callable[[_Told], None] | None) -> Callable[[_Told], None]:

@@ -18,6 +18,7 @@ from emhrnn.training.compatibility import FREE, unknown_setting
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, checksum, embedding_table, held_out, selects, with_frequent_names
 from emhrnn.training.distributed import Processes
+from emhrnn.training.folder import checkpoint_files, finish, locked_run, remove_partial
 from emhrnn.training.progress import FitResult, TrainingContext, read_history
 from emhrnn.training.run import (
     CONFIG,
@@ -25,14 +26,10 @@ from emhrnn.training.run import (
     METRICS,
     VOCABULARY,
     WEIGHTS,
-    checkpoint_files,
-    finish,
     is_run,
     load_run,
-    locked_run,
     new_run,
     read_description,
-    remove_partial,
 )
 from emhrnn.training.schedule import Best
 from emhrnn.training.train import DEFAULT, Opened, checkpoints_of
@@ -70,7 +67,7 @@ def resumed_run(
             yield _finished(out, opened)
             return
         if not opened.run.model.fits_at_once and (out / WEIGHTS).exists() and not checkpoint_files(out):
-            raise CheckpointError(f"{out} has no checkpoint to go on from; train anew with --overwrite")
+            raise CheckpointError(f"{out} has no checkpoint to resume from; train again with --overwrite")
         _check_known(out, description, opened.run.config)
         checkpoints_of(out, opened.run, opened.train, opened.valid).load(silent=True)  # raises before a file is touched
         remove_partial(out)
@@ -98,7 +95,7 @@ def _finished(out: Path, opened: Opened) -> Opened:
     run, epochs = load_run(out, trainable=True), read_history(out / HISTORY)
     best = [epoch.epoch for epoch in epochs if epoch.best]
     if not best:
-        raise CheckpointError(f"{out / HISTORY}: corrupt (no epoch was the best); copy the run again or train anew")
+        raise CheckpointError(f"{out / HISTORY}: corrupt (no epoch was the best); copy the run again or train again")
     return replace(opened, run=run, finished=FitResult(epochs, Best(max(best)), validate(run, opened.valid)))
 
 
@@ -118,7 +115,7 @@ def _check_known(out: Path, description: dict[str, Any], settings: Config) -> No
         version = description.get("versions", {}).get("emhrnn", "of then")
         raise CheckpointError(
             f"{out} cannot be resumed: the run predates the setting {lacking}; resume with the version that began it "
-            f"({version}), or train anew with --overwrite"
+            f"({version}), or train again with --overwrite"
         )
 
 
@@ -131,7 +128,7 @@ def _settings(out: Path, description: dict[str, Any], given: Config | None) -> C
             if value != values[section][name] and not (section == "training" and name in FREE):
                 raise ConfigError(
                     f"{section}.{name} = {value!r}, but {out} was started with {values[section][name]!r}; leave it "
-                    "out, or train anew into another folder"
+                    "out, or train again into another folder"
                 )
             values[section][name] = value
     return validated(values)
@@ -176,7 +173,7 @@ def open_run(
             table = embedding_table(settings, vocabulary, _vectors(out, given_vectors, description))
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
-            f"{out / CONFIG} does not say how to go on ({type(error).__name__}: {error}); train anew with --overwrite"
+            f"{out / CONFIG} does not say how to resume ({type(error).__name__}: {error}); train again with --overwrite"
         ) from None
     run = new_run(
         settings, vocabulary, training.classes, table,
@@ -195,12 +192,12 @@ def _check_same(out: Path, given: Named | None, described: dict[str, Any]) -> No
     if checksum(given.path) != described["sha256"]:
         raise DataError(
             f"{given.path} is not the data that {out} was started on, or was changed since (the checksums differ); "
-            "put it back, or train anew into another folder"
+            "put it back, or train again into another folder"
         )
     if given.read_as() != described["read_as"]:
         raise DataError(
             f"{given.path} is to be read as {given.read_as()}, but {out} was started with {described['read_as']}; "
-            "leave that out, or train anew into another folder"
+            "leave that out, or train again into another folder"
         )
 
 
@@ -220,7 +217,7 @@ def _check_same_vectors(out: Path, given: Path | Vectors | None, described: dict
         before = "no vectors" if started is None else "vectors in memory" if started == "memory" else started
         raise DataError(
             f"the vectors of {out} are others: it was started with {before}, and {name} was given; leave that out, or "
-            "train anew into another folder"
+            "train again into another folder"
         )
 
 
@@ -235,7 +232,7 @@ def _vectors(out: Path, given: Path | Vectors | None, described: dict[str, Any])
     if given is None and known is not None and Path(source).is_file() and sha256(Path(source)) != known:
         raise DataError(
             f"the vectors {source} were changed since {out} was started on them (the checksums differ); put them back, "
-            "or train anew with --overwrite"
+            "or train again with --overwrite"
         )
     return read_vectors(Path(source))
 

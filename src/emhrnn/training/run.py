@@ -8,69 +8,51 @@ encoder/             configuration and tokenizer of a pretrained encoder, where 
 history.jsonl        one JSON object per epoch
 card.md              the model card, for people; written when training is done
 metrics.json         scores of the best epoch on the validation data; there when training is done
-checkpoint/          to go on from; not needed to use the model
+checkpoint/          to resume from; not needed to use the model
 corpus/              the data as word ids, where it was not given so
 """
 
 import hashlib
 import json
 import math
-import os
 import platform
-import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from glob import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import TextEncoder
 from emhrnn.corpus.manifest import is_corpus
-from emhrnn.errors import CheckpointError, DataError, ExtraError, TrainingError
+from emhrnn.errors import CheckpointError, ExtraError
 from emhrnn.evaluation.decision import Conformal
 from emhrnn.evaluation.predict import Documents, Predictions, predict
 from emhrnn.extras import need
-from emhrnn.files import locked, write_json, write_text
+from emhrnn.files import write_bytes, write_json
 from emhrnn.models.predictor import probabilities
 from emhrnn.models.row import Facts
 from emhrnn.models.table import MODELS, build_model
+from emhrnn.shapes import Float
 from emhrnn.text import TextLimits, TextSettings, Vocabulary
 from emhrnn.training.compatibility import migrated, migrated_tensors
 from emhrnn.training.config import Config, validated
-from emhrnn.training.weights import check_arrays, load_arrays, save_arrays
 from emhrnn.version import __version__
 
 FORMAT = 1
-CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD = (
-    "config.json",
-    "model.safetensors",
-    "vocabulary.txt",
-    "ids.json",
-    "encoder",
-    "history.jsonl",
-    "metrics.json",
-    "card.md",
-)
-LOCK = "lock"
-SHIPPED = Path(__file__).parents[1] / "demo" / "model"  # trained by tools/demo_model.py
-BAD_BATCH = "bad-batch.safetensors"
-MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
-CORPUS, TENSORBOARD, CHECKPOINTS = "corpus", "tensorboard", "checkpoint"  # folders
-NAMES = {
-    CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD, LOCK, BAD_BATCH, MARK, CORPUS, TENSORBOARD,
-    CHECKPOINTS,
-}  # fmt: skip
-
-
+CONFIG, WEIGHTS, VOCABULARY, IDS = "config.json", "model.safetensors", "vocabulary.txt", "ids.json"
+ENCODER, HISTORY, METRICS, CARD = "encoder", "history.jsonl", "metrics.json", "card.md"
 MODEL = (CONFIG, WEIGHTS, VOCABULARY, IDS, ENCODER, HISTORY, METRICS, CARD)  # to use it; the rest is to go on training
+CORPUS, TENSORBOARD, CHECKPOINTS, BAD_BATCH = "corpus", "tensorboard", "checkpoint", "bad-batch.safetensors"
+SHIPPED = Path(__file__).parents[1] / "demo" / "model"  # trained by tools/demo_model.py
+_NOTE = "emhrnn"  # safetensors' header takes strings only, so the note is one JSON string under this key
+_CHECKSUM = "checksum"
 
 
 @dataclass(eq=False)
@@ -156,6 +138,8 @@ def identity(run: Run) -> str:
 def describe(folder: Path, run: Run, **facts: Any) -> None:
     """Write everything of the run folder but the weights; `facts` are kept as given (data, command, ...). The
     description comes last: where it is, the rest is there, too."""
+    from importlib.metadata import version
+
     run.vocabulary.save(folder / VOCABULARY)
     if run.users or run.products:
         write_json(folder / IDS, {"users": run.users, "products": run.products})
@@ -190,6 +174,11 @@ def save_weights(folder: Path, run: Run, epoch: int) -> None:
     save_arrays(folder / WEIGHTS, run.model.state_dict(), note)
 
 
+def trained_columns(folder: Path) -> tuple[tuple[str, str], ...]:
+    """The columns that were named when the run was trained, as (role, name)."""
+    return tuple(read_description(folder).get("data", {}).get("train", {}).get("read_as", {}).items())
+
+
 def read_description(folder: Path) -> dict[str, Any]:
     """config.json, checked for being one that this version can read."""
     path = folder / CONFIG
@@ -200,16 +189,42 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder} is {kind}, not a run folder; give the folder of a run first, then the data")
     if not path.is_file():
         raise CheckpointError(f"{folder}: not a run folder, it has no {CONFIG}; give a folder made by `emhrnn train`")
-    try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-        version = description["format"]
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}; correct that, and try again") from None
-    except (ValueError, KeyError, TypeError):
-        raise CheckpointError(f"{path}: corrupt; copy the run again or train anew") from None
-    if version != FORMAT:
+    description = _read_json(path)
+    if "format" not in description:
+        raise corrupt(path)
+    if (version := description["format"]) != FORMAT:
         raise CheckpointError(f"{path}: format {version}, this emhrnn reads format {FORMAT}; install the matching one")
     return {**description, "config": migrated(description.get("config"))}
+
+
+def corrupt(path: Path, why: object = "") -> CheckpointError:
+    """The error for a file of a run that is not as it was written."""
+    return CheckpointError(f"{path}: corrupt{f' ({why})' if why else ''}; copy the run again or train again")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}; correct that, and try again") from None
+    except (ValueError, TypeError):
+        raise corrupt(path) from None
+
+
+def run_files(run: Run) -> dict[str, bytes]:
+    """The files of a run folder by name, without history and scores."""
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        describe(Path(scratch), run)
+        save_weights(Path(scratch), run, 0)
+        return {path.name: path.read_bytes() for path in Path(scratch).iterdir()}
+
+
+def run_of_files(files: Mapping[str, bytes], *, trainable: bool = False) -> Run:
+    """The run that `run_files` gave, read with the same checks as a run folder."""
+    with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
+        for name, content in files.items():
+            (Path(scratch) / Path(name).name).write_bytes(content)
+        return load_run(Path(scratch), trainable=trainable)
 
 
 def copy_model(folder: Path, destination: Path) -> None:
@@ -226,7 +241,7 @@ def model_of(folder: Path) -> str:
     try:
         return str(read_description(folder)["config"]["model"]["name"])
     except (KeyError, TypeError):
-        raise CheckpointError(f"{folder / CONFIG}: corrupt; copy the run again or train anew") from None
+        raise corrupt(folder / CONFIG) from None
 
 
 def save_metrics(folder: Path, metrics: dict[str, Any]) -> None:
@@ -243,15 +258,9 @@ def read_metrics(folder: Path) -> dict[str, Any] | None:
     path = folder / METRICS
     if not path.is_file():
         return None
-    try:
-        metrics = dict(json.loads(path.read_text(encoding="utf-8")))
-        sound = metrics.pop("checksum", None) in (None, _checksum(metrics))  # version 0.1 wrote none
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror}; correct that, and try again") from None
-    except (ValueError, TypeError):
-        sound = False
-    if not sound:
-        raise CheckpointError(f"{path}: corrupt; copy the run again or train anew")
+    metrics = _read_json(path)
+    if metrics.pop("checksum", None) not in (None, _checksum(metrics)):  # version 0.1 wrote none
+        raise corrupt(path)
     return metrics
 
 
@@ -263,19 +272,19 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
     """The trained model of a run folder. To be trained on, `trainable`, every model needs torch.
 
     Raises:
-        CheckpointError: the folder is no run, is damaged, or of another version.
+        CheckpointError: the folder is not a run, is damaged, or of another version.
         ExtraError: the model needs torch, or another library, which is not installed.
     """
     description = read_description(folder)
     arrays, note = load_arrays(folder / WEIGHTS)
     if not (folder / VOCABULARY).is_file():
-        raise CheckpointError(f"{folder}: {VOCABULARY} is missing; copy the run again or train anew")
+        raise CheckpointError(f"{folder}: {VOCABULARY} is missing; copy the run again or train again")
     vocabulary = Vocabulary.load(folder / VOCABULARY)
     table = next((array for name, array in arrays.items() if name.endswith("embedding.table")), None)
     if table is not None and (table.ndim != 2 or len(table) != len(vocabulary)):
         raise CheckpointError(f"{folder}: {WEIGHTS} and {VOCABULARY} do not belong together; copy the run again")
+    ids = _read_json(folder / IDS) if (folder / IDS).is_file() else {}
     try:
-        ids = json.loads((folder / IDS).read_text(encoding="utf-8")) if (folder / IDS).is_file() else {}
         config, size = validated(description["config"]), int(description["embedding_size"])
         run = Run(
             None,
@@ -287,8 +296,10 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
             tuple(ids.get("users", ())),
             tuple(ids.get("products", ())),
             size,
-            lengths=_lengths(description.get("lengths")),
         )
+        if description.get("lengths") is not None:
+            fewest, most = map(int, description["lengths"])
+            run.lengths = fewest, most
         facts = facts_of(run, folder)
         row = MODELS[config.model.name]
         if row.read is None or (trainable and row.learns != "fit"):
@@ -296,7 +307,7 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
     except ExtraError:  # nothing is wrong with the run
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:  # a ConfigError, too
-        raise CheckpointError(f"{folder / CONFIG}: corrupt ({error}); copy the run again or train anew") from None
+        raise corrupt(folder / CONFIG, error) from None
     arrays = migrated_tensors(run.config.model.name, arrays, note.get("shares"))
     if run.model is not None:
         from emhrnn.training.checkpoint import load_into  # which takes torch
@@ -309,9 +320,16 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
     if note.get("run", identity(run)) != identity(run):
         raise CheckpointError(
             f"{folder}: {WEIGHTS} was trained with other words or classes than those in {VOCABULARY} and {CONFIG}; "
-            "copy the run again or train anew"
+            "copy the run again or train again"
         )
-    run.temperature, run.conformal = _temperature(folder, note), _conformal(folder, note)
+    temperature = note.get("temperature", 1.0)  # runs from before there was one
+    if not (isinstance(temperature, float) and 0 < temperature < math.inf):
+        raise corrupt(folder / WEIGHTS, f"temperature {temperature!r}")
+    try:
+        run.temperature = temperature
+        run.conformal = Conformal.from_dict(note["conformal"]) if "conformal" in note else None
+    except (KeyError, TypeError, ValueError) as error:
+        raise corrupt(folder / WEIGHTS, error) from None
     return run
 
 
@@ -322,30 +340,9 @@ def _zeros(*shape: int) -> Any:
     return torch.zeros(*shape)
 
 
-def _temperature(folder: Path, note: dict[str, Any]) -> float:
-    value = note.get("temperature", 1.0)  # runs from before there was one
-    if not isinstance(value, float) or not math.isfinite(value) or value <= 0:
-        raise CheckpointError(f"{folder / WEIGHTS}: corrupt (temperature {value!r}); copy the run again or train anew")
-    return value
-
-
-def _conformal(folder: Path, note: dict[str, Any]) -> Conformal | None:
-    try:
-        return Conformal.from_dict(note["conformal"]) if "conformal" in note else None
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{folder / WEIGHTS}: corrupt ({error}); copy the run again or train anew") from None
-
-
 def text_settings_of(values: dict[str, Any]) -> TextSettings:
     """How a run reads text, from its description."""
     return TextSettings(**{**values, "limits": TextLimits(**values["limits"])})
-
-
-def _lengths(value: list[int] | None) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    fewest, most = map(int, value)
-    return fewest, most
 
 
 def _class_names(names: list[str]) -> tuple[str, ...]:
@@ -354,149 +351,50 @@ def _class_names(names: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-@contextmanager
-def run_folder(out: Path, *, overwrite: bool = False) -> Iterator[None]:
-    """`out` as an empty folder to write a run to.
+def save_arrays(path: Path, arrays: Mapping[str, Any], note: dict[str, Any]) -> None:
+    """Write arrays, or tensors without a gradient, with a JSON note, in place of what is there."""
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    checked = {**note, _CHECKSUM: _sha256(contiguous, note)}
+    write_bytes(path, save(contiguous, metadata={_NOTE: json.dumps(checked)}))
 
-    When the block fails before there are weights or a checkpoint, `out` is put back as it was before, so that the same
-    command can be given again; a run that is being replaced goes only when the new one has them. What remains of a run
-    that was killed before is no run, and does not block the place.
 
-    Raises:
-        DataError: `out` is taken, or cannot be written.
-    """
-    if (out / LOCK).exists():
-        with locked_run(out):  # not while another process trains there
-            pass
-    _restore_replaced(out)
-    there = out.is_dir() and any(out.iterdir())
-    if out.exists() and not out.is_dir():
-        raise DataError(f"{out} is a file, the run is to be a folder; give another name")
-    if there and not _is_remnant(out):
-        if not overwrite and is_run(out) and not (out / METRICS).exists():
-            raise DataError(
-                f"{out} holds an unfinished run; resume it with --resume, or replace it with --overwrite (in Python: "
-                "resume=True or overwrite=True)"
-            )
-        if not overwrite:
-            raise DataError(
-                f"{out} exists and is not empty; give another folder, or replace the run with --overwrite (in Python: "
-                "overwrite=True)"
-            )
-        if not is_run(out):
-            raise DataError(f"{out} is not a run folder, so it is not overwritten; give another folder")
-    empty = out.is_dir() and not there
-    old = out.with_name(f".{out.name}.{secrets.token_hex(4)}.old") if there else None
+def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the note, or a CheckpointError that says what is wrong with the file."""
+    if not path.is_file():
+        raise CheckpointError(f"{path}: no such file; is this a folder that `emhrnn train` finished writing?")
     try:
-        if old is not None:
-            out.rename(old)
-        out.mkdir(parents=True, exist_ok=True)
-        write_text(out / MARK, "emhrnn train is at work here, or was stopped.\n")
+        with safe_open(path, framework="np") as file:
+            note = json.loads((file.metadata() or {}).get(_NOTE, "null"))
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except OSError as error:
-        if not empty and (old is None or old.exists()):
-            with suppress(OSError):
-                _put_back(out, old, empty=False)
-        raise DataError(f"cannot write to {out}: {error.strerror}; give another folder") from None
-    try:
-        with locked_run(out):
-            yield
-        finish(out)
-    except BaseException as error:
-        if not is_begun(out) and not (isinstance(error, TrainingError) and (out / BAD_BATCH).exists()):
-            _put_back(out, old, empty=empty)
-            old = None
-        raise
-    finally:
-        if old is not None:
-            shutil.rmtree(old)
+        raise CheckpointError(f"{path} cannot be read: {error}; correct that, and try again") from None
+    except (SafetensorError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path}: corrupt checkpoint ({error}); copy it again or train again") from None
+    if not isinstance(note, dict):
+        raise CheckpointError(f"{path}: not written by emhrnn; give a run folder made by `emhrnn train`")
+    expected = note.pop(_CHECKSUM, None)  # older files have none
+    if expected is not None and expected != _sha256(arrays, note):
+        raise CheckpointError(f"{path}: corrupt checkpoint (its checksum differs); copy it again or train again")
+    return arrays, note
 
 
-def begun_by_this_job(out: Path) -> bool:
-    """True when torchrun has started its processes again, and they had begun the run at `out` before."""
-    return restarted() and is_run(out) and read_description(out).get("job") == name_of_job()
-
-
-def launched() -> bool:
-    """True in a process that torchrun started."""
-    return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
-
-
-def name_of_job() -> str:
-    """What tells the jobs of torchrun apart, and stays the same when it restarts its processes; empty where there is
-    none. By default the run id is "none": then it is the process that started this one."""
-    if not launched():
-        return ""
-    name = os.environ.get("TORCHELASTIC_RUN_ID", "none")
-    return name if name != "none" else f"{os.uname().nodename}-{os.getppid()}"
-
-
-def restarted() -> bool:
-    """True in a process that torchrun started again after a failure."""
-    return launched() and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-
-
-def checkpoint_files(out: Path) -> list[Path]:
-    """The checkpoints of a run, newest first."""
-    return sorted((out / CHECKPOINTS).glob("step-*.safetensors"), reverse=True)
-
-
-def is_begun(out: Path) -> bool:
-    """True when there is something to use or to go on from."""
-    return (out / WEIGHTS).exists() or bool(checkpoint_files(out))
-
-
-@contextmanager
-def locked_run(folder: Path) -> Iterator[None]:
-    """One process trains into a run folder, or calibrates it, at a time.
-
-    Raises:
-        DataError: another process has it, or the folder cannot be written to.
-    """
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(
-                locked(folder / LOCK, f"{{holder}} is training into {folder}; wait for it, or give another folder")
+def check_arrays(path: Path, arrays: Mapping[str, Any], expected: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise a CheckpointError unless every name is there, no other one is, and shapes are as expected."""
+    for name in expected.keys() - arrays.keys():
+        raise CheckpointError(f"{path}: tensor {name} is missing; the file belongs to another model or version")
+    for name in arrays.keys() - expected.keys():
+        raise CheckpointError(f"{path}: unexpected tensor {name}; the file belongs to another model or version")
+    for name, array in arrays.items():
+        if tuple(array.shape) != expected[name]:
+            raise CheckpointError(
+                f"{path}: {name} is {tuple(array.shape)}, the configuration asks for {expected[name]}"
             )
-        except OSError as error:
-            raise DataError(
-                f"cannot write to {folder}: {error.strerror}; put that right, or give another folder"
-            ) from None
-        yield
 
 
-def finish(out: Path) -> None:
-    """Training is done: the folder is no longer marked as unfinished."""
-    (out / MARK).unlink(missing_ok=True)
-
-
-def remove_partial(out: Path) -> None:
-    """What a kill left of files that were being written."""
-    for folder in (out, out / CHECKPOINTS):
-        for path in folder.glob(".*.partial"):
-            path.unlink()
-
-
-def _is_remnant(out: Path) -> bool:
-    """Begun by us, and killed before it had anything of use."""
-    names = {path.name for path in out.iterdir() if not path.name.endswith(".partial")}
-    return (is_run(out) or MARK in names) and names <= NAMES and not is_begun(out)
-
-
-def _restore_replaced(out: Path) -> None:
-    """After a kill: the run that was being replaced takes its place again, unless the new one has begun."""
-    with suppress(OSError):
-        for old in sorted(out.parent.glob(f".{escape(out.name)}.????????.old")):
-            if out.is_dir() and _is_remnant(out):
-                shutil.rmtree(out)
-            if out.exists():
-                shutil.rmtree(old)
-            else:
-                old.rename(out)
-
-
-def _put_back(out: Path, old: Path | None, *, empty: bool) -> None:
-    shutil.rmtree(out)
-    if old is not None:
-        old.rename(out)
-    elif empty:
-        out.mkdir()
+def _sha256(arrays: dict[str, np.ndarray], note: dict[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(note, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} torch.{array.dtype} {array.shape}".encode())  # as files of version 0.1 have it
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()

@@ -9,13 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
-from emhrnn.corpus import BatchPlan, Corpus, is_corpus
-from emhrnn.corpus.batch import Batch
+from emhrnn.corpus import Corpus, is_corpus
 from emhrnn.corpus.readers.source import data_files
 from emhrnn.corpus.summary import summarise
 from emhrnn.errors import CheckpointError, ConfigError, DataError
@@ -24,7 +21,6 @@ from emhrnn.files import sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.text import Vectors, read_vectors
-from emhrnn.training.averaging import WeightAverage
 from emhrnn.training.calibration import end_training, validate, validate_epoch
 from emhrnn.training.card import write_metrics
 from emhrnn.training.checkpoint import Checkpoints, load_into, load_tensors
@@ -35,6 +31,7 @@ from emhrnn.training.data import (
     check_ids,
     check_same_kind,
     checksum,
+    described,
     held_out,
     other_corpus,
     selects,
@@ -42,22 +39,13 @@ from emhrnn.training.data import (
     untrained,
     with_frequent_names,
 )
-from emhrnn.training.distributed import Processes
-from emhrnn.training.loop import deferred_signals, make_objective, steps
-from emhrnn.training.objective import LabelLoss, Objective, make_label_loss
-from emhrnn.training.optimizer import Optimizer
+from emhrnn.training.distributed import Processes, name_of_job
+from emhrnn.training.folder import run_folder
+from emhrnn.training.loop import InOrder, deferred_signals, make_objective, steps
+from emhrnn.training.objective import Objective, make_label_loss
+from emhrnn.training.optimizer import Optimizer, WeightAverage
 from emhrnn.training.progress import Epoch, FitResult, Meter, Step, TrainingContext, append_history, write_history
-from emhrnn.training.run import (
-    CORPUS,
-    HISTORY,
-    WEIGHTS,
-    Run,
-    describe,
-    identity,
-    name_of_job,
-    run_folder,
-    save_weights,
-)
+from emhrnn.training.run import CORPUS, HISTORY, WEIGHTS, Run, describe, identity, save_weights
 from emhrnn.training.schedule import Best, Position
 
 TRAIN, VALID = Path(CORPUS, "train"), Path(CORPUS, "valid")  # in the run folder
@@ -92,7 +80,7 @@ def new_run_at(
     several processes this is for the first one.
 
     When this or the block fails before the first epoch or checkpoint is done, `out` is put back as it was; after that,
-    it holds the best model so far, and `resume` goes on from the last checkpoint.
+    it holds the best model so far, and `resume` continues from the last checkpoint.
 
     Raises:
         DataError: the data cannot be used, or `out` is taken. With `overwrite`, a run that is there is replaced as soon
@@ -101,7 +89,6 @@ def new_run_at(
     file = vectors if isinstance(vectors, Path) else None
     table_of = read_vectors(vectors) if isinstance(vectors, Path) else vectors
     check_settings(config, table_of)
-    check_needed_vectors(config, table_of)
     if out.exists() and data.path.resolve().is_relative_to(out.resolve()):
         raise DataError(f"the data {data.path} lies inside {out}, where the run is to be written; give another folder")
     if out.resolve().is_relative_to(data.path.resolve()) and data_files(data.path) == [data.path]:
@@ -114,8 +101,8 @@ def new_run_at(
             out,
             run,
             data={
-                "train": _described(data, training, out / TRAIN),
-                "valid": _described(valid or data, validation, out / VALID if valid is not None else None),
+                "train": described(data, training, _place(out, TRAIN, data)),
+                "valid": described(valid or data, validation, None if valid is None else _place(out, VALID, valid)),
             },
             vectors=None if vectors is None else str(file.resolve()) if file else "memory",
             vectors_sha256=None if file is None else sha256(file),
@@ -152,29 +139,9 @@ def corpora_of(
     return with_frequent_names(config, corpus, validation)
 
 
-def _described(named: Named, corpus: Corpus, own: Path | None) -> dict[str, Any]:
-    """Where the documents come from and where they are; `own` is the corpus in the run, if they were prepared there."""
-    place = None
-    if own is not None:
-        place = str(own.relative_to(own.parent.parent)) if is_corpus(own) else str(named.path.resolve())
-    return {
-        "source": str(named.path),
-        "sha256": checksum(named.path),
-        "read_as": named.read_as(),
-        "corpus": place,  # relative to the run; none: split off the training data
-        "documents": len(corpus),
-        "words": int(corpus.lengths.sum()),
-        "classes": class_counts(corpus),
-    }
-
-
-def class_counts(corpus: Corpus) -> dict[str, int]:
-    """Documents of each class."""
-    if corpus.labels is None:
-        return {}
-    several = corpus.labels.ndim == 2
-    counts = (corpus.labels > 0.5).sum(axis=0) if several else np.bincount(corpus.labels, minlength=len(corpus.classes))
-    return dict(zip(corpus.classes, counts.tolist(), strict=True))
+def _place(out: Path, own: Path, data: Named) -> Path:
+    """Where the corpus is: in the run if it was prepared for it."""
+    return own if is_corpus(out / own) else data.path.resolve()
 
 
 def material_line(name: str, train: Corpus, valid: Corpus) -> str:
@@ -262,14 +229,14 @@ def fit(
 ) -> FitResult:
     """Train until the best epoch is `patience` epochs ago or `epochs` are done; the run then has the weights of the
     best epoch. Without `select`, all epochs are done, and it has those of the last. With the folder of a described run,
-    history, best weights and checkpoints are on disk as soon as they exist, training goes on from the newest
+    history, best weights and checkpoints are on disk as soon as they exist, training continues from the newest
     checkpoint, if there is any, as if it had never stopped, and Ctrl-C and SIGTERM wait until a step is done and saved.
     In a job of several processes, all of them call this."""
     job, config, own = context.job, run.config.training, folder if context.job.first else None
     if select:  # else it may be a few documents more for a trained run
         train.check_trainable()
     check_label_settings(run, train)
-    run.uncalibrate()  # one that was trained before goes on from what it has learned
+    run.uncalibrate()  # one that was trained before continues from what it has learned
     if config.threads:
         torch.set_num_threads(config.threads)
     if run.model.fits_at_once:
@@ -279,7 +246,9 @@ def fit(
     job.copy_first(run.model.state_dict().values())
     objective = make_objective(run.model, run.config, train, job)
     optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
-    now = TrainingState(run, objective, optimizer, Meter(run.config, show=context.progress and job.first))
+    now = TrainingState(
+        run, objective, optimizer, Meter(run.config, len(train) // job.size, show=context.progress and job.first)
+    )
     checkpoints = None if folder is None else checkpoints_of(folder, run, train, valid, context)
     if checkpoints is not None and (found := checkpoints.load()):
         now.restore(*found, own)
@@ -317,7 +286,7 @@ def fit(
     if job.first:
         if now.best_weights is None:
             raise CheckpointError(
-                f"the weights of the best epoch are not in {folder}; copy {WEIGHTS} there again, or train anew"
+                f"the weights of the best epoch are not in {folder}; copy {WEIGHTS} there again, or train again"
             )
         run.model.load_state_dict(now.best_weights)
     job.copy_first(run.model.state_dict().values())
@@ -349,7 +318,7 @@ def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes, *,
     with now.average.applied():
         scores = validate_epoch(run, valid, job)
     values = torch.tensor([METRICS[metric] * scores.metrics()[metric], scores.loss], dtype=torch.float64)
-    job.copy_first([values])  # or one process might stop where another goes on
+    job.copy_first([values])  # or one process might stop where another continues
     is_best = now.best.update(step.epoch, *values.tolist())
     now.epochs.append(now.meter.end_epoch(step, scores, is_best, notes))
 
@@ -357,7 +326,7 @@ def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes, *,
 def _fit_at_once(run: Run, train: Corpus, valid: Corpus, context: TrainingContext, folder: Path | None) -> FitResult:
     """For models that scikit-learn or fastText fit: one epoch, whatever the settings say."""
     began = time.perf_counter()
-    batches = _Batches(train, make_label_loss(run.config.training, train), show=context.progress)
+    batches = InOrder(train, make_label_loss(run.config.training, train), show=context.progress)
     run.model.fit(batches, run.config.training.seed)
     seconds = time.perf_counter() - began
     scores = validate(run, valid)
@@ -384,21 +353,6 @@ def _fit_at_once(run: Run, train: Corpus, valid: Corpus, context: TrainingContex
     return fitted
 
 
-@dataclass(frozen=True, eq=False)
-class _Batches:
-    """A corpus as batches, anew at each `iter`, with a progress bar for each reading. Documents weigh what they do in
-    the loss."""
-
-    corpus: Corpus
-    label_loss: LabelLoss
-    show: bool
-
-    def __iter__(self) -> Iterator[Batch]:
-        plan = BatchPlan(self.corpus.lengths).in_order()
-        for rows in tqdm(plan, desc="reading", unit="batch", disable=None if self.show else True, leave=False):
-            yield self.label_loss.weigh(self.corpus.batch(rows))
-
-
 def check_label_settings(run: Run, train: Corpus) -> None:
     """Raise a ConfigError for settings of the loss that this model, or several labels per document, would leave unused
     in silence."""
@@ -415,21 +369,16 @@ def check_label_settings(run: Run, train: Corpus) -> None:
             )
 
 
-def check_settings(config: Config, vectors: Vectors | None = None) -> None:
-    """Raise a ConfigError for settings that do not fit the word vectors, or files that are missing, before any data is
-    read."""
-    size = config.embedding_size
+def check_settings(config: Config, vectors: Vectors | None) -> None:
+    """Raise a ConfigError, before any data is read, for settings that do not fit the word vectors, for a model that
+    needs vectors and has none, or for files that are missing."""
+    name, size = config.model.name, config.embedding_size
     if "embedding_size" in config.model.model_fields_set and vectors is not None and vectors.size != size:
         raise ConfigError(
             f"model.embedding_size is {size} and the vectors have {vectors.size} numbers; leave it out, they decide"
         )
-    config.model.check_files()
-
-
-def check_needed_vectors(config: Config, vectors: Vectors | None) -> None:
-    """Raise a ConfigError for a model that lives on word vectors and has none: random ones would say nothing."""
-    name = config.model.name
-    if VECTORS in MODELS[name].needs and vectors is None:
+    if VECTORS in MODELS[name].needs and vectors is None:  # random ones would say nothing
         raise ConfigError(
             f"{name} needs pretrained word vectors, and none were given; give --vectors FILE, in Python vectors="
         )
+    config.model.check_files()

@@ -21,28 +21,25 @@ FIXED = {
 }  # fmt: skip
 HOW = "write section.key=low:high, section.key=low:high:log or section.key=a,b,c"
 
-GRADIENT = {
+RANGES = {  # of any model that learns by steps and has the setting
     "training.learning_rate": "0.0005:0.01:log",
     "training.batch_words": "1000,2000,4000,8000",
     "training.weight_decay": "1e-6:0.01:log",
     "training.decay": "none,linear,cosine",
     "model.dropout": "0:0.6",
+    **{f"model.{part}_size": "25,50,100" for part in ("word", "phrase", "sentence", "attention")},
+    "model.layers": "2,3",
+    "model.features": "64,128,256",
+    "model.dense_size": "256,512,1024",
+    "model.id_size": "16,32,64",
+    "model.bases": "2,4,8",
+    "em.warmup_epochs": "0:2",
+    "em.pace": "1:20:log",
+    "em.rate": "0.12:0.5",
+    "em.blocks": "5,10,20",
+    "em.block_length": "3:6",
 }
-WORDS = {"model.word_size": "25,50,100"}
-SENTENCES = {**WORDS, "model.sentence_size": "25,50,100"}
-ATTENTION = {**SENTENCES, "model.attention_size": "25,50,100"}
-
-SPACES: dict[str, dict[str, str]] = {
-    "em-hrnn": {
-        **GRADIENT,
-        **SENTENCES,
-        "model.phrase_size": "25,50,100",
-        "em.warmup_epochs": "0:2",
-        "em.pace": "1:20:log",
-        "em.rate": "0.12:0.5",
-        "em.blocks": "5,10,20",
-        "em.block_length": "3:6",
-    },
+OWN: dict[str, dict[str, str]] = {  # of models with other ranges, or that are fitted in one go
     "evidence": {
         "training.learning_rate": "0.002:0.05:log",
         "training.batch_documents": "16,32,64",
@@ -55,19 +52,6 @@ SPACES: dict[str, dict[str, str]] = {
         "model.table_documents": "2:50:log",
         "model.encoder_size": "0,16,32,64",
     },
-    "hn-att": {**GRADIENT, **ATTENTION},
-    "ngrams": GRADIENT,
-    "hn-ave": {**GRADIENT, **SENTENCES},
-    "hn-max": {**GRADIENT, **SENTENCES},
-    "hm-rnn": {**GRADIENT, **WORDS, "model.layers": "2,3"},
-    "mhs-rnn": {**GRADIENT, **SENTENCES},
-    "mhs-rnn-att": {**GRADIENT, **ATTENTION},
-    "lstm": {**GRADIENT, **WORDS},
-    "cnn-word": {**GRADIENT, "model.features": "64,128,256", "model.dense_size": "256,512,1024"},
-    "conv-grnn": {**GRADIENT, **SENTENCES},
-    "lstm-grnn": {**GRADIENT, **SENTENCES},
-    "cma": {**GRADIENT, **ATTENTION, "model.id_size": "16,32,64"},
-    "basis-cust": {**GRADIENT, **WORDS, "model.id_size": "16,32,64", "model.bases": "2,4,8"},
     "transformer": {
         "training.learning_rate": "1e-5:1e-4:log",
         "training.batch_words": "1000,2000,4000",
@@ -80,12 +64,12 @@ SPACES: dict[str, dict[str, str]] = {
     "sswe-svm": {"model.C": "0.0001:1:log", "model.fit_epochs": "0:6"},
     "fasttext": {"model.fit_epochs": "3:30:log", "model.word_size": "10,50,100", "model.buckets": "50000,200000"},
 }
-SPACES |= {f"{name}+ngrams": SPACES[name] for name in ("em-hrnn", "hn-att")}
 
 
 def space_of(config: Config) -> dict[str, str]:
     """The space of the configured model, without settings that have no effect with these."""
-    space = dict(SPACES[config.model.name])
+    model = config.model.name
+    space = dict(OWN.get(model) or {name: RANGES[name] for name in settings_of(model) if name in RANGES})
     unused = set()
     if config.training.batch_documents:
         unused.add("training.batch_words")

@@ -23,10 +23,10 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from emhrnn.corpus import Corpus, TextSettings, prepare
+from emhrnn.corpus import Corpus, TextSettings
 from emhrnn.errors import CheckpointError, ConfigError, DataError, TrainingError
 from emhrnn.evaluation.scores import METRICS
-from emhrnn.files import locked, write_json
+from emhrnn.files import locked, named, write_json
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, DataConfig, with_settings
 from emhrnn.training.data import Named, checksum, prepared, text_settings, untrained
@@ -71,7 +71,7 @@ def tune(
         TrainingError: no trial came to a score.
     """
     deadline = time.time() + 60 * minutes
-    check_settings(config)
+    config.model.check_files()
     own = {} if only else {name: text for name, text in space_of(config).items() if name not in fixed}
     notation = {**own, **assignments_of(vary)}
     space = distributions(notation, config.model.name)
@@ -108,7 +108,8 @@ def _study_folder(out: Path) -> Iterator[None]:
         raise DataError(f"{out} is not empty and holds no study; give another folder with --out")
     out.mkdir(parents=True, exist_ok=True)
     try:
-        with locked(out / LOCK, f"{{holder}} is searching in {out}; wait for it, or give another folder with --out"):
+        taken = f"{{holder}} is searching in {out}; wait for it, or give another folder with --out"
+        with locked(out / LOCK, taken), named(out):  # the journal is optuna's, whose errors name no file
             yield
     finally:
         if not (out / JOURNAL).exists() and not (out / LOCK).exists():
@@ -216,10 +217,7 @@ def _once(data: Named, place: Path, text: TextSettings, like: Corpus | None = No
         if like is not None:
             names = {"classes": like.classes, "users": like.users, "products": like.products}
             names["multi_label"] = like.multi_label
-        corpus = prepare(
-            data.path, place, format=data.format, columns=data.columns, split=data.split, encoding=data.encoding,
-            text=text, progress=progress, **names,
-        )  # fmt: skip
+        corpus = data.prepare(place, text=text, progress=progress, **names)
         if not corpus.labelled:
             raise DataError(f"{data.path} has no labels; a search needs a label for every document")
     return Named(path=place)

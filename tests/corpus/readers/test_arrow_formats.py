@@ -76,5 +76,5 @@ def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="does not exist"):
         list(Source(folder, columns=Columns(labelled=False)))
     (folder / "state.json").write_text(json.dumps({}))
-    with pytest.raises(DataError, match=r"no complete data set.*save it again"):
+    with pytest.raises(DataError, match=r"not a complete data set.*save it again"):
         list(Source(folder))

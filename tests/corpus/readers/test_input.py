@@ -75,6 +75,16 @@ def test_missing_text_or_label_column(tmp_path: Path) -> None:
     assert "no label column found" in error_of(tmp_path / "a.jsonl", b'{"text": "x"}\n')
 
 
+def test_columns_are_guessed_by_the_last_word_of_their_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"review_id,review_body,Star Rating\n7,x,1\n")
+    source = Source(tmp_path / "a.csv")
+    assert [(record.text, record.label) for record in source] == [("x", "1")]
+    assert source.taken["text"] == "review_body"
+    assert "could be 'review_body' or 'long_review'" in error_of(
+        tmp_path / "a.csv", b"review_body,long_review,label\nx,y,1\n"
+    )
+
+
 def test_ambiguous_columns(tmp_path: Path) -> None:
     message = error_of(tmp_path / "a.csv", b"text,stars,sentiment\nx,1,2\n")
     assert "the label column could be 'stars' or 'sentiment'" in message

@@ -135,7 +135,7 @@ def line_of(fault: str) -> int:
 
 
 def slow_rows(text: list[str], fields: int) -> list[list[str] | int]:
-    """Rows, or the lines of faults, where all the rest of the file is read anew from the line after each fault."""
+    """Rows, or the lines of faults, where all the rest of the file is read again from the line after each fault."""
     rows: list[list[str] | int] = []
     at = single = 0  # lines before `single` were in a row with the wrong number of fields: each is a row or a fault
     while at < len(text):

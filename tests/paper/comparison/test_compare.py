@@ -24,11 +24,6 @@ from tests.behaviour.commands import TINY, Cli
 ROWS = "tfidf-lr,hn-att,local=em-hrnn[em.blocks=2,em.block_length=3]"
 
 
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    return Cli(capsys, monkeypatch)
-
-
 def demo(folder: Path, documents: int = 100) -> Path:
     write_reviews(folder / "demo.jsonl", list(generate_reviews(documents, 0)))
     return folder / "demo.jsonl"
@@ -49,17 +44,9 @@ def test_the_command_is_told_without_folders(given: list[str], told: str) -> Non
 
 
 def command(data: Path, out: Path) -> list[str]:
-    slow_enough = [
-        "--set",
-        "training.epochs=3",
-        "--set",
-        "training.batch_words=1500",
-        "--seeds",
-        "1",
-        "--processes",
-        "2",
-    ]
-    options = [*TINY, *slow_enough, "--set", "training.checkpoint_seconds=0", "--reference", "hn-att"]
+    settings = ("epochs=3", "batch_words=1500", "checkpoint_seconds=0", "threads=1")  # slow enough to be killed
+    shared = [part for setting in settings for part in ("--set", f"training.{setting}")]
+    options = [*TINY, *shared, "--seeds", "1", "--processes", "2", "--reference", "hn-att"]
     return ["compare", str(data), "--models", ROWS, "--out", str(out), *options]
 
 
@@ -74,6 +61,7 @@ def timeless(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_this_process")  # all but the command that is killed
 def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path: Path, cli: Cli) -> None:
     data, whole, killed = demo(tmp_path), tmp_path / "whole", tmp_path / "killed"
     told = cli.ok(*command(data, whole)).out
@@ -112,6 +100,7 @@ def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path:
     assert report["missing"] == [{"data": "demo", "model": "local", "why": "not done: seed 0"}]  # type: ignore[index]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_records_alone_are_enough_to_add_a_row_elsewhere(tmp_path: Path, cli: Cli) -> None:
     """Models and corpora are large, and may go; data may lie elsewhere. What is done stays done."""
     here, there = tmp_path / "here", tmp_path / "there"
@@ -149,6 +138,7 @@ def test_a_report_of_nothing_does_nothing(tmp_path: Path, cli: Cli) -> None:
     assert not (out / "data").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_row_that_fails_stops_no_other_and_is_told_by_the_exit_code(tmp_path: Path, cli: Cli) -> None:
     """A script must not take the table for whole; a report runs nothing, so nothing of it fails."""
     out = tmp_path / "out"
@@ -162,27 +152,28 @@ def test_a_row_that_fails_stops_no_other_and_is_told_by_the_exit_code(tmp_path: 
     assert "bad: seed 0 failed" in cli.ok(*given, "--report").out
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_folds_test_every_document_once_and_can_be_gone_on_with(tmp_path: Path, cli: Cli) -> None:
     out = tmp_path / "out"
-    given = ["compare", demo(tmp_path), "--models", "tfidf-lr,nb-lr", "--out", out, "--folds", "4", "--seeds", "2"]
+    given = ["compare", demo(tmp_path), "--models", "tfidf-lr,nb-lr", "--out", out, "--folds", "2", "--seeds", "2"]
     made = cli.ok(*given, "--quiet", "--json").json
     found = made["sets"]["demo"]  # type: ignore[index]
-    assert (found["folds"], found["parts"]["test"]["documents"]) == (4, 100)
+    assert (found["folds"], found["parts"]["test"]["documents"]) == (2, 100)
     assert [row["seeds"] for row in made["rows"]] == [2, 2]  # type: ignore[index]
     first, second = made["rows"]  # type: ignore[index]
     assert second["against"]["mcnemar_p"] is not None
-    runs = [out / "runs" / f"demo.fold-{fold}-of-4--tfidf-lr--1.json" for fold in range(1, 5)]
+    runs = [out / "runs" / f"demo.fold-{fold}-of-2--tfidf-lr--1.json" for fold in (1, 2)]
     results = [json.loads(run.read_text())["result"] for run in runs]
     right = np.concatenate([unpack(result["right"], result["documents"]) for result in results])
     assert len(right) == 100
     assert first["accuracies"][1] == pytest.approx(right.mean())
     told = (out / "table.md").read_text()
-    for words in ("100 documents, each tested once in one of 4 folds", "4-fold cross-validation of all", "are pooled"):
+    for words in ("100 documents, each tested once in one of 2 folds", "2-fold cross-validation of all", "are pooled"):
         assert words in told
-    runs[2].unlink()
+    runs[1].unlink()
     report = cli.ok(*given, "--quiet", "--json", "--report").json
     assert [row["seeds"] for row in report["rows"]] == [1, 2]  # type: ignore[index]
-    assert report["missing"] == [{"data": "demo", "model": "tfidf-lr", "why": "not done: seed 1 (fold 3)"}]  # type: ignore[index]
+    assert report["missing"] == [{"data": "demo", "model": "tfidf-lr", "why": "not done: seed 1 (fold 2)"}]  # type: ignore[index]
     before = runs[0].stat().st_mtime_ns
     again = cli.ok(*given, "--quiet", "--json").json
     assert again["rows"][0]["accuracies"] == first["accuracies"]  # type: ignore[index]
@@ -241,6 +232,7 @@ def test_a_row_in_which_nothing_is_drawn_has_one_seed() -> None:
     assert len(keys) == 3 + 1 + 3
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_row_that_the_data_cannot_train_is_no_reference(tmp_path: Path, cli: Cli) -> None:
     told = cli.ok(
         "compare", demo(tmp_path), "--models", "cma,tfidf-lr,tfidf-svm", "--out", tmp_path / "out", "--seeds", "1",
@@ -250,6 +242,7 @@ def test_a_row_that_the_data_cannot_train_is_no_reference(tmp_path: Path, cli: C
     assert [row["model"] for row in told.json["rows"] if row["against"] is not None] == ["tfidf-svm"]
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_bad_input_is_one_line(tmp_path: Path, cli: Cli) -> None:
     data, out = demo(tmp_path, 20), tmp_path / "out"
 

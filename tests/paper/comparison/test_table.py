@@ -233,5 +233,5 @@ def test_what_is_no_table(tmp_path: Path) -> None:
         read_table(tmp_path / "none.json")
     for text in ("[", "[]", "{}", "3"):
         (tmp_path / "bad.json").write_text(text)
-        with pytest.raises(DataError, match=r"bad\.json is no table of a comparison; give the table\.json"):
+        with pytest.raises(DataError, match=r"bad\.json is not a table of a comparison; give the table\.json"):
             read_table(tmp_path / "bad.json")

@@ -3,9 +3,14 @@
 import numpy as np
 import torch
 from hypothesis import strategies as st
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.em.blocks import Blocks
+from emhrnn.paper.em.likelihood import configuration_likelihood
+from emhrnn.paper.em.posterior import log_prior
+from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.shapes import Bool, Float
 from tests.models.examples import paper_network
 
 VOCABULARY, CLASSES = 12, 3
@@ -55,3 +60,15 @@ def shapes(documents: int = 4, sentences: int = 4, words: int = 6):
 
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+def marginal_loss(
+    model: EMHRNN,
+    batch: Batch,
+    states: WordStates,
+    z: Bool[np.ndarray, " words"],
+    blocks: Blocks,
+) -> Float[Tensor, ""]:
+    """-log p(y | zhat_-B, w), mean over blocks: autograd supplies the responsibilities."""
+    likelihood = configuration_likelihood(model, batch, states, z, blocks)
+    return -torch.logsumexp(log_prior(states.a, blocks) + likelihood, dim=1).sum() / len(blocks)

@@ -13,7 +13,6 @@ from emhrnn.paper.em.blocks import (
     draw_blocks,
     exact_blocks,
     local_blocks,
-    valid,
     window_blocks,
     write,
 )
@@ -145,7 +144,6 @@ def test_bits_and_configurations():
     assert bit_table(2).tolist() == [[False, False], [True, False], [False, True], [True, True]]
     batch = make_batch([[3, 2], [1]])
     blocks = exact_blocks(batch)
-    assert valid(blocks).tolist() == [[True] * 8, [True] + [False] * 7]
     z = random_z(batch)
     assert (write(z, blocks, current(blocks, z)) == z).all()
     assert write(z, blocks, np.array([5, 0])).tolist() == [True, False, True, True, True, True]

@@ -9,8 +9,9 @@ import torch
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import DataError
+from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.paper.em.blocks import exact_blocks
-from emhrnn.paper.em.steps import marginal_loss
+from emhrnn.paper.em.objective import collapse
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
@@ -18,6 +19,7 @@ from emhrnn.training.loop import make_objective
 from emhrnn.training.progress import TrainingContext
 from emhrnn.training.run import Run, new_run
 from emhrnn.training.train import fit
+from tests.paper.em.examples import marginal_loss
 
 SMALL = ("model.embedding_size=10", "model.word_size=6", "model.phrase_size=6", "model.sentence_size=6")
 
@@ -45,7 +47,6 @@ def network(run: Run) -> dict[str, torch.Tensor]:
         {"em.theta": "all", "em.blocks": 2, "em.block_length": 3},
         {"em.theta": "sample"},
         {"em.impute": "prior", "em.hold_rate": "false"},
-        {"em.theta": "sample", "em.temperature": 0.5},
         {"em.printed_q": "true"},
         {"training.class_weight": "balanced", "training.label_smoothing": 0.1, "training.optimizer": "sgd"},
     ],
@@ -72,12 +73,11 @@ def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("estep", ["blocks", "local"])
-@pytest.mark.parametrize("temperature", [0.25, 4.0])
-def test_theta_learns_on_as_many_phrases_at_any_temperature(
-    corpus: Corpus, estep: str, temperature: float, monkeypatch: pytest.MonkeyPatch
+def test_theta_learns_on_as_many_phrases_as_the_rate_says(
+    corpus: Corpus, estep: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An untrained network's label says next to nothing: the likeliest boundaries are those of the prior."""
-    run = make_run(corpus, "em.warmup_epochs=0", f"em.estep={estep}", f"em.temperature={temperature}")
+    run = make_run(corpus, "em.warmup_epochs=0", f"em.estep={estep}")
     learned_on, plain = [], EMHRNN.encode
 
     def encode(self, batch, states, z, generator=None):
@@ -216,3 +216,17 @@ def test_a_document_that_cannot_be_enumerated_is_told_before_the_warm_up() -> No
         make_objective(run.model, run.config, corpus)
     fixed = make_run(corpus, "em.estep=exact", "model.segmentation=none")
     make_objective(fixed.model, fixed.config, corpus)
+
+
+@pytest.mark.parametrize(
+    ("z", "told"),
+    [
+        ([0] * 99 + [1], "phrases are whole sentences: only 0.0% of"),
+        ([1] * 100, "phrases are single words: 100.0% of"),
+        ([0, 0, 0, 1] * 25, None),
+        ([1], None),  # no word that might end a phrase or not
+    ],
+)
+def test_collapse_of_one_sentence(z: list[int], told: str | None) -> None:
+    found = collapse(PhraseLengths.of(count_phrase_lengths(np.array(z, dtype=bool))), sentences=1)
+    assert found is None if told is None else (found or "").startswith(told)

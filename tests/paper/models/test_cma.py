@@ -1,27 +1,17 @@
-"""CMA against its oracle, and what it does without ids."""
+"""What CMA does without ids; test_networks.py has the rest."""
 
 import pytest
 import torch
-from hypothesis import given, settings
 
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.models.cma import CMA, CMAConfig
 from tests.models.examples import (
     CLASSES,
     PLAIN,
-    check_learns,
-    check_logits_and_gradients,
-    check_sums_to_one,
-    check_survives_saving,
-    enlarged,
     generator_of,
     make_batch,
     make_table,
-    seeds,
-    sentences_of,
-    shapes,
 )
-from tests.oracles import cma as oracle
 
 IDS = 4
 
@@ -31,34 +21,6 @@ def small(seed: int = 0, *, users: int = IDS, **settings) -> CMA:
     return CMA(
         config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed), users=users, products=IDS
     )  # fmt: skip
-
-
-@pytest.mark.parametrize("ids", [True, False])
-@settings(max_examples=8, deadline=None)
-@given(lengths=shapes, seed=seeds)
-def test_equals_the_oracle(ids, lengths, seed) -> None:
-    model, batch = enlarged(small(seed, ids=ids)), make_batch(lengths, seed, ids=IDS)
-    output = check_logits_and_gradients(
-        model,
-        batch,
-        lambda d: oracle.logits(model, sentences_of(batch, d), int(batch.users[d]), int(batch.products[d])),
-    )
-    check_sums_to_one(output.alpha, batch.sentence_offsets)
-    check_sums_to_one(output.gamma, batch.document_offsets)
-
-
-def test_learns_from_ids_alone_and_survives_saving() -> None:
-    """All documents say the same; only who wrote it tells the class."""
-    batch = make_batch([[2]] * 12, ids=IDS)
-    batch.words[:] = 3
-    batch.users[:] = torch.arange(12) % CLASSES
-    batch.labels[:] = batch.users
-    settings = {"tune_embedding": True, "word_size": 8}
-    model = small(**settings)
-    # the ids only steer attention, so the two words must differ for them to matter
-    batch.words[1::2] = 4
-    check_learns(model, batch, steps=100, learning_rate=0.03)
-    check_survives_saving(model, small(1, **settings), batch)
 
 
 def test_without_ids_the_batch_needs_none() -> None:

@@ -8,15 +8,12 @@ from emhrnn.paper.models.cnn_word import CNNWord, CNNWordConfig
 from tests.models.examples import (
     CLASSES,
     PLAIN,
-    check_learns,
     check_logits_and_gradients,
-    check_survives_saving,
     enlarged,
     generator_of,
     make_batch,
     make_table,
     sentences_of,
-    separable_batch,
 )
 from tests.oracles import cnn_word as oracle
 
@@ -42,13 +39,6 @@ def test_words_behind_the_length_are_not_read() -> None:
     long, cut = make_batch([[160]]), make_batch([[160]])
     cut.words[150:] = 0
     assert (model(long).logits == model(cut).logits).all()
-
-
-def test_learns_and_survives_saving() -> None:
-    settings = {"features": 16, "dense_size": 16, "length": 123, "tune_embedding": True}
-    model, batch = small(dropout=0.1, **settings), separable_batch()
-    check_learns(model, batch, steps=60, learning_rate=0.01)
-    check_survives_saving(model, small(1, **settings), batch)
 
 
 def test_at_first_it_has_no_regard_to_place() -> None:

@@ -13,16 +13,13 @@ from emhrnn.paper.models.multiscale_lstm import annealed_slope, hard_sigmoid
 from tests.models.examples import (
     CLASSES,
     PLAIN,
-    check_learns,
     check_logits_and_gradients,
-    check_survives_saving,
     enlarged,
     generator_of,
     make_batch,
     make_table,
     seeds,
     sentences_of,
-    separable_batch,
     shapes,
     words_of,
 )
@@ -95,11 +92,3 @@ def test_slope_grows_to_five() -> None:
     assert model.state_dict()["slope"] == 2
     x = torch.tensor([-1.0, -0.25, 0, 0.25, 1])
     assert hard_sigmoid(x, model.slope).tolist() == [0, 0.25, 0.5, 0.75, 1]
-
-
-def test_learns_and_survives_saving() -> None:
-    settings = {"word_size": 8, "tune_embedding": True}
-    model, batch = small(dropout=0.1, **settings), separable_batch(18)
-    check_learns(model, batch, steps=60, learning_rate=0.03)
-    model.set_epoch(3)
-    check_survives_saving(model, small(1, **settings), batch)

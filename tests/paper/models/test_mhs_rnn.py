@@ -5,23 +5,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNAttConfig, MHSRNNConfig
 from emhrnn.paper.models.multiscale_lstm import multiscale_states
 from tests.models.examples import (
     CLASSES,
     PLAIN,
-    check_learns,
     check_logits_and_gradients,
     check_sums_to_one,
-    check_survives_saving,
     enlarged,
     generator_of,
     make_batch,
     make_table,
     seeds,
     sentences_of,
-    separable_batch,
     shapes,
 )
 from tests.oracles import mhs_rnn as oracle
@@ -70,15 +67,7 @@ def test_phrases_do_not_begin_silent() -> None:
     h, _ = multiscale_states(
         model.input(model.embedding(torch.from_numpy(batch.words))),
         [model.word_weight.repeat(1, 2), model.phrase_weight], [model.phrase_bias], model.slope,
-        pack(batch.sentence_offsets), model.wiring, forced=torch.from_numpy(batch.sentence_final),
+        Order(batch.sentence_offsets), model.wiring, forced=torch.from_numpy(batch.sentence_final),
     )  # fmt: skip
     of_words, of_phrases = h.detach()[torch.from_numpy(batch.sentence_final)].square().mean((0, 2)).sqrt()
     assert of_phrases > of_words
-
-
-@pytest.mark.parametrize("attention", [False, True])
-def test_learns_and_survives_saving(attention) -> None:
-    settings = {"word_size": 8, "tune_embedding": True, "attention": attention}
-    model, batch = small(dropout=0.1, **settings), separable_batch(18)
-    check_learns(model, batch, steps=60, learning_rate=0.03)
-    check_survives_saving(model, small(1, **settings), batch)

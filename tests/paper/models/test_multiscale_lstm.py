@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.paper.models.multiscale_lstm import Wiring, multiscale_states
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 
@@ -40,7 +40,7 @@ def test_equals_torch(lengths, layers, size, flush_own, some_forced, seed) -> No
     results = []
     for native in (False, True):
         with native_kernels(native):
-            h, x_z = multiscale_states(projection, weights, biases, torch.tensor(1.2), pack(offsets), wiring, forced)
+            h, x_z = multiscale_states(projection, weights, biases, torch.tensor(1.2), Order(offsets), wiring, forced)
             assume(x_z.abs().min() > 1e-4)  # else the back ends may see different ends
             assume(((1.2 * x_z).abs() - 1).abs().min() > 1e-4)  # or pass a gradient here and none there
             results.append((h.detach(), x_z, *torch.autograd.grad((h * seen).sum(), leaves)))
@@ -52,5 +52,5 @@ def test_wrong_offsets_are_an_error_not_a_crash() -> None:
     with pytest.raises(IndexError, match="4 input rows for offsets that end at 5"):
         multiscale_states(
             torch.zeros(4, 13), [torch.zeros(13, 6), torch.zeros(12, 6)], [torch.zeros(12)], torch.ones(()),
-            pack(offsets_of([5])), wiring,
+            Order(offsets_of([5])), wiring,
         )  # fmt: skip

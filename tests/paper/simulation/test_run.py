@@ -6,8 +6,15 @@ from dataclasses import replace
 import pytest
 
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.paper.simulation.run import SimulationPlan, SimulationSizes, simulate
-from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
+from emhrnn.paper.simulation.run import (
+    RecoveryTable,
+    SimulationPlan,
+    SimulationSizes,
+    draw_recovery,
+    make_allowed,
+    make_row,
+    simulate,
+)
 
 TINY = SimulationSizes(train=40, test=10, rounds=2)
 
@@ -42,6 +49,7 @@ def test_a_change_of_one_kind_of_learning_leaves_the_jobs_of_others_done():
     assert SimulationSizes.from_arguments(other.arguments("state", "exact")).rounds == 3
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_runs_writes_and_does_nothing_twice(tmp_path):
     plan = SimulationPlan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY)
     lines = []

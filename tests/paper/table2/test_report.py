@@ -10,7 +10,8 @@ import pytest
 
 from emhrnn.files import sha256
 from emhrnn.paper.comparison.data import DataSet
-from emhrnn.paper.table2.report import STANDS_IN, Table2, render_markdown
+from emhrnn.paper.comparison.table import TableRow
+from emhrnn.paper.table2.report import OURS, STANDS_IN, Table2, best_for_budgets, draw_frontier, render_markdown
 from emhrnn.paper.table2.sets import DOCUMENTS, Found
 from tests.behaviour.commands import Cli
 from tests.models.tiny_bert import make_bert
@@ -66,11 +67,6 @@ def test_the_report_keeps_the_numbers_apart() -> None:
 SET, ROW = "yelp_recsys2013_10k", "mini, frozen"
 
 
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    return Cli(capsys, monkeypatch)
-
-
 def yelp(folder: Path) -> Path:
     texts = ["The room was nice and clean.", "The rooms was old!!"]
     with gzip.open(folder / f"{SET}.jsonl.gz", "wt") as file:
@@ -78,6 +74,7 @@ def yelp(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_frozen_encoder_is_run_once_and_its_record_names_no_place(tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("transformers", reason="needs the extra `transformers`")
     (tmp_path / "here" / "mini").mkdir(parents=True)
@@ -108,5 +105,38 @@ def test_a_frozen_encoder_is_run_once_and_its_record_names_no_place(tmp_path: Pa
     assert record.read_text() == before  # it was not done again
     (moved / "model.safetensors").write_bytes(b"other weights")
     assert "was done with pretrained_sha256 = " in cli.error(*given, "--pretrained", moved)
-    assert "is no row of the table; give some of" in cli.error(*given, "--pretrained", moved, "--rows", "Bert-base")
+    assert "is not a row of the table; give some of" in cli.error(*given, "--pretrained", moved, "--rows", "Bert-base")
     assert "--frozen is about pretrained weights, and none are given" in cli.error(*given)
+
+
+FRONTIER_ROW = TableRow(
+    data="d", model="m", settings=(), accuracy=0.5, low=0.4, high=0.6, sd=None, seeds=1, macro_f1=0.5,
+    valid_accuracy=0.5, parameters=1, best_epochs=(0,), accuracies=(0.5,), commits=(), training_seconds=60.0,
+    words_per_second=1.0, documents_per_second=1.0, best=False, against=None,
+)  # fmt: skip
+
+
+def frontier_row(model: str, seconds: float, accuracy: float) -> TableRow:
+    return replace(FRONTIER_ROW, model=model, training_seconds=float(seconds), accuracy=accuracy)
+
+
+def test_the_frontier_leaves_out_what_a_cheaper_row_reaches() -> None:
+    rows = [
+        frontier_row("slow", 600, 0.9),
+        frontier_row("cheap", 10, 0.7),
+        frontier_row("worse", 60, 0.6),
+        frontier_row("level", 90, 0.7),
+    ]
+    assert [one.model for one in best_for_budgets(rows)] == ["cheap", "slow"]
+
+
+def test_the_figure_names_the_rows_of_the_frontier(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    rows = [frontier_row(OURS, 60, 0.8), frontier_row("cheap", 10, 0.7), frontier_row("dear", 600, 0.6)]
+    draw_frontier({"a": rows, "b": rows}, tmp_path / "f.svg")
+    svg = (tmp_path / "f.svg").read_text(encoding="utf-8")
+    assert svg.count(f"<!-- {OURS} -->") == 2
+    assert "<!-- cheap -->" in svg
+    assert "<!-- dear -->" not in svg
+    draw_frontier({"a": rows, "b": rows}, tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_bytes() == (tmp_path / "f.svg").read_bytes()

@@ -112,7 +112,7 @@ def test_a_set_is_the_papers_only_if_it_has_its_size(tmp_path: Path) -> None:
 def test_nothing_to_work_with(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds none of the paper's sets"):
         find_sets(tmp_path)
-    with pytest.raises(DataError, match="is no folder; give the folder that holds the data sets"):
+    with pytest.raises(DataError, match="is not a folder; give the folder that holds the data sets"):
         find_sets(tmp_path / "none")
     tang(tmp_path, 2013)
     (tmp_path / "yelp-2013-test.txt.ss").unlink()

@@ -4,16 +4,16 @@ Arrow streams and JSON that names them. Both are read some rows at a time; the `
     reviews/state.json  reviews/data-00000-of-00001.arrow        a Dataset
     reviews/dataset_dict.json  reviews/train/state.json ...      a DatasetDict: the names of its data sets are splits
 
-Labels that are numbers with names (ClassLabel) are read as their names; -1 is no label.
+Labels that are numbers with names (ClassLabel) are read as their names; -1 is not a label.
 """
 
 import json
-from collections.abc import Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage
+from emhrnn.corpus.readers.input import InputFile, explain_damage
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.extras import LateModule, parquet
@@ -31,27 +31,32 @@ def read_parquet(reading: InputFile) -> Iterator[Record]:
         columns = reading.resolve(schema).to_dict()
         size, rows = reading.path.stat().st_size, max(1, file.metadata.num_rows)
         number = 0
-        meter = reading.meter or ByteMeter(size)
-        with meter.file(size, lambda: size * number // rows):
+        with reading.meter.file(size, lambda: size * number // rows):
             names = schema if reading.columns.keep else list(dict.fromkeys(columns.values()))
             for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
                 values = {role: python_values(batch.column(name)) for role, name in columns.items()}
-                kept = _kept(batch) if reading.columns.keep else None
-                for index in range(batch.num_rows):
-                    number += 1
-                    row = {role: column[index] for role, column in values.items()}
-                    yield reading.record(number, row, kept=None if kept is None else kept[index])
+                yield from _records(reading, batch, values, number)
+                number += batch.num_rows
 
 
-def _kept(batch: Any) -> list[dict[str, Any]]:
-    """All columns, row by row."""
-    columns = [python_values(column) for column in batch.columns]
-    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+def _records(reading: InputFile, batch: Any, values: dict[str, list[Any]], before: int) -> Iterator[Record]:
+    """The rows of a record batch, with values by role; so many were before it."""
+    kept: Iterable[dict[str, Any] | None] = repeat(None)
+    if reading.columns.keep:
+        columns = [python_values(column) for column in batch.columns]
+        kept = (dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True))
+    rows = zip(*values.values(), strict=True)
+    for number, (row, whole) in enumerate(zip(rows, kept, strict=False), start=before + 1):
+        yield reading.record(number, dict(zip(values, row, strict=True)), kept=whole)
 
 
 def _opened(path: Path, **options: Any) -> Any:
     """A damaged page is an error where the file has checksums of its pages; where it has none, they are not missed."""
-    return parquet.ParquetFile(path, memory_map=True, buffer_size=1 << 20, page_checksum_verification=True, **options)
+    options |= {"memory_map": True, "buffer_size": 1 << 20, "page_checksum_verification": True}
+    try:
+        return parquet.ParquetFile(path, **options)
+    except UnicodeDecodeError:
+        raise pa.ArrowInvalid("the name of a column is not UTF-8") from None
 
 
 def unpacked_bytes(path: Path) -> Iterator[int]:
@@ -101,13 +106,6 @@ def _is_text(kind: Any) -> bool:
 STATE, DICT = "state.json", "dataset_dict.json"
 
 
-class _DatasetFile(NamedTuple):
-    """An Arrow file, and the split that it belongs to."""
-
-    file: Path
-    split: str | None
-
-
 def is_dataset(folder: Path) -> bool:
     """Whether `datasets` saved the folder, as a Dataset or a DatasetDict."""
     return (folder / STATE).is_file() or (folder / DICT).is_file()
@@ -115,43 +113,41 @@ def is_dataset(folder: Path) -> bool:
 
 def dataset_files(folder: Path) -> list[Path]:
     """The Arrow files of a saved data set, split by split."""
-    return [part.file for part in _parts(folder)]
+    return [file for file, _ in _parts(folder)]
 
 
 def read_dataset(reading: InputFile) -> Iterator[Record]:
     """The rows of a saved data set, numbered through all of its files."""
     number = 0
-    for part in _parts(reading.path):
-        size = part.file.stat().st_size if part.file.is_file() else 0
-        with explain_damage(part.file), pa.memory_map(str(part.file)) as source, pa.ipc.open_stream(source) as stream:
+    for file, split in _parts(reading.path):
+        size = file.stat().st_size if file.is_file() else 0
+        with explain_damage(file), pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as stream:
             columns = reading.resolve(stream.schema.names).to_dict()
-            by_split = part.split is not None and reading.columns.split is None
+            by_split = split is not None and reading.columns.split is None
             if by_split:
                 reading.taken["split"] = DICT
             names = _class_names(stream.schema, columns.get("label"))
-            with (reading.meter or ByteMeter(size)).file(size, source.tell):
+            with reading.meter.file(size, source.tell):
                 for batch in stream:
                     values = {role: python_values(batch.column(name)) for role, name in columns.items()}
-                    kept = _kept(batch) if reading.columns.keep else None
                     if names is not None:
                         values["label"] = [_named(label, names) for label in values["label"]]
                     if by_split:
-                        values["split"] = [part.split] * batch.num_rows
-                    for index in range(batch.num_rows):
-                        number += 1
-                        row = {role: column[index] for role, column in values.items()}
-                        yield reading.record(number, row, kept=None if kept is None else kept[index])
+                        values["split"] = [split] * batch.num_rows
+                    yield from _records(reading, batch, values, number)
+                    number += batch.num_rows
 
 
-def _parts(folder: Path) -> list[_DatasetFile]:
+def _parts(folder: Path) -> list[tuple[Path, str | None]]:
+    """Each Arrow file, and the split that it belongs to."""
     try:
         if not (folder / DICT).is_file():
-            return [_DatasetFile(file, None) for file in _files(folder)]
+            return [(file, None) for file in _files(folder)]
         splits = json.loads((folder / DICT).read_text(encoding="utf-8"))["splits"]
-        return [_DatasetFile(file, str(split)) for split in splits for file in _files(folder / split)]
+        return [(file, str(split)) for split in splits for file in _files(folder / split)]
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(
-            f"{folder} is no complete data set of `datasets`: {STATE} or {DICT} is missing or broken; save it again"
+            f"{folder} is not a complete data set of `datasets`: {STATE} or {DICT} is missing or broken; save it again"
         ) from None
 
 

@@ -31,7 +31,7 @@ BUFFER_BYTES = 1 << 18
 class ByteMeter:
     """Bytes read of all files of a source, as they lie on disk."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int = 0) -> None:
         self.total = total
         self._finished = 0
         self._position: Callable[[], int] | None = None
@@ -54,13 +54,12 @@ class ByteMeter:
 @contextmanager
 def open_bytes(path: Path, meter: ByteMeter | None = None) -> Iterator[Stream]:
     """The file's content, decompressed; errors of the disk, of the compression and of its end raise DataError."""
-    with explain_damage(path), io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as raw:
-        stream = _decompressed(raw)
-        if meter is None:
-            yield stream
-        else:
-            with meter.file(path.stat().st_size, raw.tell):
-                yield stream
+    with (
+        explain_damage(path),
+        io.BufferedReader(io.FileIO(path), BUFFER_BYTES) as raw,
+        (meter or ByteMeter()).file(path.stat().st_size, raw.tell),
+    ):
+        yield _decompressed(raw)
 
 
 @contextmanager
@@ -82,7 +81,7 @@ def explain_damage(path: Path) -> Iterator[None]:
         # pyarrow tells of a cut-off zstd stream as an OSError without a number.
         if error.errno is None:
             raise DataError(f"{path} is damaged ({_one_line(error)}); copy or download it again") from None
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        raise DataError(f"{path} cannot be read: {error.strerror}; correct that, and try again") from None
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:
@@ -114,7 +113,7 @@ class InputFile:
 
     path: Path
     columns: Columns = field(default_factory=Columns)
-    meter: ByteMeter | None = None
+    meter: ByteMeter = field(default_factory=ByteMeter)
     taken: dict[str, str] = field(default_factory=dict)
     lenient: bool = False  # a row that cannot be used is a record with a fault, not an error
     encoding: str | None = None  # of text; None: detect
@@ -198,4 +197,5 @@ class InputFile:
 def _damage() -> tuple[type[Exception], ...]:
     """Errors of damaged files; those of Arrow only where it was used."""
     arrow = (pa.ArrowInvalid,) if "pyarrow" in sys.modules else ()
-    return zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, *arrow
+    # zipfile raises a NotImplementedError for a method of compression that does not exist
+    return zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile, NotImplementedError, *arrow

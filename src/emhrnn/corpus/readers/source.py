@@ -115,7 +115,7 @@ def _format_of_folder(path: Path) -> str:
 
 
 def _looks_like_zhang(text: str) -> bool:
-    """A class number, then text: no header, because no column has a number for a name and its text is no usual name."""
+    """A class number, then text: no header, because a column is not named by a number, nor is its text a usual name."""
     first = next(csv.reader(text.splitlines()[:1] or [""]), [])
     if len(first) < 2 or not re.fullmatch(r"-?\d{1,4}", first[0].strip()):
         return False

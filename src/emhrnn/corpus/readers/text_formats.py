@@ -5,7 +5,7 @@ jsonl         one object a line; blank lines are passed over; the row is the lin
 xlsx          the first sheet of an Excel workbook, with a header
 folder        `reviews/good/17.txt` is a document of the class `good`, and its id is `good/17.txt`
 tang          `.ss` files of Tang, Qin and Liu (2015): user, product, rating and text, with two tabs between them. The
-              text is tokenised and its sentences end with `<sssss>`; these ends are kept, not found anew. Brackets that
+              text is tokenised and its sentences end with `<sssss>`; these ends are kept. Brackets that
               the Penn Treebank tokeniser wrote as -lrb- are brackets again, as they are in every other text
 zhang         headerless csv of Zhang, Zhao and LeCun (2015): "class","title","text", or any number of text fields. Line
               ends inside a field are written as a backslash and an n. The text fields become one text, each its own
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from emhrnn.corpus.readers.encoding import decode
-from emhrnn.corpus.readers.input import ByteMeter, InputFile, explain_damage
+from emhrnn.corpus.readers.input import InputFile, explain_damage
 from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import DataError, ExtraError
 
@@ -141,7 +141,7 @@ def table_records(rows: Iterator[list[Any] | str], reading: InputFile) -> Iterat
     """The records of a table whose first row is a header. A row that is a string is one with this fault."""
     header = next(rows, [])
     if isinstance(header, str):
-        raise DataError(f"{reading.path}: {header}, so it has no header; mend its first line")
+        raise DataError(f"{reading.path}: {header}, so it has no header; fix its first line")
     if not any(header):
         return
     columns = reading.resolve(header)
@@ -168,11 +168,13 @@ def read_xlsx(reading: InputFile) -> Iterator[Record]:
     except ImportError:
         raise ExtraError("reading .xlsx needs openpyxl; install it with: pip install 'emhrnn[xlsx]'") from None
     size = reading.path.stat().st_size
-    with explain_damage(reading.path), (reading.meter or ByteMeter(size)).file(size, lambda: 0):
+    with explain_damage(reading.path), reading.meter.file(size, lambda: 0):
         try:
             book = load_workbook(reading.path, read_only=True, data_only=True)
         except (KeyError, ValueError) as error:
-            raise DataError(f"{reading.path} is no readable .xlsx file ({error}); save it again, or as csv") from None
+            raise DataError(
+                f"{reading.path} is not a readable .xlsx file ({error}); save it again, or as csv"
+            ) from None
         with closing(book):
             yield from table_records(_sheet_rows(book.worksheets[0]), reading)
 
@@ -287,8 +289,7 @@ def read_class_folders(reading: InputFile) -> Iterator[Record]:
     reading.taken.update(text="file", label="folder")
     for path in class_files(reading.path):
         size = path.stat().st_size
-        meter = reading.meter or ByteMeter(size)
-        with explain_damage(path), meter.file(size, lambda: 0):
+        with explain_damage(path), reading.meter.file(size, lambda: 0):
             text = decode(path.read_bytes(), reading.encoding)
         record = reading.record(1, {"text": text, "label": path.parent.name, "id": f"{path.parent.name}/{path.name}"})
         yield record._replace(where=record.where._replace(file=str(path)))

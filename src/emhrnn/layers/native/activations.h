@@ -19,8 +19,8 @@ INLINE Power power(vec x) {
   p = p * f + 0.0555035733f;
   p = p * f + 0.240226492f;
   p = p * f + 0.693147182f;
-  const ivec exponent = ((ivec)shifted << 23) + (127 << 23);  // casts keep the bits: the lowest of `shifted` are n
-  return {p * f, (vec)exponent};
+  const ivec exponent = (bits_of(shifted) << 23) + (127 << 23);  // the lowest bits of `shifted` are n
+  return {p * f, with_bits(exponent)};
 }
 INLINE vec exp(vec x) {
   const Power e = power(clamp(x, 87.f));
@@ -31,8 +31,8 @@ inline float exp(float x) { return exp(vec{} + x)[0]; }
 // polynomial (Cephes) with a relative error of 1e-7.
 INLINE vec log(vec x) {
   constexpr int32_t half_root = 0x3f3504f3, mantissa = 0x7fffff;  // half_root: the bits of sqrt(1/2)
-  const ivec bits = (ivec)x - half_root;
-  const vec n = __builtin_convertvector(bits >> 23, vec), f = (vec)((bits & mantissa) + half_root) - 1.f;
+  const ivec bits = bits_of(x) - half_root;
+  const vec n = as_floats(bits >> 23), f = with_bits((bits & mantissa) + half_root) - 1.f;
   vec p = f * 7.0376836292e-2f - 1.1514610310e-1f;
   p = p * f + 1.1676998740e-1f;
   p = p * f - 1.2420140846e-1f;
@@ -52,6 +52,26 @@ INLINE vec exp_less_one(vec x) {  // e^2x - 1, without cancellation near 0; tanh
 INLINE vec tanh(vec x) {
   const vec less_one = exp_less_one(x);
   return less_one / (less_one + 2.f);
+}
+// tanh of n numbers, in place. Four vectors share one division, which takes longer than the rest. A NaN may spread to the
+// other three.
+INLINE void tanh_all(isize n, float* x) {
+  isize j = 0;
+  for (; j + 4 * WIDTH <= n; j += 4 * WIDTH) {
+    vec top[4], below[4];
+    for (int i = 0; i < 4; ++i) top[i] = exp_less_one(load(x + j + i * WIDTH)), below[i] = top[i] + 2.f;
+    const vec first = below[0] * below[1], second = below[2] * below[3], inverse = 1.f / (first * second);
+    const vec of_first = inverse * second, of_second = inverse * first;
+    store(x + j, top[0] * below[1] * of_first);
+    store(x + j + WIDTH, top[1] * below[0] * of_first);
+    store(x + j + 2 * WIDTH, top[2] * below[3] * of_second);
+    store(x + j + 3 * WIDTH, top[3] * below[2] * of_second);
+  }
+  for (; j + WIDTH <= n; j += WIDTH) store(x + j, tanh(load(x + j)));
+  if (j < n) {
+    const Short rest{n - j};
+    rest.out(x + j, tanh(rest.in(x + j)));
+  }
 }
 INLINE vec one_plus_exp(vec x) {  // 1 / sigmoid(-x), so bounded that three such factors stay finite
   const Power e = power(clamp(x, 30.f));

@@ -137,7 +137,7 @@ void attend_backward(int64_t segments, const int64_t* offsets, int64_t H, const 
   });
 }
 
-// Sentence attention over pairs of shared states (see paper/layers/attention.py); rows of left and right are A + C long.
+// Sentence attention over pairs of shared states (see paper/models/attention.py); rows of left and right are A + C long.
 void pair_attention(int64_t variants, const int64_t* offsets, const int64_t* forward_nodes,
                     const int64_t* backward_nodes, int64_t A, int64_t C, const float* left, const float* right,
                     const float* context, float* logits, int64_t threads) {
@@ -150,8 +150,8 @@ void pair_attention(int64_t variants, const int64_t* offsets, const int64_t* for
       for (isize t = begin; t < begin + n; ++t) {
         if (t + 2 < pairs)  // the rows are far apart: ask for them early
           for (isize j = 0; j < length; j += 16) {
-            __builtin_prefetch(left + forward_nodes[t + 2] * length + j);
-            __builtin_prefetch(right + backward_nodes[t + 2] * length + j);
+            PREFETCH(left + forward_nodes[t + 2] * length + j);
+            PREFETCH(right + backward_nodes[t + 2] * length + j);
           }
         const float *f = left + forward_nodes[t] * length, *b = right + backward_nodes[t] * length;
         vec score = {};

@@ -15,7 +15,7 @@ namespace {
 constexpr isize FEW = 64;  // sentences that a thread takes at a time
 constexpr isize USUAL_UNITS = 32;
 
-INLINE vec not_negative(vec x) { return x > vec{} ? x : vec{}; }
+INLINE vec not_negative(vec x) { return pick(x > vec{}, x, vec{}); }
 
 // Logarithms of many numbers at once. There is room for a whole vector behind the last.
 inline void log_all(std::vector<float>& x, isize n) {
@@ -210,11 +210,11 @@ void gather_rows(isize n, isize C, const isize* rows, const float* weights, cons
   });
 }
 
-// sums = rows (n, C) + one number for each row.
-void add_to_rows(isize n, isize C, const float* rows, const float* numbers, float* sums) {
+// rows (n, C) += one number for each row.
+void add_to_rows(isize n, isize C, const float* numbers, float* rows) {
   with_constant(C, [=](auto C) {
     for (isize i = 0; i < n; ++i)
-      for (isize c = 0; c < C; ++c) sums[i * C + c] = rows[i * C + c] + numbers[i];
+      for (isize c = 0; c < C; ++c) rows[i * C + c] += numbers[i];
   });
 }
 
@@ -251,10 +251,11 @@ void encoder_forward(isize sentences, const isize* offsets, isize K, isize H, is
             for_vectors(H, [&](isize j, auto row) {
               const vec x = row.in(sum + j) + row.in(p + j);
               row.out(next + j, x);
-              row.out(kept + k * H + j, tanh(x + row.in(b + j)));
+              row.out(kept + k * H + j, x + row.in(b + j));
             });
             std::swap(sum, next);
           }
+          tanh_all(widths * H, kept);
           speaker.say(H, C, widths, kept, said.data(), scores + t * K * C);
         }
       }

@@ -1,4 +1,4 @@
-// Recurrent layers over trees of shared prefixes (see paper/layers/forest.py).
+// Recurrent layers over trees of shared prefixes (see paper/em/likelihood.py).
 
 #pragma once
 

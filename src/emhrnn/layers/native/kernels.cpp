@@ -11,7 +11,7 @@
 //       |         cells.h           one step of one row: LSTM, GRU
 //   activations.h, gradients.h      exp, log, sigmoid, tanh; gradients of weights
 //   products.h, threads.h           matrix products in register tiles
-//   vectors.h                       rows, vector by vector
+//   vectors.h, plain_vectors.h      rows, vector by vector
 
 #include "adagrad.h"
 #include "attention.h"

@@ -83,26 +83,46 @@ class Numbers {
   isize mask = 0;
 };
 
-// How often each value is among all.
+// How often the value of each candidate (words, K) is in its document; those of NONE are 0 times there. A phrase is there
+// at most as often as the shorter one that ends with it: of one that is there once, longer ones need no counting.
 class Repeats {
  public:
-  // Values of NONE are 0 times there. `first`, where there is room: whether no earlier value is the same.
-  void count(const isize* values, isize n, bool* first) {
-    numbers.clear(n - std::count(values, values + n, NONE));
-    counts.assign(n + 1, 0);
-    places.resize(n);
-    for (isize i = 0; i < n; ++i) {
-      const isize place = values[i] == NONE ? n : numbers(values[i]);
-      if (first) first[i] = place < n && counts[place] == 0;
-      counts[place] += place < n;
-      places[i] = int32_t(place);
+  // `first`, where there is room: whether no earlier value is the same.
+  void count(const isize* values, isize words, isize K, bool* first) {
+    times.resize(words * K);
+    for (isize i = 0; i < words * K; ++i) times[i] = values[i] != NONE;
+    if (first) std::copy(times.begin(), times.end(), first);
+    ends.resize(words);
+    std::iota(ends.begin(), ends.end(), isize{0});
+    for (isize k = 0; k < K && !ends.empty(); ++k) {
+      isize open = 0;
+      for (isize t : ends)
+        if (times[t * K + k]) ends[open++] = t;
+      ends.resize(open);
+      numbers.clear(open);
+      counts.assign(open, 0);
+      places.resize(open);
+      for (isize j = 0; j < open; ++j) {
+        places[j] = int32_t(numbers(values[ends[j] * K + k]));
+        if (first) first[ends[j] * K + k] = counts[places[j]] == 0;
+        ++counts[places[j]];
+      }
+      isize repeated = 0;
+      for (isize j = 0; j < open; ++j) {
+        const isize t = ends[j], n = counts[places[j]];
+        times[t * K + k] = int32_t(n);
+        ends[repeated] = t;
+        repeated += n > 1;
+      }
+      ends.resize(repeated);
     }
   }
-  int32_t operator[](isize i) const { return counts[places[i]]; }
+  int32_t operator[](isize i) const { return times[i]; }
 
  private:
   Numbers numbers;
-  std::vector<int32_t> counts, places;
+  std::vector<isize> ends;  // words at which a phrase of k words ends that is there more than once
+  std::vector<int32_t> times, counts, places;
 };
 
 // The numbers 0 .. n - 1 in the order of their values, which are not negative: by 11 bits at a time, the lowest first.
@@ -170,12 +190,12 @@ void phrase_rows(isize sentences, const isize* offsets, const isize* words, isiz
           ends[longer] = t;
           room[longer] = room[j];
           keys[longer] = key_of(states[longer], k);
-          __builtin_prefetch(starts + (keys[longer] >> (63 - bits)));
+          PREFETCH(starts + (keys[longer] >> (63 - bits)));
           longer += k <= room[j] && word != UNKNOWN_WORD;
         }
         left = longer;
         const auto start = [&](isize j) { return starts[keys[j] >> (63 - bits)]; };
-        for (isize j = 0; j < left; ++j) __builtin_prefetch(table_keys + start(j));
+        for (isize j = 0; j < left; ++j) PREFETCH(table_keys + start(j));
         isize found = 0;
         for (isize j = 0; j < left; ++j) {
           const isize t = ends[j], key = keys[j];
@@ -204,7 +224,7 @@ void phrase_repeats(isize documents, const isize* word_offsets, isize K, const i
     Repeats counted;
     for (isize d = begin; d < end; ++d) {
       const isize low = word_offsets[d] * K, high = word_offsets[d + 1] * K;
-      counted.count(values + low, high - low, first ? first + low : nullptr);
+      counted.count(values + low, (high - low) / K, K, first ? first + low : nullptr);
       for (isize i = low; i < high; ++i) repeats[i] = counted[i - low];
     }
   });
@@ -220,7 +240,7 @@ void phrase_weights(isize documents, const isize* word_offsets, isize K, const i
     Repeats counted;
     for (isize d = begin; d < end; ++d) {
       const isize low = word_offsets[d] * K, high = word_offsets[d + 1] * K;
-      counted.count(values + low, high - low, nullptr);
+      counted.count(values + low, (high - low) / K, K, nullptr);
       for (isize i = low; i < high; ++i) {
         const isize n = counted[i - low];
         weights[i] = n < USUAL ? powers[n] : std::pow(float(n), -*presence);

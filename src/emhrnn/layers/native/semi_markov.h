@@ -80,7 +80,7 @@ class Window {
       float* to = rows.data() + k * LANES + v;
       store(to, load(to - LANES) - d);
     }
-    store(rows.data() + v, possible ? vec{} : vec{} + IMPOSSIBLE);
+    store(rows.data() + v, pick(possible, vec{}, vec{} + IMPOSSIBLE));
   }
 
  private:
@@ -153,21 +153,21 @@ void log_partitions(isize sentences, const isize* offsets, isize K, isize C, con
         for (isize k = 0; k < widths; ++k) {
           const vec x_k = load(window.row(k) + v) + load(x + k * LANES + v);
           store(x + k * LANES + v, x_k);
-          highest = x_k > highest ? x_k : highest;
+          highest = pick(x_k > highest, x_k, highest);
         }
-        highest = highest > IMPOSSIBLE ? highest : vec{};
+        highest = pick(highest > IMPOSSIBLE, highest, vec{});
         vec total = {};
         for (isize k = 0; k < widths; ++k) {
-          const vec below = load(x + k * LANES + v) - highest, e = below < FLOOR ? vec{} : exp(below);
+          const vec below = load(x + k * LANES + v) - highest, e = pick(below < FLOOR, vec{}, exp(below));
           store(x + k * LANES + v, e);
           total += e;
         }
         const ivec alive = total != 0.f;  // a NaN is, and stays
-        const vec step_up = alive ? highest + log(total) : vec{};
+        const vec step_up = pick(alive, highest + log(total), vec{});
         store(d + v, step_up);
         window.shift(widths, v, step_up, alive);
         if (q) {
-          const vec share = alive ? 1.f / total : vec{};
+          const vec share = pick(alive, 1.f / total, vec{});
           for (isize k = 0; k < widths; ++k) store(x + k * LANES + v, load(x + k * LANES + v) * share);
           for (isize k = widths; k < K; ++k) store(x + k * LANES + v, vec{});
         }
@@ -266,12 +266,12 @@ void semi_markov_best(int64_t sentences, const int64_t* offsets, int64_t K, int6
         for (isize k = 1; k < widths; ++k) {
           const vec x = load(window.row(k) + v) + load(scores_t + k * LANES + v);
           const ivec higher = x > highest;
-          highest = higher ? x : highest;
-          width = higher ? ivec{} + static_cast<int32_t>(k) : width;
+          highest = pick(higher, x, highest);
+          width = pick(higher, ivec{} + static_cast<int32_t>(k), width);
         }
         std::memcpy(best.data() + t * LANES + v, &width, sizeof width);
         const ivec alive = highest != IMPOSSIBLE;
-        window.shift(widths, v, alive ? highest + load(end + v) : vec{}, alive);
+        window.shift(widths, v, pick(alive, highest + load(end + v), vec{}), alive);
       }
     };
     with_constant(stripes.run, [&](auto run) {

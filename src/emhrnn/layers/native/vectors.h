@@ -1,27 +1,38 @@
 // Vectors of floats, and rows of any length gone through vector by vector. It is written in GCC's vector extensions (GCC
-// and Clang, any CPU); the build chooses the width by its -m flags.
+// and Clang, any CPU); the build chooses the width by its -m flags. Other compilers, and -DEMHRNN_PLAIN, get plain loops.
 
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#if defined(__AVX__)
+
+#if defined(__GNUC__) && !defined(EMHRNN_PLAIN)
+#if defined(__AVX512F__)
+#define VECTOR_BITS 512
+#elif defined(__AVX__)
+#define VECTOR_BITS 256
+#else
+#define VECTOR_BITS 128
+#endif
+#if VECTOR_BITS > 128
 #include <immintrin.h>
+#endif
+#define INLINE inline __attribute__((always_inline))  // what must not cost a call per vector
+#define PREFETCH(place) __builtin_prefetch(place)
+#else
+#define VECTOR_BITS 0
+#define INLINE inline
+#define PREFETCH(place) static_cast<void>(place)
+#include "plain_vectors.h"
 #endif
 
 namespace {
 
 using isize = int64_t;
-#define INLINE inline __attribute__((always_inline))  // what must not cost a call per vector
 
-#if defined(__AVX512F__)
-constexpr int WIDTH = 16;
-#elif defined(__AVX__)
-constexpr int WIDTH = 8;
-#else
-constexpr int WIDTH = 4;
-#endif
+#if VECTOR_BITS
+constexpr int WIDTH = VECTOR_BITS / 32;
 
 typedef float vec __attribute__((vector_size(WIDTH * 4)));
 typedef int32_t ivec __attribute__((vector_size(WIDTH * 4)));
@@ -30,16 +41,24 @@ typedef float unaligned_vec __attribute__((vector_size(WIDTH * 4), aligned(4), m
 INLINE vec load(const float* p) { return *reinterpret_cast<const unaligned_vec*>(p); }
 INLINE void store(float* p, vec v) { *reinterpret_cast<unaligned_vec*>(p) = v; }
 
+// Lane by lane: one of two; the bits as a number; a number as bits; a number as a float.
+INLINE vec pick(ivec where, vec yes, vec no) { return where ? yes : no; }
+INLINE ivec pick(ivec where, ivec yes, ivec no) { return where ? yes : no; }
+INLINE ivec bits_of(vec v) { return (ivec)v; }
+INLINE vec with_bits(ivec bits) { return (vec)bits; }
+INLINE vec as_floats(ivec numbers) { return __builtin_convertvector(numbers, vec); }
+#endif
+
 // To [-bound, bound]; a NaN stays one.
 INLINE vec clamp(vec x, float bound) {
   const vec high = vec{} + bound, low = -high;
-#if defined(__AVX512F__)
+#if VECTOR_BITS == 512
   return _mm512_min_ps(high, _mm512_max_ps(low, x));
-#elif defined(__AVX__)
+#elif VECTOR_BITS == 256
   return _mm256_min_ps(high, _mm256_max_ps(low, x));
 #else
-  x = low > x ? low : x;
-  return high < x ? high : x;
+  x = pick(low > x, low, x);
+  return pick(high < x, high, x);
 #endif
 }
 inline float sum(vec v) {
@@ -50,7 +69,7 @@ inline float sum(vec v) {
 
 // The same by halves: quicker, in another order.
 INLINE float folded(vec v) {
-#if defined(__AVX512F__)
+#if VECTOR_BITS == 512
   return _mm512_reduce_add_ps(v);
 #else
   for (int half = WIDTH / 2; half; half /= 2)
@@ -62,7 +81,7 @@ INLINE float folded(vec v) {
 // Asks for a row that will be read soon: groups jump between sequences, which the CPU does not foresee.
 inline void prefetch(isize size, const float* row) {
   constexpr isize LINE = 16;
-  for (isize j = 0; j < size; j += LINE) __builtin_prefetch(row + j, 0, 3);
+  for (isize j = 0; j < size; j += LINE) PREFETCH(row + j);
 }
 
 // How for_vectors reads and writes one vector of a row. In a reduction, once(v) counts every entry once.
@@ -77,9 +96,9 @@ struct Last : Whole {  // moved back to end with the row: its first entries have
     static constexpr float ZEROS_AND_ONES[2 * WIDTH] = {
 #define ZEROS 0, 0, 0, 0
 #define ONES 1, 1, 1, 1
-#if defined(__AVX512F__)
+#if VECTOR_BITS == 512
         ZEROS, ZEROS, ZEROS, ZEROS, ONES, ONES, ONES, ONES
-#elif defined(__AVX__)
+#elif VECTOR_BITS == 256
         ZEROS, ZEROS, ONES, ONES
 #else
         ZEROS, ONES
@@ -90,7 +109,7 @@ struct Last : Whole {  // moved back to end with the row: its first entries have
 };
 struct Short {  // a row shorter than a vector; the lanes beyond are zeros
   isize size;
-#if defined(__AVX512F__)
+#if VECTOR_BITS == 512
   __mmask16 lanes() const { return __mmask16((1u << size) - 1); }
   vec in(const float* p) const { return _mm512_maskz_loadu_ps(lanes(), p); }
   void out(float* p, vec v) const { _mm512_mask_storeu_ps(p, lanes(), v); }

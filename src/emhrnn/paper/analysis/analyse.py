@@ -4,7 +4,7 @@ document, and the phrases that move a class."""
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from emhrnn.corpus import Columns, Source, is_corpus
 from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import DataError
 from emhrnn.evaluation.scores import PhraseLengths
-from emhrnn.explain.explainer import batch_of, explain_texts, groups
+from emhrnn.explain.explainer import explain_texts, groups
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.models.output import Output
@@ -25,7 +25,8 @@ from emhrnn.paper.analysis.words import Tally, WordAttention
 from emhrnn.paper.explanations.attention import levels_of
 from emhrnn.paper.provenance import commit, machine
 from emhrnn.paper.sampling import Reservoir
-from emhrnn.text import Document, read_document
+from emhrnn.text import Located, TextLimits, WordEncoder
+from emhrnn.text.words import normalise
 from emhrnn.training.data import Named, check_ids
 from emhrnn.training.run import Run, load_run
 
@@ -104,16 +105,10 @@ class RunFacts:
 
     def to_dict(self) -> dict[str, Any]:
         """Without the lexicon, whose phrases and examples are text of the data."""
-        return {
-            "name": self.name,
-            "model": self.model,
-            "seed": self.seed,
-            "accuracy": self.accuracy,
-            "phrases": self.phrases.to_dict(),
-            "attention": [word.to_dict() for word in self.attention],
-            "average": self.average.to_dict(),
-            "important": [{"word": word, "documents": count} for word, count in self.important],
-        }
+        told = asdict(replace(self, lexicon=()))
+        told["important"] = [{"word": word, "documents": count} for word, count in self.important]
+        del told["lexicon"]
+        return told
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,16 +129,9 @@ class Analysis:
     def to_dict(self) -> dict[str, Any]:
         """No text of the data is in it."""
         return {
-            "data": self.data,
-            "documents": self.documents,
-            "words": self.words,
-            "skipped": self.skipped,
-            "seed": self.seed,
+            **asdict(replace(self, models=(), drawn=())),
             "models": [model.to_dict() for model in self.models],
-            "agreement": asdict(self.agreement),
-            "agreement_of_all": asdict(self.agreement_of_all),
             "drawn": [document.to_dict() for document in self.drawn],
-            "making": dict(self.making),
         }
 
 
@@ -158,16 +146,13 @@ class _Reader:
     labelled: int = 0
     important: Counter[str] = field(default_factory=Counter)
 
-    def documents(self, records: Sequence[Record]) -> list[Document]:
+    def documents(self, records: Sequence[Record]) -> list[Located]:
         """Whole texts, without the length caps of training."""
-        text = self.run.text
-        return [
-            read_document(clean_text(record.text)[0], language=text.language, lowercase=text.lowercase)
-            for record in records
-        ]
+        encoder = WordEncoder(self.run.vocabulary, replace(self.run.text, limits=TextLimits()))
+        return encoder.locate([clean_text(record.text)[0] for record in records])
 
     @torch.inference_mode()
-    def choose(self, records: Sequence[Record], documents: Sequence[Document]) -> list[tuple[str, int]]:
+    def choose(self, records: Sequence[Record], documents: Sequence[Located]) -> list[tuple[str, int]]:
         """The most important word of each document, and where it starts."""
         chosen: list[tuple[str, int]] = []
         for start, stop in groups([len(document) for document in documents]):
@@ -175,9 +160,9 @@ class _Reader:
         self.important.update(word for word, _ in chosen)
         return chosen
 
-    def _choose_batch(self, records: Sequence[Record], documents: Sequence[Document]) -> list[tuple[str, int]]:
+    def _choose_batch(self, records: Sequence[Record], documents: Sequence[Located]) -> list[tuple[str, int]]:
         users, products = [record.user for record in records], [record.product for record in records]
-        batch = batch_of(self.run, documents, users=users, products=products)
+        batch = self.run.encoder.batch(documents, users=users, products=products)
         output: Output = self.run.model(batch)
         levels = levels_of(output, batch)
         assert levels is not None  # both models weigh words and sentences
@@ -188,8 +173,9 @@ class _Reader:
             if record.label is not None:
                 self.labelled += 1
                 self.right += set(as_tuple(predicted)) == set(as_tuple(record.label))
-        rows = zip(documents, places.tolist(), strict=True)
-        return [(document.words[t], int(document.starts[t])) for document, t in rows]
+        lowercase, rows = self.run.text.lowercase, zip(documents, places.tolist(), strict=True)
+        spans = [(document.text, int(document.starts[t]), int(document.ends[t])) for document, t in rows]
+        return [(normalise(text[start:end], lowercase=lowercase), start) for text, start, end in spans]
 
     def facts(self, words: Sequence[str], texts: Sequence[str], *, progress: bool) -> RunFacts:
         """What was counted, and the lexicon of some texts."""
@@ -217,7 +203,7 @@ def analyse(
     """How runs, by name, read the documents of `data`.
 
     Raises:
-        EmhrnnError: a folder is no run, or the data cannot be read or is empty.
+        EmhrnnError: a folder is not a run, or the data cannot be read or is empty.
     """
     runs = {name: load_run(folder) for name, folder in folders.items()}
     readers = [_Reader(name, run, Tally(run.vocabulary)) for name, run in runs.items()]

@@ -18,8 +18,8 @@ from typing import Any
 
 from emhrnn.explain.escape import escape, visible, without_breaks
 from emhrnn.explain.explainer import explain_texts
-from emhrnn.explain.explanation import Explanation, Phrase, Sentence
-from emhrnn.explain.html import TINTS, UNDERLINES, html_section, joined, legend
+from emhrnn.explain.explanation import Explanation, Phrase, Sentence, joined
+from emhrnn.explain.html import OPTIONS, TINTS, UNDERLINES, html_section, legend
 from emhrnn.explain.page import page, percent
 from emhrnn.explain.svg import level
 from emhrnn.files import write_json, write_text
@@ -190,6 +190,5 @@ def write_figures(figures: Figures, out: Path) -> None:
 def _page(figures: Figures, told: str) -> str:
     title = "Figures 4 and 5: one document under two models"
     sections = "\n".join(html_section(explanation, attention=True) for explanation in (figures.mhs, figures.em))
-    return page(
-        title, f"<h1>{title}</h1>\n{legend([figures.mhs, figures.em])}\n{sections}\n<footer>{escape(told)}</footer>"
-    )
+    body = f"<h1>{title}</h1>\n{OPTIONS}\n{sections}\n{legend([figures.mhs, figures.em])}"
+    return page(title, f"{body}\n<footer>{escape(told)}</footer>")

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.paper.explanations.attention import Levels
+from emhrnn.shapes import Float, Float64, Int64
 from emhrnn.text import Vocabulary
 
 

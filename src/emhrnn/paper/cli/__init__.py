@@ -1,22 +1,10 @@
-"""`emhrnn paper ...`: the commands that exist because of the paper. `emhrnn.cli` mounts them."""
+"""`emhrnn paper ...`: the commands that exist because of the paper. `emhrnn.cli.app` mounts them."""
 
-import typer
-
-from emhrnn.paper.cli.check import check
-from emhrnn.paper.cli.chunks import chunks
-from emhrnn.paper.cli.compare import compare, table2
-from emhrnn.paper.cli.evidence import evidence
 from emhrnn.paper.cli.explanations import documents, faithfulness, rationales, units
-from emhrnn.paper.cli.prepare import prepare
-from emhrnn.paper.cli.segmentations import segmentations
-from emhrnn.paper.cli.table1 import table1
-from emhrnn.paper.cli.table3 import figures, table3
+from emhrnn.paper.cli.phrases import chunks, segmentations
+from emhrnn.paper.cli.records import check, evidence, prepare
+from emhrnn.paper.cli.tables import figures, table1, table2, table3
 
-__all__ = ["COMMANDS", "app", "compare"]  # `compare` stands beside the product's commands
-
-app = typer.Typer(
-    name="paper", no_args_is_help=True, help="Reproduce the paper: its tables, simulation, figures and analyses."
-)
 COMMANDS = (
     (table1, "Table 1: recover simulated phrase ends."),
     (table2, "Table 2: accuracy of all systems on real data."),

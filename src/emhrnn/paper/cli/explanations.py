@@ -167,7 +167,7 @@ def documents(
     copied, except those whose text is in any split of EVIDENCE.
     """
     from emhrnn.cli.output import say
-    from emhrnn.paper.explanations.documents import write_marked, write_without
+    from emhrnn.paper.explanations.human import write_marked, write_without
 
     count = write_marked(data, part, out, marked) if without is None else write_without(data, without, out)
     say(f"{count:,} documents are in {out}.")

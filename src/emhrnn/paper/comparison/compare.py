@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool
 
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
@@ -31,9 +30,9 @@ from emhrnn.paper.comparison.rows import SystemRow, pooled_result, train_row, un
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, keep, read_table, table_rows
 from emhrnn.paper.jobs import JobSpec, Outcome, job_name, run_jobs, so_far
 from emhrnn.paper.provenance import machine
+from emhrnn.shapes import Bool
 from emhrnn.training.config import Config, check_shared, make_config
 from emhrnn.training.run import is_run
-from emhrnn.training.train import check_settings
 from emhrnn.version import __version__
 
 Say = Callable[[str], None]
@@ -170,7 +169,7 @@ def _check(rows: Sequence[SystemRow], protocol: Protocol, reference: str | None)
         raise DataError(f"{protocol.vectors} does not exist; give a file of word vectors")
     check_shared([row.model for row in rows], protocol.config, protocol.assignments)
     for row in rows:
-        check_settings(protocol.settings(row, 0))
+        protocol.settings(row, 0).model.check_files()
 
 
 def _prepare(
@@ -201,7 +200,7 @@ def _prepare(
 
 
 def _forget_lost_corpora(sets: Sequence[DataSet], folder: Path) -> None:
-    """Records can be kept without the corpora, which are large and come out the same again: then they are made anew."""
+    """Records can be kept without the corpora, which are large: they are made again, and come out the same."""
     for name in [one.name for data in sets for one in data.split_sets()]:
         if not has_corpora(folder / name):
             (folder / f"{name}.json").unlink(missing_ok=True)

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int64
 
 from emhrnn.corpus import Columns, Corpus, Source, is_corpus, prepare
 from emhrnn.corpus.dataset import stratified_split
 from emhrnn.corpus.readers.source import check_readable
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.jobs import JobSpec, job_name, report_progress
+from emhrnn.shapes import Bool, Int64
 from emhrnn.training.config import Config
 from emhrnn.training.data import checksum, text_settings
 

@@ -103,19 +103,23 @@ def describe_set(found: Mapping[str, Any]) -> str:
 
 
 def describe_making(table: ComparisonTable) -> str:
-    """Command, commits, machine, seeds and settings, as a list."""
+    """`making_lines` as a list."""
+    return "".join(f"- {line}\n" for line in making_lines(table))
+
+
+def making_lines(table: ComparisonTable) -> list[str]:
+    """Command, commits, machine, seeds and settings."""
     made, settings = table.made_by, table.settings
     versions = ", ".join(f"{name} {version}" for name, version in made["versions"].items())
-    lines = [
-        f"- command: `{made.get('command', '')}`",
-        f"- commit (of each row in the JSON): {made['commit']}; {versions}",
-        f"- machine: {made['machine']}",
-        f"- seeds: {', '.join(map(str, table.seeds))}; preset {settings['preset']}"
+    return [
+        f"command: `{made.get('command', '')}`",
+        f"commit (of each row in the JSON): {made['commit']}; {versions}",
+        f"machine: {made['machine']}",
+        f"seeds: {', '.join(map(str, table.seeds))}; preset {settings['preset']}"
         + (f", config {settings['config']}" if settings["config"] else "")
         + (f", set {' '.join(settings['set'])}" if settings["set"] else "")
         + (f"; vectors {settings['vectors']}" if settings["vectors"] else "; no pretrained vectors"),
     ]
-    return "\n".join(lines) + "\n"
 
 
 WIDTH, MARGIN = 176, 8  # of an error bar's drawing
@@ -141,7 +145,7 @@ def render_html(table: ComparisonTable) -> str:
         *(_section(table, name) for name in table.sets),
         f'<h2>How to read this</h2><p class="muted">{escape(table.method)} Dots are means, small dots single seeds, '
         "the dashed line is the reference.</p>",
-        _footer(table),
+        "<footer>" + "".join(f"<p>{escape(line)}</p>" for line in making_lines(table)) + "</footer>",
     ]
     return page("Comparison", "\n".join(body), style=_asset("table.css"), script=_asset("sort.js"))
 
@@ -262,20 +266,3 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02} min"
-
-
-def _footer(table: ComparisonTable) -> str:
-    made, settings = table.made_by, table.settings
-    versions = ", ".join(f"{name} {version}" for name, version in made.get("versions", {}).items())
-    told = [
-        f"Seeds {', '.join(map(str, table.seeds))}; preset {settings['preset']}"
-        + (f", {' '.join(settings['set'])}" if settings["set"] else "")
-        + (f"; vectors {settings['vectors']}" if settings["vectors"] else "; no pretrained vectors"),
-        f"Commit {made.get('commit')}; {versions}",
-        str(made.get("machine", "")),
-    ]
-    return (
-        f"<footer><pre>{escape(str(made.get('command', '')))}</pre>"
-        + "".join(f"<p>{escape(line)}</p>" for line in told)
-        + "</footer>"
-    )

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool
 
 from emhrnn.api import Trained, train
 from emhrnn.errors import ConfigError
@@ -28,6 +27,7 @@ from emhrnn.models.predictor import Predictor
 from emhrnn.models.table import check_model
 from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.provenance import commit
+from emhrnn.shapes import Bool
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, other_corpus
 from emhrnn.training.progress import Epoch, Step

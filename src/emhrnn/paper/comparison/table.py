@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.significance import (
@@ -26,6 +25,7 @@ from emhrnn.paper.significance import (
     paired_bootstrap,
     unpaired,
 )
+from emhrnn.shapes import Bool
 
 METHOD = (
     f"Accuracy is the mean over the seeds, sd their standard deviation. Intervals are 95 % of {SAMPLES:,} bootstrap "
@@ -237,7 +237,7 @@ def read_table(path: Path) -> dict[str, Any]:
             f"{path} cannot be read ({error.strerror}); give a table.json of an earlier comparison"
         ) from None
     except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path} is no table of a comparison; give the table.json or table2.json of one") from None
+        raise DataError(f"{path} is not a table of a comparison; give the table.json or table2.json of one") from None
 
 
 def keep(table: ComparisonTable, earlier: dict[str, Any], order: Sequence[str]) -> ComparisonTable:

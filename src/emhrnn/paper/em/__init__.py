@@ -8,7 +8,7 @@ from emhrnn.paper.em.blocks import Blocks, exact_blocks, local_blocks, window_bl
 from emhrnn.paper.em.likelihood import configuration_likelihood
 from emhrnn.paper.em.posterior import Posterior
 from emhrnn.paper.em.semi_markov import SegmentPosterior
-from emhrnn.paper.em.steps import STRATEGIES, EStep, e_step, m_step_pi, m_step_theta, marginal_loss
+from emhrnn.paper.em.steps import STRATEGIES, EStep, e_step, m_step_pi, m_step_theta
 
 __all__ = [
     "STRATEGIES",
@@ -22,6 +22,5 @@ __all__ = [
     "local_blocks",
     "m_step_pi",
     "m_step_theta",
-    "marginal_loss",
     "window_blocks",
 ]

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.shapes import Bool, Float, Int64
 
 EXACT_LIMIT = 20
 LONGEST_BLOCK = 16
@@ -169,11 +169,6 @@ def bit_table(length: int) -> Bool[np.ndarray, "configurations length"]:
     table = ((np.arange(1 << length)[:, None] >> np.arange(length)) & 1).astype(bool)
     table.setflags(write=False)
     return table
-
-
-def valid(blocks: Blocks) -> Bool[np.ndarray, "blocks configurations"]:
-    """Which configurations each block has."""
-    return np.arange(1 << blocks.length) < (1 << blocks.free)[:, None]
 
 
 def current(blocks: Blocks, z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " blocks"]:

@@ -3,28 +3,39 @@
 The word layer does not depend on Z and is given. The rest follows the integer plan: distinct phrases, trie of phrase
 states, distinct sentence vectors, chains of the sentence BiLSTM, sentence attention of every distinct document; a
 handful of large matrix products, with no Python loop over documents, blocks or configurations. Differentiable.
+
+The recurrent layers run over trees of shared prefixes, so that sequences which begin alike are computed once: node i
+reads input inputs[i] in the state of its parent.
+
+    a -> b -> c            nodes in level order: a | b d | c e
+      -> d -> e            parents:             -1 | 0 0 | 1 2       level_sizes 1 2 2
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from emhrnn.corpus.batch import Batch, offsets_of, ranges
 from emhrnn.errors import DataError
+from emhrnn.layers.cells import Cell, States
 from emhrnn.layers.linear import linear
+from emhrnn.layers.native.library import CELLS, check_index
+from emhrnn.layers.native.torch_kernels import check_gates, kernels_for
 from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.em.blocks import Blocks
 from emhrnn.paper.em.plan import BlockChunk, DocumentPlan, Forest, SentencePlan, chunks, make_plan
-from emhrnn.paper.layers.attention import attend_path_pairs, attend_paths, pair_attention
-from emhrnn.paper.layers.forest import forest_h
+from emhrnn.paper.models.attention import attend_path_pairs, attend_paths, pair_attention
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.shapes import Bool, Float, Int64
 
+CHUNK = 2048  # nodes of a forest per matrix product: the gates of a chunk stay in the cache
 BUDGET = 24 << 20  # bytes; some ten documents of 150 words and 320 configurations, which stay in the cache
 
 
@@ -138,3 +149,144 @@ def bytes_per_state(model: EMHRNN) -> int:
     """A node of the sentence layer: h and c, its row of scores and votes, and its indices."""
     classes, features = model.output.weight.shape
     return 4 * (features + len(model.sentence_attention.context) + classes) + 64
+
+
+# ------------------------------------------------------------------ recurrent layers over forests
+
+
+def forest_h(
+    layer: Recurrent,
+    x: Float[Tensor, "m D"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: Int64[np.ndarray, " levels"] | Sequence[int],
+) -> Float[Tensor, "n H"]:
+    """h of all nodes, which come level by level: roots first (parent -1), then their children, and so on."""
+    projection = layer.project(x)
+    keep = torch.is_grad_enabled() and (projection.requires_grad or layer.state_weight.requires_grad)
+    nodes = inputs.contiguous(), parents.contiguous(), list(map(int, level_sizes))
+    h: Tensor = _Forest.apply(layer.cell, projection, layer.state_weight, *nodes, keep)  # type: ignore[no-untyped-call]
+    return h
+
+
+class _Forest(torch.autograd.Function):
+    """Projections of the distinct inputs (m, gates) -> h of the nodes (n, H)."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        cell: Cell,
+        projection: Tensor,
+        state_weight: Tensor,
+        inputs: Tensor,
+        parents: Tensor,
+        level_sizes: list[int],
+        keep: bool,
+    ) -> Tensor:
+        gates, states = _run_forest(cell, projection, state_weight, inputs, parents, level_sizes, keep=keep)
+        if keep:
+            ctx.cell, ctx.level_sizes, ctx.distinct = cell, level_sizes, len(projection)
+            ctx.save_for_backward(state_weight, inputs, parents, gates, *states)
+        return states[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dh: Tensor) -> tuple[Tensor | None, ...]:
+        state_weight, inputs, parents, gates, *states = ctx.saved_tensors
+        cell: Cell = ctx.cell
+        weight = cell.to_gates(state_weight)
+        d_states = (dh.clone(), *(torch.zeros_like(state) for state in states[1:]))  # children add to parents
+        d_projection = gates.new_zeros(ctx.distinct, len(weight))
+        d_weight = torch.zeros_like(weight)
+        for rows, root in reversed(list(_chunks(ctx.level_sizes))):
+            before = tuple(
+                torch.zeros_like(state[rows]) if root else state.index_select(0, parents[rows]) for state in states
+            )
+            d_gates, passed = cell.slopes(gates[rows], tuple(state[rows] for state in states), before)
+            d_now = tuple(d[rows].clone() for d in d_states)  # becomes that of the states before
+            cell.backward_(d_gates, passed, d_now)
+            d_projection.index_add_(0, inputs[rows], cell.of_input(d_gates))
+            if not root:
+                of_state = cell.of_state(d_gates)
+                d_weight.addmm_(of_state.t(), before[0])
+                d_now[0].addmm_(of_state, weight, beta=cell.h_passes)
+                for d, d_before in zip(d_states, d_now, strict=True):
+                    d.index_add_(0, parents[rows], d_before)
+        return None, d_projection, cell.from_gates(d_weight), None, None, None, None
+
+
+def _run_forest(
+    cell: Cell,
+    projection: Float[Tensor, "m gates"],
+    state_weight: Float[Tensor, "gates H"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: list[int],
+    *,
+    keep: bool,
+) -> tuple[Float[Tensor, "n four_H"] | None, States]:
+    """The activated gates if they are to be kept, and the states: h, and c of an LSTM."""
+    n, H = len(inputs), state_weight.shape[1]
+    states = tuple(projection.new_empty(n, H) for _ in range(cell.states))
+    gates = projection.new_empty(n, 4 * H) if keep else None
+    if kernels := kernels_for(projection, state_weight):
+        sizes = _checked_levels(level_sizes, inputs, parents, len(projection))
+        check_gates(projection, state_weight)
+        h, c = (*states, None)[:2]
+        kernels.call(
+            "forest_forward", CELLS[cell.name], len(sizes), sizes, H, inputs, parents, projection,
+            state_weight.contiguous(), gates, c, h, torch.get_num_threads(),
+        )  # fmt: skip
+    else:
+        _plain_forest(cell, projection, state_weight, inputs, parents, level_sizes, gates, states)
+    return gates, states
+
+
+def _checked_levels(
+    level_sizes: Sequence[int], inputs: Int64[Tensor, " n"], parents: Int64[Tensor, " n"], distinct: int
+) -> Int64[Tensor, " levels"]:
+    """Level sizes as a tensor, for a forest over `distinct` inputs."""
+    n, sizes = len(inputs), torch.tensor(level_sizes, dtype=torch.int64)
+    check_index(inputs, distinct)
+    roots = int(sizes[0]) if len(sizes) else 0
+    if int(sizes.sum()) != n or len(parents) != n:
+        raise IndexError(f"{n} inputs, {len(parents)} parents and levels of {int(sizes.sum())} nodes")
+    check_index(parents[roots:], n)
+    level = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+    if bool((level[parents[roots:]] != level[roots:] - 1).any()):
+        raise IndexError("a node's parent must be of the level before")
+    return sizes
+
+
+def _plain_forest(
+    cell: Cell,
+    projection: Float[Tensor, "m gates"],
+    state_weight: Float[Tensor, "gates H"],
+    inputs: Int64[Tensor, " n"],
+    parents: Int64[Tensor, " n"],
+    level_sizes: list[int],
+    kept: Float[Tensor, "n four_H"] | None,
+    states: States,
+) -> None:
+    """The same in torch: fills `kept`, if it is given, and the states."""
+    transposed = cell.to_gates(state_weight).t().contiguous()
+    for rows, root in _chunks(level_sizes):
+        gates = cell.opened(projection.index_select(0, inputs[rows]))
+        before = None
+        if not root:
+            before = tuple(state.index_select(0, parents[rows]) for state in states)
+            cell.of_state(gates).addmm_(before[0], transposed)
+        cell.activate_(gates, before, tuple(state[rows] for state in states))
+        if kept is not None:
+            kept[rows] = gates
+
+
+def _chunks(level_sizes: list[int]) -> list[tuple[slice, bool]]:
+    """Runs of rows within one level, and whether it is the level of the roots."""
+    chunks = []
+    start = 0
+    for level, size in enumerate(level_sizes):
+        end = start + size
+        chunks += [(slice(s, min(s + CHUNK, end)), level == 0) for s in range(start, end, CHUNK)]
+        start = end
+    return chunks

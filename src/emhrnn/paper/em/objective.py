@@ -13,18 +13,17 @@ from collections.abc import Iterator
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.evaluation.scores import LOW_RATE, collapse
+from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.models import segmentation
 from emhrnn.models.settings import EMConfig
 from emhrnn.paper.em.blocks import Blocks, exact_blocks
-from emhrnn.paper.em.imputation import above, rate_shift, rate_threshold
-from emhrnn.paper.em.steps import STRATEGIES, EStep, m_step_pi, m_step_theta
+from emhrnn.paper.em.steps import STRATEGIES, EStep, above, m_step_pi, m_step_theta, rate_shift, rate_threshold
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.shapes import Bool, Float
 from emhrnn.training.config import Config
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.objective import TINY, LabelLoss, label_part
@@ -32,6 +31,7 @@ from emhrnn.training.progress import FitResult
 from emhrnn.training.schedule import Purpose, is_latent, numpy_generator, phase, torch_generator
 
 COUNTED, AT_ONCE = 50_000, 1000  # documents whose pauses are counted, and how many at a time
+LOW_RATE, HIGH_RATE = 0.02, 0.9  # of the free positions: below and above, phrases are sentences or words
 WITNESSES = 200  # documents, from all over the corpus, on which the threshold is set at the end of an epoch
 
 
@@ -176,10 +176,8 @@ class EMObjective:
                 self.model.threshold.sub_(shift)
 
     def _most_probable(self, zhat: Bool[np.ndarray, " words"], e: EStep) -> Bool[np.ndarray, " words"]:
-        """Boundaries where the posterior exceeds the threshold that holds for the prior, so that the rate is kept. Both
-        are raised to 1/T: where the label says nothing, the logit of gamma is a / T."""
-        threshold = self.model.threshold / self.config.temperature
-        over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > threshold).numpy()
+        """Boundaries where the posterior exceeds the threshold that holds for the prior, so that the rate is kept."""
+        over = (torch.logit(e.gamma.clamp(1e-6, 1 - 1e-6)) > self.model.threshold).numpy()
         return np.where(e.mask.numpy(), over, zhat)
 
     def _observe(self, batch: Batch, e: EStep, a: Float[Tensor, " words_of_whole"]) -> Tensor:
@@ -199,7 +197,7 @@ def make_em_objective(
     """
     if is_latent(config) and config.em.estep == "exact":  # now, not after the warm-up
         most_free = int(np.argmax(corpus.lengths - corpus.sentence_counts))
-        exact_blocks(corpus.batch(np.array([most_free])), config.em.exact_limit)
+        exact_blocks(corpus.batch(np.array([most_free])))
     if model.pauses is not None and (known or model.pauses.empty):
         model.pauses.add(_portions(corpus, label_loss))
     return EMObjective(model, config.em, label_loss, config.training.seed, witnesses(corpus), job, known=known)
@@ -232,7 +230,7 @@ def _of_blocks(weights: Float[Tensor, " documents"] | None, blocks: Blocks) -> F
 class Monitor:
     """Is the segmentation alive? EM with latent boundaries dies in two ways: no phrase ends anywhere, or one ends at
     every word. Both look healthy in the loss; the training history records these numbers epoch by epoch. It adds up
-    batches; `summary` gives the epoch's numbers and starts anew."""
+    batches; `summary` gives the epoch's numbers and starts again."""
 
     def __init__(self) -> None:
         self._reset()
@@ -285,6 +283,17 @@ class Monitor:
 def _x_log_x(x: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     y: np.ndarray = x * np.log(np.maximum(x, 1e-300))
     return y
+
+
+def collapse(phrases: PhraseLengths, sentences: int) -> str | None:
+    """What is wrong with phrases in so many sentences, or None. Where a sentence ends, a phrase always does."""
+    free = round(phrases.mean * phrases.phrases) - sentences
+    rate = (phrases.phrases - sentences) / max(free, 1)
+    if free and rate < LOW_RATE:
+        return f"phrases are whole sentences: only {rate:.1%} of the words within sentences end one"
+    if free and rate > HIGH_RATE:
+        return f"phrases are single words: {rate:.1%} of the words within sentences end one"
+    return None
 
 
 def phrase_remarks(config: Config, fitted: FitResult, valid: Corpus) -> list[str]:

@@ -39,12 +39,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Int64
 
 from emhrnn.compiler import try_library
 from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.layers.native import kernels
 from emhrnn.paper.em.blocks import Blocks
+from emhrnn.shapes import Bool, Int64
 
 WORDS_PER_PHRASE = 4  # a guess for the byte budget
 SOURCE = Path(__file__).with_name("plan.cpp")
@@ -53,7 +53,7 @@ ARRAYS = 18  # of a plan
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Nodes of many trees, level by level: what each reads, and whose state it goes on from (-1: a fresh one)."""
+    """Nodes of many trees, level by level: what each reads, and whose state it continues from (-1: a fresh one)."""
 
     inputs: Int64[np.ndarray, " nodes"]
     parents: Int64[np.ndarray, " nodes"]

@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from emhrnn.paper.em.blocks import Blocks, bit_table, write
+from emhrnn.shapes import Bool, Float, Int64
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from emhrnn.layers.native.torch_kernels import check_index, check_offsets
-from emhrnn.layers.packing import Packing
+from emhrnn.layers.native.library import check_index, check_offsets
+from emhrnn.layers.order import Order
 from emhrnn.layers.semi_markov import Offsets, backward_pass, best_cut, forward_pass
+from emhrnn.shapes import Bool, Float, Float64, Int64
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +177,14 @@ def _lists(
     scores: Float[Tensor, "words K classes"], offsets: Int64[Tensor, " sentences_plus_1"], n: int
 ) -> tuple[Float64[Tensor, "n sentences classes"], Int64[Tensor, "n words classes"]]:
     """The highest sums, and for every word and rank what comes before it: (k - 1) n + the rank there."""
-    packing = Packing(offsets, reverse=False)
-    packed = scores[packing.order].double()  # (words, K, classes), word by word of all sentences
+    order = Order(offsets.numpy())
+    packed = scores[order.rows].double()  # (words, K, classes), word by word of all sentences
     words, K, C = packed.shape
     before = torch.zeros(words, n, C, dtype=torch.int64)
     window = packed.new_full((len(offsets) - 1, K, n, C), -torch.inf)  # of words t - 1, t - 2, ...; longest first
     window[:, 0, 0] = 0  # one segmentation of no words
     start = 0
-    for t, size in enumerate(packing.batch_sizes.tolist()):
+    for t, size in enumerate(order.batch_sizes.tolist()):
         rows, widths = slice(start, start + size), min(K, t + 1)
         sums = window[:size, :widths] + packed[rows, :widths, None]  # (running, widths, n, classes)
         highest, before[rows] = sums.flatten(1, 2).topk(n, dim=1)  # (running, n, classes)
@@ -192,8 +192,8 @@ def _lists(
         window[:size, 0] = highest
         start += size
     values = torch.empty(n, len(offsets) - 1, C, dtype=torch.float64)
-    values[:, packing.sequences] = window[:, 0].transpose(0, 1)
-    return values, before[packing.inverse].transpose(0, 1)
+    values[:, order.sequences] = window[:, 0].transpose(0, 1)
+    return values, before[order.inverse].transpose(0, 1)
 
 
 def _traced(

@@ -1,9 +1,8 @@
-"""The E-step, the two M-steps of Algorithm 1, and the direct loss equal to one round (docs/paper.md 1.4 - 1.6).
+"""The E-step and the two M-steps of Algorithm 1 (docs/paper.md 1.4 - 1.6).
 
     E       r(z_B)  proportional to  p(z_B | w) p(y | z_B, zhat_-B, w),   gamma_t = E_r[z_t]
     theta   raise   sum over z_B of r(z_B) log p_theta(y | z_B, zhat_-B, w)        r frozen
     pi      raise   sum over t of gamma_t log pi_t + (1 - gamma_t) log (1 - pi_t)
-    direct  raise   log sum over z_B of p(z_B | w) p(y | z_B, zhat_-B, w)          same gradient (Fisher's identity)
 
 The E-step is pure; the M-steps return losses to be minimised. Training calls E-steps by name; all are called alike and
 give the same thing:
@@ -11,10 +10,10 @@ give the same thing:
     result = STRATEGIES[name](model, batch, states, z, settings, generator)
 
     exact    all 2^free configurations of the document; up to 20 free positions
-    blocks   windows of `block_length` words that cover the document, or `windows` of them, drawn anew each time
+    blocks   windows of `block_length` words that cover the document, or `windows` of them, drawn again each time
     local    `blocks` windows around random centres (the paper's EM-HRNN-local)
 
-`z` holds the boundaries outside the blocks (see imputation), `states` the word layer's output, with or without
+`z` holds the boundaries outside the blocks (zhat, below), `states` the word layer's output, with or without
 gradients: no E-step makes any.
 """
 
@@ -23,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import softplus
 
@@ -33,6 +31,7 @@ from emhrnn.paper.em.blocks import Blocks, covered, draw_blocks, exact_blocks, l
 from emhrnn.paper.em.likelihood import configuration_likelihood
 from emhrnn.paper.em.posterior import Posterior, log_prior
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.shapes import Bool, Float
 
 TINY = torch.finfo(torch.float32).tiny  # a batch without any weight has the loss 0
 
@@ -45,12 +44,11 @@ def e_step(
     z: Bool[np.ndarray, " words"],
     blocks: Blocks,
     *,
-    temperature: float = 1.0,
     printed_q: bool = False,
 ) -> Posterior:
-    """The posterior of every block given the label and z outside the block. See `weigh` for the settings."""
+    """The posterior of every block given the label and z outside the block. See `weigh` for `printed_q`."""
     likelihood = configuration_likelihood(model, batch, states, z, blocks)
-    return weigh(batch, states, blocks, likelihood, temperature=temperature, printed_q=printed_q)
+    return weigh(batch, states, blocks, likelihood, printed_q=printed_q)
 
 
 def weigh(
@@ -59,14 +57,13 @@ def weigh(
     blocks: Blocks,
     likelihood: Float[Tensor, "blocks configurations"],
     *,
-    temperature: float = 1.0,
     printed_q: bool = False,
 ) -> Posterior:
-    """Bayes' rule. `temperature` T flattens the posterior to r^(1/T). `printed_q` divides by p(y | Z, w) as the paper
+    """Bayes' rule. `printed_q` divides by p(y | Z, w) as the paper
     prints it: the likelihood cancels, the label has no effect, and gamma = pi (docs/paper.md A1)."""
     prior = log_prior(states.a.detach(), blocks)
     weights = torch.where(torch.isneginf(likelihood), -torch.inf, prior) if printed_q else prior + likelihood
-    return Posterior(blocks, batch.sentence_final, prior, likelihood, weights / temperature)
+    return Posterior(blocks, batch.sentence_final, prior, likelihood, weights)
 
 
 def m_step_theta(
@@ -107,16 +104,58 @@ def m_step_pi(
     return (weights[mask] * loss).sum() / weights[mask].sum().clamp_min(TINY)
 
 
-def marginal_loss(
-    model: EMHRNN,
-    batch: Batch,
-    states: WordStates,
-    z: Bool[np.ndarray, " words"],
-    blocks: Blocks,
-) -> Float[Tensor, ""]:
-    """-log p(y | zhat_-B, w), mean over blocks: autograd supplies the responsibilities."""
-    likelihood = configuration_likelihood(model, batch, states, z, blocks)
-    return -torch.logsumexp(log_prior(states.a, blocks) + likelihood, dim=1).sum() / len(blocks)
+# ------------------------------------------------------------------ zhat: the boundaries outside the blocks
+#
+# prior   pi > 0.5, the paper's rule; it finds no boundary at all where no pi is that large
+# rate    pi over the quantile that keeps the boundary rate; it fails only where all words have the same pi
+
+
+def above(batch: Batch, a: Float[Tensor, " words"], threshold: float = 0.0) -> Bool[np.ndarray, " words"]:
+    """z = 1 where the logit of pi exceeds the threshold (0: pi > 0.5), and at sentence ends."""
+    z: np.ndarray = (a.detach() > threshold).numpy() | batch.sentence_final
+    return z
+
+
+def rate_threshold(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float | None:
+    """The logit over which z = 1 makes a share `rate` of all words boundaries, the forced ones included: the Lagrange
+    multiplier of the constraint mean z = rate. None where every word ends a sentence: that says nothing about it."""
+    free, wanted = _free(batch, a, rate)
+    if not len(free):
+        return None
+    return float(torch.quantile(free, min(max(1 - wanted, 0.0), 1.0)))
+
+
+def rate_shift(batch: Batch, a: Float[Tensor, " words"], rate: float) -> float:
+    """The number to subtract from every logit so that the mean of pi, sentence ends counted as 1, becomes `rate`: the
+    Lagrange multiplier of that constraint on the prior."""
+    free, wanted = _free(batch, a, rate)
+    if not len(free) or not 0 < wanted < 1:  # sentences so short that their ends alone are enough, or too few
+        return 0.0
+    low, high = float(free.min()) - 20, float(free.max()) + 20
+    for _ in range(25):  # the mean of pi falls in the shift: halve the interval
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(torch.sigmoid(free - middle).mean()) > wanted else (low, middle)
+    return (low + high) / 2
+
+
+def _free(batch: Batch, a: Float[Tensor, " words"], rate: float) -> tuple[Float[Tensor, " free"], float]:
+    """Logits of the words that do not end a sentence, and the share of them that must be boundaries to keep the rate.
+    A document of weight 0 is not there."""
+    counted = np.ones(batch.n_words, dtype=bool)
+    if batch.weights is not None:
+        counted = np.repeat(batch.weights > 0, batch.document_lengths)
+    free = a.detach()[torch.from_numpy(counted & ~batch.sentence_final)].double()
+    ends = int((counted & batch.sentence_final).sum())
+    return free, (rate * int(counted.sum()) - ends) / max(len(free), 1)
+
+
+def sample_prior(
+    batch: Batch, a: Float[Tensor, " words"], generator: np.random.Generator
+) -> Bool[np.ndarray, " words"]:
+    """z ~ Bernoulli(pi), and 1 at sentence ends."""
+    pi = torch.sigmoid(a.detach()).double().numpy()
+    z: np.ndarray = (generator.random(batch.n_words) < pi) | batch.sentence_final
+    return z
 
 
 # ------------------------------------------------------------------ the E-steps by name
@@ -141,7 +180,7 @@ def exact(
     model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
 ) -> EStep:
     """All free positions of each document at once."""
-    return _by_blocks(model, batch, states, z, settings, generator, exact_blocks(batch, settings.exact_limit))
+    return _by_blocks(model, batch, states, z, settings, generator, exact_blocks(batch))
 
 
 def blocks(
@@ -178,7 +217,7 @@ def _by_blocks(
     generator: np.random.Generator,
     blocks: Blocks,
 ) -> EStep:
-    posterior = e_step(model, batch, states, z, blocks, temperature=settings.temperature, printed_q=settings.printed_q)
+    posterior = e_step(model, batch, states, z, blocks, printed_q=settings.printed_q)
     offsets = np.searchsorted(blocks.documents, np.arange(batch.n_documents + 1))
     return EStep(
         gamma=posterior.marginals(),

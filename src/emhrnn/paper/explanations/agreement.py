@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int64
 from scipy.stats import rankdata
 
 from emhrnn.paper.significance import LEVEL
+from emhrnn.shapes import Bool, Float, Float64, Int64
 
 Sums = Float64[np.ndarray, "documents columns"]
 Figure = Callable[[Float64[np.ndarray, "n columns"]], Float64[np.ndarray, " n"]]  # of n sums

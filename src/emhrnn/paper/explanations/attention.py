@@ -9,11 +9,11 @@ HN-ATT, CMA, ...    words in sentences, sentences in the document: every sentenc
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.arrays import Attention, shares
 from emhrnn.models.output import Output
+from emhrnn.shapes import Bool, Float
 
 
 @dataclass(frozen=True, eq=False)

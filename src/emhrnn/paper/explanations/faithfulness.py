@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64
 
 from emhrnn.corpus import is_corpus
 from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
-from emhrnn.explain.explainer import batch_of, explain_read, read
+from emhrnn.explain.explainer import explain_read
 from emhrnn.explain.removal import LEVELS, logits_of, logits_without, odds_of, units_of
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.explanations.agreement import Bootstrap, Figure, Sums, share
@@ -39,6 +38,7 @@ from emhrnn.paper.explanations.table import (
 from emhrnn.paper.markdown import markdown_table
 from emhrnn.paper.plot import check_plots, pyplot, save_svg
 from emhrnn.paper.sampling import Reservoir
+from emhrnn.shapes import Float, Float64
 from emhrnn.text import read_document
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run, load_run
@@ -107,14 +107,14 @@ def headline_check(run: Run, texts: Sequence[str], seed: int) -> dict[str, Any] 
     """Is the phrase that the headline names the one without which the probability falls most, of all phrases of its
     document? And how far are sums of effects from the shown log-odds? None for a model without phrases."""
     falls_most, largest_falls_most, gaps = list[bool](), list[bool](), list[float]()
-    for document in read(run, texts):
+    for document in run.encoder.locate(texts):
         (explanation,) = explain_read(run, [document], exact=True)
         effects, path = explanation.effects, explanation.decisive_path()
         if effects is None or not explanation.has_phrases or run.multi_label:
             return None
         z = np.zeros(len(document), dtype=bool)
         z[explanation.phrase_offsets[1:] - 1] = True
-        phrases, batch = len(explanation.phrases), batch_of(run, [document])
+        phrases, batch = len(explanation.phrases), run.encoder.batch([document])
         if effects.prior is not None and len(run.classes) == 2:
             (odds,) = odds_of(run, logits_of(run, batch, z), np.array([run.classes.index(effects.label)]))
             gaps.append(abs(effects.total - float(odds)))

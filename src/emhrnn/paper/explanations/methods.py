@@ -23,15 +23,14 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.evidence import AddsEvidence
-from emhrnn.explain.explainer import batch_of, findings, groups, read
+from emhrnn.explain.explainer import findings, groups
 from emhrnn.explain.owen import ORDERS as OWEN_ORDERS
 from emhrnn.explain.owen import owen_effects
 from emhrnn.explain.removal import LEVELS, logits_without, odds_of, segmented, units_of
+from emhrnn.models.evidence_reader import AddsEvidence
 from emhrnn.models.nb_lr import NBLR
 from emhrnn.models.tfidf import TfIdf
 from emhrnn.paper.explanations.attention import levels_of
@@ -40,6 +39,7 @@ from emhrnn.paper.explanations.sampled import LIME_SAMPLES, lime_values, partiti
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.embedding import UNKNOWN, WordInputs
 from emhrnn.paper.models.han import HAN
+from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.text import Located
 from emhrnn.training.run import Run
 
@@ -61,7 +61,7 @@ class ReadTexts:
     @classmethod
     def of(cls, run: Run, documents: Sequence[Located]) -> "ReadTexts":
         """Of documents that `read` has read."""
-        batch = batch_of(run, documents)
+        batch = run.encoder.batch(documents)
         logits, z = segmented(run, batch)
         chosen, ends = logits.argmax(axis=1), batch.sentence_final if z is None else z
         return cls(run, documents, batch, ends, torch.from_numpy(chosen), odds_of(run, logits, chosen))
@@ -84,7 +84,7 @@ class ReadTexts:
 
 def read_groups(run: Run, texts: Sequence[str]) -> list[ReadTexts]:
     """Texts in batches, in order."""
-    documents = read(run, texts)
+    documents = run.encoder.locate(texts)
     return [ReadTexts.of(run, documents[start:stop]) for start, stop in groups([len(one) for one in documents])]
 
 

@@ -12,7 +12,6 @@ from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch, offsets_of
@@ -25,6 +24,7 @@ from emhrnn.paper.explanations.attention import levels_of
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.embedding import WordInputs
 from emhrnn.paper.models.han import HAN
+from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.training.run import Run
 
 MOST_WORDS = 100_000  # that are read again for the effects of one document by removal

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import ConfigError
-from emhrnn.explain.explainer import read
 from emhrnn.explain.removal import units_of
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.paper.explanations.agreement import (
@@ -30,6 +28,7 @@ from emhrnn.paper.explanations.agreement import (
 from emhrnn.paper.explanations.human import POSITIVE, EditedPair, Highlighted, Item, Rated, read_evidence
 from emhrnn.paper.explanations.methods import ALONE, ReadTexts, UnitScores, read_groups
 from emhrnn.paper.explanations.table import (
+    BOTH,
     HOW_TO_READ,
     PART,
     SLOW,
@@ -43,6 +42,7 @@ from emhrnn.paper.explanations.table import (
     section_markdown,
 )
 from emhrnn.paper.markdown import percent
+from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.text import Located
 from emhrnn.training.run import Run, load_run
 
@@ -165,15 +165,19 @@ def _measure(run: Run, items: Sequence[Item], positive: int) -> Measure:
         return lambda texts, scores: _by_tokens(texts, scores, items)
     if isinstance(items[0], Rated):
         return lambda texts, scores: _by_parts(texts, scores, items, positive)
-    edited = read(run, [item.edited for item in items if isinstance(item, EditedPair)])
+    edited = run.encoder.locate([item.edited for item in items if isinstance(item, EditedPair)])
     return lambda texts, scores: _by_pairs(texts, scores, edited)
 
 
 def _by_tokens(texts: Sequence[ReadTexts], scores: Sequence[UnitScores], items: Sequence[Item]) -> dict[str, Sums]:
     rate, sums = _rate(items), dict[str, list[np.ndarray]]()
     for group, found, first in _documents(texts, scores):
-        for level, values in found.levels.items():
-            of_words = values[units_of(group.batch, group.z, level).of_word]
+        by_level = {
+            level: values[units_of(group.batch, group.z, level).of_word] for level, values in found.levels.items()
+        }
+        if {"phrase", "sentence"} <= by_level.keys():
+            by_level[BOTH] = by_level["phrase"] + by_level["sentence"]
+        for level, of_words in by_level.items():
             for d, (begin, end) in enumerate(pairwise(group.batch.word_offsets)):
                 item = items[first + d]
                 assert isinstance(item, Highlighted)
@@ -279,7 +283,8 @@ def _write(out: Path, name: str, section: Mapping[str, Any]) -> None:
 INTRODUCTION = f"""# Explanations beside human evidence
 
 Scores of words, phrases and sentences for the predicted class, compared with what people marked. {HOW_TO_READ}
-- AUPRC: average precision of token scores, mean over documents. A token has the score of its word, phrase or sentence.
+- AUPRC: average precision of token scores, mean over documents. A token has the score of its word, phrase or sentence;
+  *phrase + sentence* is the sum of two of them. This level was added after a look at ERASER, for all methods alike.
 - token F1, IOU F1: of the best tokens, as many as people mark on average. IOU F1 counts spans that overlap by half of
   their union.
 - sign: share of the parts that are not neutral to people where the score has the sign of the rating. rank: Spearman

@@ -5,12 +5,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 from sklearn.linear_model import Ridge
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.removal import logits_without, odds_of
 from emhrnn.extras import need
+from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.training.run import Run
 
 LIME_SAMPLES, LIME_WIDTH = 500, 0.25  # copies; width of the kernel of cosine distances

@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 
 from emhrnn.errors import ConfigError
-from emhrnn.explain.evidence import AddsEvidence
 from emhrnn.explain.explainer import findings
 from emhrnn.explain.removal import logits_without
 from emhrnn.files import sha256, write_json, write_text
+from emhrnn.models.evidence_reader import AddsEvidence
 from emhrnn.paper.explanations.agreement import Bootstrap, Sums, share, token_sums
 from emhrnn.paper.explanations.human import Highlighted, read_evidence
 from emhrnn.paper.explanations.methods import ReadTexts, read_groups
@@ -35,6 +34,7 @@ from emhrnn.paper.explanations.rationales import token_scores
 from emhrnn.paper.explanations.table import about_run
 from emhrnn.paper.markdown import markdown_table
 from emhrnn.paper.provenance import commit, machine
+from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.training.run import load_run
 
 SHARES = (0.05, 0.1, 0.2)  # of the words of a document that are shown

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from scipy import sparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.preprocessing import normalize
@@ -22,6 +21,7 @@ from emhrnn.models.fitting import fit_linear, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.paper.models.settings import BagOfMeansConfig
+from emhrnn.shapes import Float
 
 
 class BagOfMeans(DocumentModel):

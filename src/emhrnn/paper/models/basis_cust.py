@@ -14,40 +14,36 @@ This is linear-basis-cust, the variant that the paper's table has.
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.identity import IdVectors
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.layers.attention import attend
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import attend
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.settings import BasisCustConfig
+from emhrnn.shapes import Float
 
 
-class BasisCust(DocumentModel):
+class BasisCust(WordNetwork):
     """The row `basis-cust`."""
 
     def __init__(
         self,
         config: BasisCustConfig,
         *,
-        table: Float[Tensor, "vocabulary size"],
+        table: Table,
         classes: int,
         generator: torch.Generator,
         users: int,
         products: int,
     ) -> None:
         """`users` and `products` are how many there are."""
-        super().__init__()
+        super().__init__(config, table)
         word_size, attention_size, bases = config.word_size, config.attention_size, config.bases
         ids, id_size = config.ids, config.id_size
-        self.dropout = config.dropout
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         self.users = IdVectors("user", users, id_size, used=ids, generator=generator)
         self.products = IdVectors("product", products, id_size, used=ids, generator=generator)
         self.query = dense(2 * id_size, id_size, generator)  # W_m, b_m
@@ -68,11 +64,11 @@ class BasisCust(DocumentModel):
         """A generator turns dropout on. The attention runs over the whole document; it is given as gamma, a sentence's
         share of it, and alpha, a word's share of its sentence."""
         beta = self._weights(batch)  # (documents, bases)
-        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
-        h = dropout(self.word_layer(x, batch.word_offsets), self.dropout, generator)  # (words, 2 word_size)
+        x = self.inputs(batch, generator)  # (words, size)
+        h = self.dropped(self.word_layer(x, batch.word_offsets), generator)  # (words, 2 word_size)
         u = torch.tanh(self.attention(h))  # (words, attention_size)
         v, weights = attend(h, u @ self.context, torch.from_numpy(batch.word_offsets))
-        v = dropout(v, self.dropout, generator)  # (documents, 2 word_size)
+        v = self.dropped(v, generator)  # (documents, 2 word_size)
         said = (v @ self.bases.flatten(0, 1).t()).view(len(v), *self.bases.shape[:2])  # (documents, bases, classes)
         logits = self.output(v) + torch.einsum("nk,nko->no", beta, said)
         alpha, gamma = _by_sentence(weights, batch)

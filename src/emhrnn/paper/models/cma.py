@@ -20,43 +20,32 @@ import math
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.identity import IdVectors
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.layers.attention import attend
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import attend
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.settings import CMAConfig
+from emhrnn.shapes import Float, Int64
 
 WAYS = 3  # user, product, both
 
 
-class CMA(DocumentModel):
+class CMA(WordNetwork):
     """The row `cma`."""
 
     def __init__(
-        self,
-        config: CMAConfig,
-        *,
-        table: Float[Tensor, "vocabulary size"],
-        classes: int,
-        generator: torch.Generator,
-        users: int,
-        products: int,
+        self, config: CMAConfig, *, table: Table, classes: int, generator: torch.Generator, users: int, products: int
     ) -> None:
         """`users` and `products` are how many there are."""
-        super().__init__()
+        super().__init__(config, table)
         word_size, sentence_size, attention_size = config.word_size, config.sentence_size, config.attention_size
         ids, id_size = config.ids, config.id_size
-        self.dropout = config.dropout
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         self.users = IdVectors("user", users, id_size, used=ids, generator=generator)
         self.products = IdVectors("product", products, id_size, used=ids, generator=generator)
         self.word_layer = LSTM(self.embedding.size, word_size, generator=generator)
@@ -69,8 +58,8 @@ class CMA(DocumentModel):
         """A generator turns dropout on. alpha and gamma are the means of the three ways."""
         u = self.users(batch.users, batch.n_documents)  # (documents, id_size)
         p = self.products(batch.products, batch.n_documents)
-        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
-        h1 = dropout(self.word_layer(x, pack(batch.sentence_offsets)), self.dropout, generator)  # (words, word_size)
+        x = self.inputs(batch, generator)  # (words, size)
+        h1 = self.dropped(self.word_layer(x, Order(batch.sentence_offsets)), generator)  # (words, word_size)
 
         of_sentence = torch.from_numpy(batch.document_of_sentence)
         of_word = of_sentence[torch.from_numpy(batch.sentence_of_word)]
@@ -78,11 +67,11 @@ class CMA(DocumentModel):
         pooled = [attend(h1, e, torch.from_numpy(batch.sentence_offsets)) for e in word_scores]
         s = torch.cat([s_m for s_m, _ in pooled])  # (ways * sentences, word_size), way by way
 
-        h3 = self.sentence_layer(s, pack(_repeated(batch.document_offsets))).view(WAYS, batch.n_sentences, -1)
+        h3 = self.sentence_layer(s, Order(_repeated(batch.document_offsets))).view(WAYS, batch.n_sentences, -1)
         documents = torch.from_numpy(batch.document_offsets)
         scores = [self.sentence_attention(h3_m, u, p, of_sentence)[m] for m, h3_m in enumerate(h3)]
         attended = [attend(h3_m, e, documents) for h3_m, e in zip(h3, scores, strict=True)]
-        v = dropout(torch.cat([v_m for v_m, _ in attended], dim=1), self.dropout, generator)
+        v = self.dropped(torch.cat([v_m for v_m, _ in attended], dim=1), generator)
         alpha = torch.stack([weights for _, weights in pooled]).mean(0)
         gamma = torch.stack([weights for _, weights in attended]).mean(0)
         return Output(self.output(v), v, alpha=alpha, gamma=gamma)

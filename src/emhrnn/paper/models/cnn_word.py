@@ -24,38 +24,27 @@ the network memorises its documents and learns nothing else (Zhang had hundreds 
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.settings import CNNWordConfig
+from emhrnn.shapes import Float, Int64
 
 WIDTHS = (7, 7, 3, 3, 3, 3)
 POOLED = (True, True, False, False, False, True)
 POOL = 3
 
 
-class CNNWord(DocumentModel):
+class CNNWord(WordNetwork):
     """The row `cnn-word`."""
 
-    def __init__(
-        self,
-        config: CNNWordConfig,
-        *,
-        table: Float[Tensor, "vocabulary size"],
-        classes: int,
-        generator: torch.Generator,
-    ) -> None:
-        super().__init__()
+    def __init__(self, config: CNNWordConfig, *, table: Table, classes: int, generator: torch.Generator) -> None:
+        super().__init__(config, table)
         features, dense_size, length = config.features, config.dense_size, config.length
         self.length = length
-        self.dropout = config.dropout
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         sizes = [self.embedding.size] + [features] * len(WIDTHS)
         self.convolutions = nn.ModuleList(
             _convolution(inputs, features, width, generator) for inputs, width in zip(sizes, WIDTHS, strict=False)
@@ -76,8 +65,8 @@ class CNNWord(DocumentModel):
             h = torch.relu(convolution(h))
             if pooled:
                 h = nn.functional.max_pool1d(h, POOL)
-        v = dropout(torch.relu(self.first(h.flatten(1))), self.dropout, generator)  # (documents, dense_size)
-        v = dropout(torch.relu(self.second(v)), self.dropout, generator)
+        v = self.dropped(torch.relu(self.first(h.flatten(1))), generator)  # (documents, dense_size)
+        v = self.dropped(torch.relu(self.second(v)), generator)
         return Output(self.output(v), v)
 
 

@@ -28,22 +28,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import Bidirectional, Recurrent, recurrent_layer
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE, rule
-from emhrnn.paper.layers.attention import AttentionPool, attend
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import AttentionPool, attend
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.settings import EMHRNNConfig
+from emhrnn.shapes import Bool, Float, Int64
 
 if TYPE_CHECKING:  # training imports the table of models
     from emhrnn.training.config import Config
@@ -69,7 +67,7 @@ class WordStates:
         return WordStates(self.h1[words], self.scores[words], self.a[words])
 
 
-class EMHRNN(DocumentModel):
+class EMHRNN(WordNetwork):
     """The model of the paper: a batch, and phrase ends z, to the probabilities of the classes."""
 
     threshold: Float[Tensor, ""]  # on the logit of pi, for `segment`
@@ -78,7 +76,7 @@ class EMHRNN(DocumentModel):
         self,
         config: EMHRNNConfig,
         *,
-        table: Float[Tensor, "vocabulary size"],
+        table: Table,
         classes: int,
         generator: torch.Generator,
         vocabulary: Sequence[str] = (),
@@ -86,14 +84,13 @@ class EMHRNN(DocumentModel):
     ) -> None:
         """`vocabulary` are the words, for pauses and segmentations that read them. At first, `rate` of them end
         a phrase."""
-        super().__init__()
+        super().__init__(config, table)
         cell, phrase_size, sentence_size = config.cell, config.phrase_size, config.sentence_size
         attention_size = config.attention_size
-        self.dropout, self.skip = config.dropout, config.skip
+        self.skip = config.skip
         self.rule: Callable[[Batch], Bool[np.ndarray, " words"]] | None = None  # in the place of learned phrases
         if config.segmentation != "learned":
             self.rule = rule(config.segmentation, vocabulary, rate)
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         size, both = self.embedding.size, config.bidirectional_words
         directions = [recurrent_layer(cell, size, config.word_size, generator) for _ in range(1 + both)]
         self.word_layer: Recurrent | Bidirectional = Bidirectional(*directions) if both else directions[0]
@@ -120,7 +117,7 @@ class EMHRNN(DocumentModel):
         h1 = self._read_once(batch) if generator is None and not torch.is_grad_enabled() else None
         if h1 is None:
             h1 = self._h1(torch.from_numpy(batch.words), batch, generator)
-        h1 = dropout(h1, self.dropout, generator)  # (words, word_features)
+        h1 = self.dropped(h1, generator)  # (words, word_features)
         return self.word_states(batch, h1)
 
     def word_states(self, batch: Batch, h1: Float[Tensor, "words word_features"]) -> WordStates:
@@ -145,14 +142,14 @@ class EMHRNN(DocumentModel):
     ) -> Float[Tensor, "words word_features"]:
         learned = None
         if self.embedding.tuned or self.dropout or generator is None:
-            x = dropout(self.embedding(words), self.dropout, generator)  # (words, size)
+            x = self.dropped(self.embedding(words), generator)  # (words, size)
         else:
             x, learned = self.embedding.frozen(words)
         h1: Tensor
         if isinstance(self.word_layer, Bidirectional):
             h1 = self.word_layer(x, batch.sentence_offsets, learned)
         else:
-            h1 = self.word_layer(x, pack(batch.sentence_offsets), learned)
+            h1 = self.word_layer(x, Order(batch.sentence_offsets), learned)
         return h1
 
     def project(self, x: Float[Tensor, "words size"]) -> tuple[Float[Tensor, "words gates"], ...]:
@@ -167,7 +164,7 @@ class EMHRNN(DocumentModel):
     ) -> Float[Tensor, "words word_features"]:
         """h1 from projections that are there already; `rows` are those of the words in the tables."""
         states = [
-            layer.forward_projected(table, pack(offsets, reverse=reverse), rows)
+            layer.forward_projected(table, Order(offsets, reverse=reverse), rows)
             for layer, table, reverse in zip(self.word_directions(), tables, (False, True), strict=False)
         ]
         return torch.cat(states, dim=1) if len(states) > 1 else states[0]
@@ -212,7 +209,7 @@ class EMHRNN(DocumentModel):
         phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])  # (phrases + 1,)
         phrases_before = np.concatenate([[0], np.cumsum(z)])[batch.sentence_offsets]  # (sentences + 1,)
         q, alpha = attend(states.h1, states.scores, torch.from_numpy(phrase_offsets))  # (phrases, word_features)
-        h2 = self.phrase_layer(q, pack(phrases_before))  # (phrases, phrase_size)
+        h2 = self.phrase_layer(q, Order(phrases_before))  # (phrases, phrase_size)
         p = torch.cat([h2, q], dim=1) if self.skip else h2  # (phrases, phrase_features)
         s, beta = self.phrase_attention(p, torch.from_numpy(phrases_before))  # (sentences, phrase_features)
         return s, alpha, beta
@@ -224,11 +221,11 @@ class EMHRNN(DocumentModel):
         generator: torch.Generator | None = None,
     ) -> tuple[Float[Tensor, "documents classes"], Float[Tensor, "documents features"], Float[Tensor, " sentences"]]:
         """From the sentence vectors of documents, by their offsets, to logits, v and the weights gamma."""
-        forward = self.sentence_forward(s, pack(documents))
-        backward = self.sentence_backward(s, pack(documents, reverse=True))
+        forward = self.sentence_forward(s, Order(documents))
+        backward = self.sentence_backward(s, Order(documents, reverse=True))
         h3 = torch.cat([forward, backward], dim=1)  # (sentences, 2 sentence_size)
         v, gamma = self.sentence_attention(h3, torch.from_numpy(documents))
-        v = dropout(v, self.dropout, generator)
+        v = self.dropped(v, generator)
         return self.output(v), v, gamma
 
     def encode_phrases(self, batch: Batch, z: Bool[np.ndarray, " words"]) -> Output:

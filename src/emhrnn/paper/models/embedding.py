@@ -1,11 +1,17 @@
-"""Word vectors: a table from word id to x, frozen (the paper) or tuned with the rest."""
+"""Word vectors: a table from word id to x, frozen (the paper) or tuned with the rest. All networks have one."""
 
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from emhrnn.corpus.batch import Batch
+from emhrnn.layers.dropout import dropout
 from emhrnn.layers.recurrent import LearnedRows
+from emhrnn.models.model import DocumentModel
+from emhrnn.paper.models.settings import NetworkConfig
+from emhrnn.shapes import Float, Int64
+
+Table = Float[Tensor, "vocabulary size"]  # of word vectors
 
 UNKNOWN = 0  # the id of every word outside the vocabulary
 
@@ -21,7 +27,7 @@ class WordEmbedding(WordInputs):
     """x_t = table[word_t]. When the table is frozen the vector of unknown words is still learned: it has no
     pretrained value, and the paper maps every word outside GloVe to it."""
 
-    def __init__(self, table: Float[Tensor, "vocabulary size"], *, tuned: bool) -> None:
+    def __init__(self, table: Table, *, tuned: bool) -> None:
         super().__init__()
         self.tuned = tuned
         if tuned:
@@ -34,7 +40,7 @@ class WordEmbedding(WordInputs):
     def size(self) -> int:
         return self.table.shape[1]
 
-    def vectors(self) -> Float[Tensor, "vocabulary size"]:
+    def vectors(self) -> Table:
         """The whole table as the model sees it."""
         if self.tuned:
             return self.table
@@ -54,3 +60,19 @@ class WordEmbedding(WordInputs):
         rows = torch.nonzero(words == UNKNOWN).squeeze(1)
         x[rows] = self.unknown.detach()
         return x, LearnedRows(rows, self.unknown.expand(len(rows), -1))
+
+
+class WordNetwork(DocumentModel):
+    """A network on word vectors, with dropout where a generator is given."""
+
+    def __init__(self, config: NetworkConfig, table: Table) -> None:
+        super().__init__()
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+
+    def dropped(self, h: Float[Tensor, "n H"], generator: torch.Generator | None) -> Float[Tensor, "n H"]:
+        return dropout(h, self.dropout, generator)
+
+    def inputs(self, batch: Batch, generator: torch.Generator | None) -> Float[Tensor, "words size"]:
+        """x of each word."""
+        return self.dropped(self.embedding(torch.from_numpy(batch.words)), generator)

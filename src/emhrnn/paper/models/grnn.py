@@ -20,36 +20,32 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.layers.packing import Packing, pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.layers.attention import attend, weighted_sums
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import mean, weighted_sums
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.settings import GRNNConfig
+from emhrnn.shapes import Float, Int64
 
 
-class GRNN(DocumentModel):
+class GRNN(WordNetwork):
     """The rows `conv-grnn` and `lstm-grnn`."""
 
     def __init__(
         self,
         config: GRNNConfig,
         *,
-        table: Float[Tensor, "vocabulary size"],
+        table: Table,
         classes: int,
         generator: torch.Generator,
         sentences: Literal["convolution", "lstm"],
     ) -> None:
-        super().__init__()
-        self.dropout = config.dropout
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+        super().__init__(config, table)
         layer = WindowMeans if sentences == "convolution" else LastState
         self.word_layer = layer(self.embedding.size, config.word_size, generator=generator)
         self.sentence_forward = GatedRNN(config.word_size, config.sentence_size, generator=generator)
@@ -58,17 +54,16 @@ class GRNN(DocumentModel):
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on."""
-        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
-        s = dropout(self.word_layer(x, batch.sentence_offsets), self.dropout, generator)  # (sentences, word_size)
+        x = self.inputs(batch, generator)  # (words, size)
+        s = self.dropped(self.word_layer(x, batch.sentence_offsets), generator)  # (sentences, word_size)
         h3 = torch.cat(
             [
-                self.sentence_forward(s, pack(batch.document_offsets)),
-                self.sentence_backward(s, pack(batch.document_offsets, reverse=True)),
+                self.sentence_forward(s, Order(batch.document_offsets)),
+                self.sentence_backward(s, Order(batch.document_offsets, reverse=True)),
             ],
             dim=1,
         )  # (sentences, 2 sentence_size)
-        v, _ = attend(h3, h3.new_zeros(len(h3)), torch.from_numpy(batch.document_offsets))  # equal scores: the mean
-        v = dropout(v, self.dropout, generator)
+        v = self.dropped(mean(h3, torch.from_numpy(batch.document_offsets)), generator)
         return Output(self.output(v), v)
 
 
@@ -115,7 +110,7 @@ class LastState(nn.Module):
     def forward(
         self, x: Float[Tensor, "words size"], offsets: Int64[np.ndarray, " sentences_plus_1"]
     ) -> Float[Tensor, "sentences features"]:
-        h: Tensor = self.lstm(x, pack(offsets))
+        h: Tensor = self.lstm(x, Order(offsets))
         return h[torch.from_numpy(offsets[1:] - 1)]
 
 
@@ -128,12 +123,12 @@ class GatedRNN(nn.Module):
         bound = 1 / math.sqrt(size)
         self.state_weight = nn.Parameter(torch.empty(3 * size, size).uniform_(-bound, bound, generator=generator))
 
-    def forward(self, s: Float[Tensor, "n D"], packing: Packing) -> Float[Tensor, "n H"]:
-        gates = self.input(s).index_select(0, packing.order)  # (n, 3H)
+    def forward(self, s: Float[Tensor, "n D"], order: Order) -> Float[Tensor, "n H"]:
+        gates = self.input(s)[order.rows]  # (n, 3H)
         size = self.state_weight.shape[1]
         h_prev: Tensor | None = None
         states = []
-        for gates_t in torch.split(gates, packing.batch_sizes.tolist()):
+        for gates_t in torch.split(gates, order.batch_sizes.tolist()):
             if h_prev is not None:
                 h_prev = h_prev[: len(gates_t)]
                 gates_t = torch.addmm(gates_t, h_prev, self.state_weight.t())
@@ -141,4 +136,4 @@ class GatedRNN(nn.Module):
             mixed = i * torch.tanh(gates_t[:, 2 * size :])
             h_prev = torch.tanh(mixed if h_prev is None else mixed + f * h_prev)
             states.append(h_prev)
-        return torch.cat(states).index_select(0, packing.inverse)
+        return torch.cat(states)[order.inverse]

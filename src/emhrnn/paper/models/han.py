@@ -19,37 +19,33 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
 from emhrnn.layers.recurrent import GRU, Bidirectional
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.layers.attention import AttentionPool, attend
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import AttentionPool, mean
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.settings import HANConfig, HNAttConfig
+from emhrnn.shapes import Float, Int64
 
 Pooling = Literal["attention", "mean", "max"]
 
 
-class HAN(DocumentModel):
+class HAN(WordNetwork):
     """Words and sentences by BiGRU, pooled by attention, mean or maximum."""
 
     def __init__(
         self,
         config: HANConfig,
         *,
-        table: Float[Tensor, "vocabulary size"],
+        table: Table,
         classes: int,
         generator: torch.Generator,
         pooling: Pooling = "attention",
     ) -> None:
-        super().__init__()
-        self.dropout = config.dropout
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+        super().__init__(config, table)
         words, sentences = 2 * config.word_size, 2 * config.sentence_size
         self.word_layer = _bigru(self.embedding.size, config.word_size, generator)
         self.word_pool = _pool(config, pooling, words, generator)
@@ -67,8 +63,8 @@ class HAN(DocumentModel):
         self, batch: Batch, generator: torch.Generator | None = None
     ) -> tuple[Float[Tensor, "sentences features"], Float[Tensor, " words"] | None]:
         """s of each sentence, which does not depend on the other sentences, and the weights of its words."""
-        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
-        h1 = dropout(self.word_layer(x, batch.sentence_offsets), self.dropout, generator)  # (words, 2 word_size)
+        x = self.inputs(batch, generator)  # (words, size)
+        h1 = self.dropped(self.word_layer(x, batch.sentence_offsets), generator)  # (words, 2 word_size)
         s, alpha = self.word_pool(h1, torch.from_numpy(batch.sentence_offsets))  # (sentences, 2 word_size)
         return s, alpha
 
@@ -83,17 +79,17 @@ class HAN(DocumentModel):
         """From the sentence vectors of documents, by their offsets, to logits, v and the weights gamma."""
         h3 = self.sentence_layer(s, documents)  # (sentences, 2 sentence_size)
         v, gamma = self.sentence_pool(h3, torch.from_numpy(documents))  # (documents, 2 sentence_size)
-        v = dropout(v, self.dropout, generator)
+        v = self.dropped(v, generator)
         return self.output(v), v, gamma
 
 
 class MeanPool(nn.Module):
-    """The mean of each segment: attention with equal scores, which are not worth showing."""
+    """The mean of each segment. It has no weights to show."""
 
     def forward(
         self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
     ) -> tuple[Float[Tensor, "m H"], None]:
-        return attend(h, h.new_zeros(len(h)), offsets)[0], None
+        return mean(h, offsets), None
 
 
 class MaxPool(nn.Module):

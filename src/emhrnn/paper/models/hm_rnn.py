@@ -16,39 +16,28 @@ The paper models language; reading documents with the mean of e is our use of it
 """
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.layers.packing import pack
-from emhrnn.models.model import DocumentModel
+from emhrnn.layers.order import Order
 from emhrnn.models.output import Output
-from emhrnn.paper.layers.attention import attend
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import mean
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
 from emhrnn.paper.models.settings import HMRNNConfig
+from emhrnn.shapes import Float
 
 
-class HMRNN(DocumentModel):
+class HMRNN(WordNetwork):
     """The row `hm-rnn`."""
 
     slope: Tensor
 
-    def __init__(
-        self,
-        config: HMRNNConfig,
-        *,
-        table: Float[Tensor, "vocabulary size"],
-        classes: int,
-        generator: torch.Generator,
-    ) -> None:
-        super().__init__()
+    def __init__(self, config: HMRNNConfig, *, table: Table, classes: int, generator: torch.Generator) -> None:
+        super().__init__(config, table)
         layers, word_size = config.layers, config.word_size
-        self.dropout = config.dropout
         self.wiring = Wiring(layers, word_size)
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         gates = [4 * word_size + self.wiring.has_detector(l) for l in range(layers)]
         self.input = dense(self.embedding.size, gates[0], generator)
         self.weights = nn.ParameterList(_weight(self.wiring, l, gates[l], generator) for l in range(layers))
@@ -68,13 +57,12 @@ class HMRNN(DocumentModel):
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on. `z` and `pi` are those of the lowest layer; as for every model, a sentence's
         last word ends a phrase, whatever the detector says."""
-        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
+        x = self.inputs(batch, generator)  # (words, size)
         h, x_z = multiscale_states(
-            self.input(x), list(self.weights), list(self.biases), self.slope, pack(batch.word_offsets), self.wiring
+            self.input(x), list(self.weights), list(self.biases), self.slope, Order(batch.word_offsets), self.wiring
         )
         e = self._emit(h)  # (words, word_size)
-        v, _ = attend(e, e.new_zeros(len(e)), torch.from_numpy(batch.word_offsets))  # equal scores: the mean
-        v = dropout(v, self.dropout, generator)
+        v = self.dropped(mean(e, torch.from_numpy(batch.word_offsets)), generator)
         z = (x_z[:, 0] > 0).numpy() | batch.sentence_final
         return Output(self.output(v), v, z=z, pi=hard_sigmoid(x_z[:, 0], self.slope))
 

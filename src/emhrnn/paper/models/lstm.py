@@ -14,42 +14,28 @@ The plainest recurrent model: words far back reach v by the mean, not through ma
 """
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.layers.attention import attend
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import mean
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.settings import LSTMConfig
 
 
-class MeanLSTM(DocumentModel):
+class MeanLSTM(WordNetwork):
     """The row `lstm`."""
 
-    def __init__(
-        self,
-        config: LSTMConfig,
-        *,
-        table: Float[Tensor, "vocabulary size"],
-        classes: int,
-        generator: torch.Generator,
-    ) -> None:
-        super().__init__()
-        self.dropout = config.dropout
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+    def __init__(self, config: LSTMConfig, *, table: Table, classes: int, generator: torch.Generator) -> None:
+        super().__init__(config, table)
         self.word_layer = LSTM(self.embedding.size, config.word_size, generator=generator)
         self.output = dense(config.word_size, classes, generator)
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on."""
-        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
-        h = self.word_layer(x, pack(batch.word_offsets))  # (words, word_size)
-        v, _ = attend(h, h.new_zeros(len(h)), torch.from_numpy(batch.word_offsets))  # equal scores: the mean
-        v = dropout(v, self.dropout, generator)  # (documents, word_size)
+        x = self.inputs(batch, generator)  # (words, size)
+        h = self.word_layer(x, Order(batch.word_offsets))  # (words, word_size)
+        v = self.dropped(mean(h, torch.from_numpy(batch.word_offsets)), generator)  # (documents, word_size)
         return Output(self.output(v), v)

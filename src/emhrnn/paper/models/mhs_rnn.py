@@ -3,7 +3,7 @@ docs/paper.md 2). Sentence ends are given, phrase ends are found by a detector w
 
     x   x   x   x   x   x   x     word vectors
     |   |   |   |   |   |   |
-    h1--h1  h1--h1--h1  h1--h1    word layer; after an end it starts anew from the phrase state
+    h1--h1  h1--h1--h1  h1--h1    word layer; after an end it starts again from the phrase state
         |           |       |
         h2----------h2------h2    phrase layer: a step at every end, else it waits
         z=1         z=1     z=1   the end of a sentence is always one; there both layers start from zero
@@ -25,20 +25,18 @@ its two matrices tied. No code of the paper exists; this is our reading.
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import dense
-from emhrnn.layers.packing import pack
+from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM, Bidirectional
-from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.layers.attention import AttentionPool, attend
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.attention import AttentionPool, mean
+from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
 from emhrnn.paper.models.settings import MHSRNNAttConfig, MHSRNNConfig
+from emhrnn.shapes import Bool, Float
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
 # usual weights phrases would begin at a fifth of that, and what the labels say would reach the words after epochs. With
@@ -46,26 +44,17 @@ from emhrnn.paper.models.settings import MHSRNNAttConfig, MHSRNNConfig
 HEARD = 4.0
 
 
-class MHSRNN(DocumentModel):
+class MHSRNN(WordNetwork):
     """The rows `mhs-rnn` and `mhs-rnn-att`."""
 
     slope: Tensor
 
-    def __init__(
-        self,
-        config: MHSRNNConfig,
-        *,
-        table: Float[Tensor, "vocabulary size"],
-        classes: int,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, config: MHSRNNConfig, *, table: Table, classes: int, generator: torch.Generator) -> None:
         """Settings of mhs-rnn-att make it pool by attention."""
-        super().__init__()
+        super().__init__(config, table)
         word_size, sentence_size = config.word_size, config.sentence_size
         attention_size = config.attention_size if isinstance(config, MHSRNNAttConfig) else 0
-        self.dropout = config.dropout
         self.wiring = Wiring(layers=2, size=word_size, flush_own=True)
-        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
         self.input = dense(self.embedding.size, 4 * word_size + 1, generator)
         self.word_weight = nn.Parameter(_uniform(4 * word_size + 1, word_size, generator))  # W, read by m
         self.phrase_weight = nn.Parameter(_uniform(4 * word_size, 2 * word_size, generator))  # h2 before, h1 now
@@ -93,13 +82,13 @@ class MHSRNN(DocumentModel):
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on. With attention, alpha and beta are the weights of words and phrases in the
         one softmax of their sentence: together they sum to 1."""
-        x = dropout(self.embedding(torch.from_numpy(batch.words)), self.dropout, generator)  # (words, size)
+        x = self.inputs(batch, generator)  # (words, size)
         h, x_z = multiscale_states(
             self.input(x),
             [self.word_weight.repeat(1, 2), self.phrase_weight],
             [self.phrase_bias],
             self.slope,
-            pack(batch.sentence_offsets),
+            Order(batch.sentence_offsets),
             self.wiring,
             forced=torch.from_numpy(batch.sentence_final),
         )  # (words, 2, word_size)
@@ -110,14 +99,14 @@ class MHSRNN(DocumentModel):
             s = h2[torch.from_numpy(batch.sentence_offsets[1:] - 1)]  # (sentences, word_size)
         else:
             s, alpha, beta = _attend_both(self.word_phrase_attention, h1, h2, z, batch)
-        s = dropout(s, self.dropout, generator)
+        s = self.dropped(s, generator)
         h3 = self.sentence_layer(s, batch.document_offsets)  # (sentences, 2 sentence_size)
         documents = torch.from_numpy(batch.document_offsets)
         if self.sentence_attention is None:
-            v, _ = attend(h3, h3.new_zeros(len(h3)), documents)  # equal scores: the mean
+            v = mean(h3, documents)
         else:
             v, gamma = self.sentence_attention(h3, documents)
-        v = dropout(v, self.dropout, generator)
+        v = self.dropped(v, generator)
         pi = hard_sigmoid(x_z, self.slope)
         return Output(self.output(v), v, z=z, alpha=alpha, beta=beta, gamma=gamma, pi=pi, joint=True)
 

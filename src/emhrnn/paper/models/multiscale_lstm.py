@@ -26,12 +26,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from emhrnn.layers.native.torch_kernels import TorchKernels, check_gates, kernels_for, sequences
-from emhrnn.layers.packing import Packing
+from emhrnn.layers.native.library import Kernels
+from emhrnn.layers.native.torch_kernels import check_gates, kernels_for
+from emhrnn.layers.order import Order
+from emhrnn.shapes import Bool, Float
 
 FIRST_SLOPE, LAST_SLOPE, PER_EPOCH = 1.0, 5.0, 0.04
 # Gradients of gates before activation are clipped, as Graves (arXiv 1308.0850) does: they may grow from word to word
@@ -79,7 +80,7 @@ def multiscale_states(
     weights: list[Tensor],
     biases: list[Tensor],
     slope: Float[Tensor, ""],
-    packing: Packing,
+    order: Order,
     wiring: Wiring,
     forced: Bool[Tensor, " n"] | None = None,
 ) -> tuple[Float[Tensor, "n layers H"], Float[Tensor, "n detectors"]]:
@@ -90,10 +91,10 @@ def multiscale_states(
     detector says, and the detector gets no gradient.
     """
     if kernels := kernels_for(projection, *weights, slope):
-        return _native_states(kernels, projection, weights, biases, slope, packing, wiring, forced)
-    H, sizes = wiring.size, packing.batch_sizes.tolist()
+        return _native_states(kernels, projection, weights, biases, slope, order, wiring, forced)
+    H, sizes = wiring.size, order.batch_sizes.tolist()
     must = torch.zeros(len(projection), dtype=torch.bool) if forced is None else forced
-    rows = zip(*(torch.split(x.index_select(0, packing.order), sizes) for x in (projection, must)), strict=True)
+    rows = zip(*(torch.split(x[order.rows], sizes) for x in (projection, must)), strict=True)
     h = c = [projection.new_zeros(sizes[0], H)] * wiring.layers
     z = [projection.new_zeros(sizes[0], 1)] * wiring.layers  # the top layer's stays 0
     all_h, all_x = [], []
@@ -102,7 +103,7 @@ def multiscale_states(
         h, c, z, x_z = _step(wiring, projected, weights, biases, slope, ends.unsqueeze(1), h, c, z)
         all_h.append(torch.stack(h, dim=1))
         all_x.append(torch.cat(x_z, dim=1).detach())
-    return torch.cat(all_h).index_select(0, packing.inverse), torch.cat(all_x).index_select(0, packing.inverse)
+    return torch.cat(all_h)[order.inverse], torch.cat(all_x)[order.inverse]
 
 
 def _step(
@@ -146,21 +147,21 @@ def _step(
 
 
 def _native_states(
-    kernels: TorchKernels,
+    kernels: Kernels,
     projection: Float[Tensor, "n gates"],
     weights: list[Tensor],
     biases: list[Tensor],
     slope: Float[Tensor, ""],
-    packing: Packing,
+    order: Order,
     wiring: Wiring,
     forced: Bool[Tensor, " n"] | None,
 ) -> tuple[Float[Tensor, "n layers H"], Float[Tensor, "n detectors"]]:
-    if len(projection) != packing.rows or (forced is not None and len(forced) != packing.rows):
-        raise IndexError(f"{len(projection)} input rows for offsets that end at {packing.rows}")
+    if len(projection) != order.n_rows or (forced is not None and len(forced) != order.n_rows):
+        raise IndexError(f"{len(projection)} input rows for offsets that end at {order.n_rows}")
     check_gates(projection, weights[0])
     forced = None if forced is None else forced.contiguous()
     h, x_z = _Multiscale.apply(  # type: ignore[no-untyped-call]
-        kernels, packing, wiring, forced, slope, projection.contiguous(), *weights, *biases
+        kernels, order, wiring, forced, slope, projection.contiguous(), *weights, *biases
     )
     return h, x_z
 
@@ -169,8 +170,8 @@ class _Multiscale(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
-        kernels: TorchKernels,
-        packing: Packing,
+        kernels: Kernels,
+        order: Order,
         wiring: Wiring,
         forced: Tensor | None,
         slope: Tensor,
@@ -181,10 +182,10 @@ class _Multiscale(torch.autograd.Function):
         weights = torch.cat([weight.flatten() for weight in parameters[:layers]])
         gates, c, h = (projection.new_empty(n, layers, columns) for columns in (4 * H + 1, H, H))
         kernels.call(
-            "multiscale_forward", *sequences(packing)[:3], layers, H, int(flush_own), projection, weights,
+            "multiscale_forward", *order.native[:3], layers, H, int(flush_own), projection, weights,
             torch.cat(parameters[layers:]), forced, gates, c, h, torch.get_num_threads(),
         )  # fmt: skip
-        ctx.kernels, ctx.packing, ctx.sizes = kernels, packing, (layers, H, int(flush_own))
+        ctx.kernels, ctx.order, ctx.sizes = kernels, order, (layers, H, int(flush_own))
         ctx.shapes = [weight.shape for weight in parameters[:layers]]
         ctx.save_for_backward(slope, weights, forced, gates, c, h)
         x_z = gates[:, :-1, 4 * H].clone()
@@ -199,7 +200,7 @@ class _Multiscale(torch.autograd.Function):
         d_projection = h.new_empty(len(h), ctx.shapes[0][0])
         d_weights = h.new_empty(sum(rows * columns for rows, columns in padded))
         ctx.kernels.call(
-            "multiscale_backward", *sequences(ctx.packing)[:3], *ctx.sizes, weights, forced, gates, c, h, slope,
+            "multiscale_backward", *ctx.order.native[:3], *ctx.sizes, weights, forced, gates, c, h, slope,
             dh.contiguous(), d_projection, d_weights, torch.get_num_threads(),
         )  # fmt: skip
         by_layer = d_weights.split([rows * columns for rows, columns in padded])

@@ -10,6 +10,11 @@ are fitted on validation data, from which none of the experts has learned:
 
 The plain product (all shares 1) counts twice what several experts know, and over-weights an expert that memorised its
 training documents. The normal prior around 1 decides where documents are few.
+
+N-grams are a linear classifier on a bag of words and pairs of neighbouring words, which is hard to beat on long
+documents. Pairs share hashed buckets and do not cross the end of a sentence. All scores begin at zero.
+
+    d  =  sum over the words t of a document of (u[w_t] + u[w_{t-1} w_t]) / sqrt(words of the document)
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,25 +23,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64
 from scipy.optimize import minimize
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.calibration import Labels, undecided
+from emhrnn.layers.dropout import dropout
 from emhrnn.models.fitting import labels_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import Builder, Facts
-from emhrnn.paper.models.ngrams import PACE, NGrams
+from emhrnn.paper.models.embedding import WordInputs
 from emhrnn.paper.models.settings import BucketsConfig, NGramsConfig
+from emhrnn.shapes import Bool, Float, Float64, Int64
 
 if TYPE_CHECKING:  # the table of models imports this file, and training imports the table
     from emhrnn.training.config import Config
     from emhrnn.training.distributed import Processes
     from emhrnn.training.objective import LabelLoss, Objective
 
+PACE = 50.0  # learning rate, times that of the rest: of the first step, later ones are shorter (RowAdagrad)
+COMMON = 3_000  # words, which come first in the vocabulary. Rarer ones have learned in few steps
+MIX = (2654435761, 40503)  # about 2^32 and 2^16 by the golden ratio: of a pair's first and second word
 EXPERTS = ("network", "common", "rare", "pairs")
 MOST_SCORES = 50_000_000  # of pairs of words for classes: 200 MB
 MOST = 10.0  # share of an expert. What lies above comes from a few documents
@@ -44,6 +54,56 @@ ENOUGH = 50_000  # documents, from all over the data: more would not move the sh
 _CLOSE_LOSS = 1e-9  # to the least, per document
 
 ExpertLogits = Float[np.ndarray, "experts documents classes"]
+
+
+class NGrams(nn.Module):
+    """Scores of the classes by the words and pairs of each document."""
+
+    def __init__(self, vocabulary: int, buckets: int, classes: int) -> None:
+        super().__init__()
+        self.vocabulary, self.buckets = vocabulary, buckets
+        self.table = nn.Parameter(torch.zeros(vocabulary + buckets, classes))  # words, then buckets of pairs
+        self.places = WordInputs()
+
+    def forward(
+        self, batch: Batch, p: float = 0.0, generator: torch.Generator | None = None
+    ) -> Float[Tensor, "documents classes"]:
+        """With a generator, each place is left out with probability p, its word and the pair that ends there."""
+        place = dropout(self.per_place(batch), p, generator)
+        return self._of_words(batch, place) + self._of_pairs(batch, place)
+
+    def apart(self, batch: Batch) -> Float[Tensor, "3 documents classes"]:
+        """The scores by common words, by rare words and by pairs."""
+        place, common = self.per_place(batch), torch.from_numpy(batch.words < COMMON)
+        words = self._of_words(batch, place * common), self._of_words(batch, place * ~common)
+        return torch.stack([*words, self._of_pairs(batch, place)])
+
+    def per_place(self, batch: Batch) -> Float[Tensor, " words"]:
+        """1 / sqrt(words of the document), of each word."""
+        lengths = torch.from_numpy(batch.document_lengths)
+        place: Tensor = self.places(lengths.to(self.table.dtype).rsqrt().repeat_interleave(lengths)[:, None])
+        return place.squeeze(1)
+
+    def rows_of_pairs(self, batch: Batch, second: Int64[np.ndarray, " pairs"]) -> Int64[Tensor, " pairs"]:
+        """The bucket of each pair, given where its second word is."""
+        mixed = batch.words[second - 1] * MIX[0] + batch.words[second] * MIX[1]
+        return torch.from_numpy(self.vocabulary + mixed % self.buckets)
+
+    def _of_words(self, batch: Batch, place: Float[Tensor, " words"]) -> Float[Tensor, "documents classes"]:
+        return self._sums(torch.from_numpy(batch.words), batch.word_offsets, place)
+
+    def _of_pairs(self, batch: Batch, place: Float[Tensor, " words"]) -> Float[Tensor, "documents classes"]:
+        second = np.delete(np.arange(batch.n_words), batch.sentence_offsets[:-1])  # words that end a pair
+        before = batch.word_offsets - batch.document_offsets  # the first word of a sentence ends none
+        return self._sums(self.rows_of_pairs(batch, second), before, place[torch.from_numpy(second)])
+
+    def _sums(
+        self, rows: Int64[Tensor, " n"], offsets: Int64[np.ndarray, " documents_plus_1"], place: Float[Tensor, " n"]
+    ) -> Float[Tensor, "documents classes"]:
+        # A sparse gradient, as that of the word vectors.
+        return F.embedding_bag(
+            rows, self.table, torch.from_numpy(offsets[:-1]), mode="sum", per_sample_weights=place, sparse=True
+        )
 
 
 class ProductOfExperts(DocumentModel):

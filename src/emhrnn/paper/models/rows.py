@@ -73,7 +73,7 @@ def with_ngrams(row: Row) -> Row:
     name, bases = row.config.__name__.removesuffix("Config"), (BucketsConfig, row.config)
     settings = create_model(f"{name}NGramsConfig", __base__=bases, __doc__=row.config.__doc__)
     build = partial(_model("product", "build_product"), row.build)
-    return replace(row, config=settings, build=build, export_onnx=None)  # type: ignore[arg-type]  # mypy does not see the bases
+    return replace(row, config=settings, build=build)  # type: ignore[arg-type]  # mypy does not see the bases
 
 
 def _fitted(model: Callable[..., Any]) -> Builder:
@@ -94,7 +94,6 @@ ROWS: dict[str, Row] = {
         reference="Luo and Zhu, EM-HRNN",
         shows=("words", "phrases", "sentences", "boundaries"),
         remarks=later("emhrnn.paper.em.objective", "phrase_remarks"),
-        export_onnx=later("emhrnn.paper.export.onnx_folder", "export_onnx"),
     ),
     "hn-att": _network(_model("han", "HAN"), HNAttConfig, reference=HAN_PAPER, shows=("words", "sentences")),
     "hn-ave": _network(_model("han", "HAN", pooling="mean"), HANConfig, reference=HAN_PAPER),

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
@@ -28,6 +27,7 @@ from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.paper.models.embedding import UNKNOWN
 from emhrnn.paper.models.settings import SSWEConfig
+from emhrnn.shapes import Float, Int64
 
 HIDDEN = 20
 STEP = 4096  # windows per step of AdaGrad

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
@@ -26,6 +25,7 @@ from emhrnn.paper.em.likelihood import batch_labels, document_logits, sentence_v
 from emhrnn.paper.em.plan import make_plan
 from emhrnn.paper.em.steps import weigh
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.shapes import Bool, Float
 
 DOCUMENTS = 500  # at a time: their states stay in the cache
 

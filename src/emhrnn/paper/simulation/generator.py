@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
@@ -20,6 +19,7 @@ from emhrnn.errors import ConfigError
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.settings import PAPER_NETWORK
+from emhrnn.shapes import Bool, Float, Int64
 
 READINGS = ("independent", "state", "vocabulary")
 SENTENCES, LENGTH, SIZE, CLASSES = 2, 5, 50, 5

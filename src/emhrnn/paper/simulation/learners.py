@@ -17,7 +17,6 @@ from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.nn.utils import clip_grad_norm_
@@ -26,16 +25,16 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.models import segmentation
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.em.blocks import Blocks, covered
-from emhrnn.paper.em.imputation import above
 from emhrnn.paper.em.likelihood import batch_labels
 from emhrnn.paper.em.posterior import Posterior
-from emhrnn.paper.em.steps import e_step, m_step_pi, weigh
+from emhrnn.paper.em.steps import above, e_step, m_step_pi, weigh
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from emhrnn.paper.models.settings import PAPER_NETWORK, HMRNNConfig, MHSRNNConfig
 from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
 from emhrnn.paper.simulation.generator import CLASSES, World, take
+from emhrnn.shapes import Bool, Float, Int64
 
 ChooseBlocks = Callable[[Batch, np.random.Generator], Blocks]
 

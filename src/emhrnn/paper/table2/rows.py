@@ -37,7 +37,7 @@ def _five(*numbers: float | None) -> dict[str, float]:
 
 
 def _windows(length: int, model: str = "em-hrnn") -> str:
-    """Windows of 50 words in all, drawn anew at each step: as many as the local bootstrap's ten blocks have. All
+    """Windows of 50 words in all, drawn again at each step: as many as the local bootstrap's ten blocks have. All
     windows at every step would cost five times as much on long documents."""
     return f"{model}[em.estep=blocks,em.block_length={length},em.windows={50 // length}]"
 

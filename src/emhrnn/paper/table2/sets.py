@@ -39,6 +39,7 @@ STAND_INS = {  # file: what it is, and the epochs of all rows that are trained b
     "yelp_recsys2013_10k.jsonl.gz": ("stands in for Yelp'13: 10,000 Yelp reviews of the 2013 challenge", 8),
     "imdb_5class_balanced_130k.jsonl.xz": ("stands in for the large star-rating sets: 130,000 film reviews", 3),
     "20newsgroups_raw_19997.jsonl.gz": ("stands in for the topics of Yahoo Answers: 20 newsgroups by date", 8),
+    "ohsumed_single_23.jsonl.gz": ("a small set of many classes: medical abstracts, 23 diseases", 12),
     "imdb_user_product_85k.jsonl.xz": ("stands in for the sets with users and products: film reviews, rating 1-10", 3),
     "imdb_aclImdb_train.jsonl.gz": ("stands in for the review sets: film reviews, polarity", 4),
 }
@@ -74,7 +75,7 @@ def find_sets(folder: Path, wanted: Sequence[str] = ()) -> list[Found]:
         ConfigError: a wanted set is not there.
     """
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder; give the folder that holds the data sets")
+        raise DataError(f"{folder} is not a folder; give the folder that holds the data sets")
     files = [folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/*"))]
     own = [*_tang(files), *_zhang(files), *_json(files)]
     stand_ins = _stand_ins(files)

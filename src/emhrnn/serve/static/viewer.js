@@ -2,7 +2,7 @@
 // without it.
 "use strict";
 
-document.documentElement.classList.add("scripted");
+document.body.classList.add("scripted");
 
 const reading = document.getElementById("reading");
 const written = document.querySelector("form.write");

@@ -1,0 +1,93 @@
+"""The commands as an application of typer: only the one that is asked for is imported, all of them take 50 ms."""
+
+import functools
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from emhrnn.cli import COMMANDS, INTERRUPTED, root_help
+from emhrnn.cli.output import complain
+from emhrnn.cli.settings import CommandWithSettings
+from emhrnn.version import __version__
+
+PAPER = "emhrnn.paper.cli"  # by name: the product does not import the paper
+SUMMARIES = {name: summary for group in COMMANDS.values() for name, summary in group.items()}
+
+
+class Root(TyperGroup):
+    """All commands. Its help is that of `emhrnn --help`."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        formatter.write(root_help() + "\n")
+
+
+def application(wanted: str = "") -> typer.Typer:
+    """The application with the command that is wanted; with all of them, if there is no such command."""
+    app = typer.Typer(
+        name="emhrnn",
+        cls=Root,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: the boxes leave too little room for words
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(_root)
+    for name in (wanted,) if wanted in SUMMARIES else SUMMARIES:
+        if name == "paper":
+            app.add_typer(_paper(), short_help=SUMMARIES[name])
+        else:
+            _add(app, _function(name), SUMMARIES[name])
+    return app
+
+
+def _function(name: str) -> Callable[..., None]:
+    module = import_module(f"{PAPER}.tables" if name == "compare" else f"emhrnn.cli.{name}")
+    command: Callable[..., None] = getattr(module, name)
+    return command
+
+
+def _paper() -> typer.Typer:
+    paper = import_module(PAPER)
+    app = typer.Typer(
+        name="paper", no_args_is_help=True, help="Reproduce the paper: its tables, simulation, figures and analyses."
+    )
+    for command, summary in paper.COMMANDS:
+        _add(app, command, summary)
+    return app
+
+
+def _add(app: typer.Typer, command: Callable[..., None], summary: str) -> None:
+    kind = CommandWithSettings if command.__name__ in ("train", "tune", "compare") else None
+    app.command(short_help=summary, cls=kind)(_with_farewell(command))
+
+
+def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
+    """Report on Ctrl-C what was written. Here, because typer ends the program before `main` could."""
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        try:
+            command(**options)
+        except KeyboardInterrupt as interrupt:
+            complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run
+
+
+def _print_version(wanted: bool) -> bool:
+    if wanted:
+        print(f"emhrnn {__version__}")
+        raise typer.Exit
+    return wanted
+
+
+def _root(
+    version: bool = typer.Option(False, "--version", help="Show the version.", callback=_print_version, is_eager=True),
+) -> None:
+    """Document classification that shows which sentence, which phrase and which word decided."""

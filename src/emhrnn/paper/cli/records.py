@@ -1,0 +1,144 @@
+"""`emhrnn paper evidence`, `check` and `prepare`: reports and checks of records, and text once into word ids."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from emhrnn.cli.options import (
+    Data,
+    Format,
+    Json,
+    LabelColumn,
+    Quiet,
+    Split,
+    TextColumn,
+    WeightColumn,
+    argument,
+    flag,
+    option,
+)
+
+
+def evidence(
+    report: Annotated[bool, flag("--report", "Write the report of the records that are there.")] = False,
+    results: Annotated[Path, option("Folder with the records.", "FOLDER", shown=True)] = Path("results"),
+    out: Annotated[Path | None, option("Folder to write to.", "FOLDER", shown="the results")] = None,
+    json: Json = False,
+) -> None:
+    """Learned segmentations of phrase evidence against fixed ones, and beside the rows of table 2, with paired tests.
+
+    \b
+    Each set is a comparison in RESULTS/evidence-SET, made by
+      emhrnn compare SET=FILE --models 'learned=evidence,words=evidence[model.segmentation=words],...' \\
+          --reference learned --out RESULTS/evidence-SET
+    Example:
+      emhrnn paper evidence --report
+
+    Writes evidence.md and evidence.json from these records and those of RESULTS/table2. Nothing is trained.
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.errors import ConfigError
+    from emhrnn.paper.evidence import report_evidence
+
+    if not report:
+        raise ConfigError("this command only reports; give --report, and train new sets with `emhrnn compare`")
+    out = out or results
+    found = report_evidence(results, out, command="emhrnn paper evidence --report")
+    if json:
+        print_json(found.to_dict())
+    else:
+        say(f"{', '.join(one.name for one in found.sets)}: {out / 'evidence.md'}, as data {out / 'evidence.json'}")
+
+
+def check(
+    root: Annotated[Path, argument("Folder of a checkout; by default this one.", "FOLDER")] = Path("."),
+    json: Json = False,
+) -> None:
+    """Check that every figure which the README and the docs state stands in the kept records.
+
+    \b
+    Example:
+      emhrnn paper check
+
+    Recomputes table 2 and the report of phrase evidence from their runs, and looks up each figure in per cent or points
+    in the results that its paragraph names. The exit code is 1 if one differs or has no record. Nothing is trained.
+    """
+    from dataclasses import asdict
+
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.paper.check import check_records
+
+    problems = check_records(root)
+    if json:
+        print_json({"problems": [asdict(problem) for problem in problems]})
+    else:
+        for problem in problems:
+            say(str(problem))
+        say(f"{len(problems)} figures or tables differ from the records." if problems else "All figures have a record.")
+    if problems:
+        raise typer.Exit(1)
+
+
+def prepare(
+    data: Data,
+    out: Annotated[Path, option("Folder for the prepared corpus.", "FOLDER")],
+    like: Annotated[
+        Path | None,
+        option("Use the words, classes and text settings of this run, to evaluate it on DATA.", "RUN", shown="none"),
+    ] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    weight_column: WeightColumn = None,
+    format: Format = None,
+    split: Split = None,
+    min_count: Annotated[
+        int, option("Words seen less often are lost for good; training has its own limit.", "N", shown=True, min=1)
+    ] = 1,
+    lowercase: Annotated[bool, option("Read words in lower case.", shown=True)] = True,
+    max_sentence_words: Annotated[int | None, option("Cut longer sentences.", "N", shown="no cap", min=1)] = None,
+    max_sentences: Annotated[int | None, option("Cut longer documents.", "N", shown="no cap", min=1)] = None,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace a corpus that is at --out.")] = False,
+    strict: Annotated[bool, flag("--strict", "Refuse rows that would be skipped or repaired.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Turn a file of any size into a prepared corpus: split, tokenised, encoded, memory-mapped, checksummed.
+
+    \b
+    Examples:
+      emhrnn paper prepare reviews.jsonl.gz --out reviews.corpus
+      emhrnn paper prepare test.csv --out test.corpus --like run
+
+    Training on a file does this by itself; prepare when you use the same data more than once. The report counts the
+    rows that were skipped (no text, no label), repaired (broken UTF-8, NUL) or cut (docs/data.md).
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.corpus import Columns, TextSettings
+    from emhrnn.corpus import prepare as prepare_corpus
+    from emhrnn.text import TextLimits
+    from emhrnn.text.language import AUTO
+
+    columns = Columns(text=text_column, label=label_column, weight=weight_column)
+    limits = TextLimits(max_words_per_sentence=max_sentence_words, max_sentences=max_sentences)
+    vocabulary, classes, text = None, None, TextSettings(language=AUTO, lowercase=lowercase, limits=limits)
+    if like is not None:
+        from emhrnn.training.run import load_run
+
+        if text != TextSettings(language=AUTO) or min_count != 1:
+            from emhrnn.errors import ConfigError
+
+            raise ConfigError("--like takes words and text settings from the run; leave out the others")
+        run = load_run(like)
+        vocabulary, classes, text = run.vocabulary, run.classes, run.text
+    corpus = prepare_corpus(
+        data, out, format=format, columns=columns, split=split, vocabulary=vocabulary, classes=classes, text=text,
+        min_count=min_count, strict=strict, overwrite=overwrite, progress=not quiet,
+    )  # fmt: skip
+    if json:
+        print_json({"corpus": str(out), **corpus.report.to_dict()})
+        return
+    say(str(corpus.report))
+    words = ["train", str(out), "--out", "run"] if like is None else ["evaluate", str(like), str(out)]
+    say(f"\nNext: emhrnn {shlex.join(words)}")

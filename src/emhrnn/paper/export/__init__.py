@@ -1,1 +1,0 @@
-"""`emhrnn export --onnx`: em-hrnn for programs without this package."""

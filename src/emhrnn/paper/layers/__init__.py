@@ -1,1 +1,0 @@
-"""Layers of the paper's networks: attention, forests of the E-step."""

@@ -1,0 +1,431 @@
+"""How much a network depends on where its phrases end: the same network, evaluated with other segmentations.
+
+Nothing is trained again. A network that uses its phrases gets worse with other segmentations and predicts other labels;
+one that ignores them does neither. `in_reach` is an upper bound on the accuracy that any choice among these
+segmentations could reach; `label_bits` is how much labels can teach about phrase ends.
+
+Beside rules such as "every 4 words", the exact prediction of the model is estimated: p(y | w) is a sum over all Z, not
+what the likeliest phrases say (docs/paper.md).
+
+p(y | w)    = sum over Z of p(Z | w) p(y | Z, w)    by the mean over some Z that are drawn by pi
+I(y; Z | w) = H(y | w) - E_Z H(y | Z, w)            bits that the label and the phrase ends have in common
+H(Z | w)    = sum over words of H(pi)               bits of the phrase ends
+
+`chunk_table` compares learned phrase ends with gold chunks (CoNLL-2000): precision, recall and F1, without the ends of
+sentences, which every method is given.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from emhrnn.corpus import Corpus
+from emhrnn.corpus.batch import Batch, BatchPlan
+from emhrnn.errors import ConfigError, DataError
+from emhrnn.evaluation.predict import BATCH_WORDS, Predictions, predict
+from emhrnn.explain.explainer import groups
+from emhrnn.files import sha256, write_json, write_text
+from emhrnn.layers.semi_markov import best_cut
+from emhrnn.models.evidence_reader import EvidenceReader, phrases_of
+from emhrnn.models.model import DocumentModel
+from emhrnn.models.output import Output
+from emhrnn.models.segmentation import at_words, every, punctuation, random, rule
+from emhrnn.paper.em.semi_markov import SegmentPosterior
+from emhrnn.paper.em.steps import sample_prior
+from emhrnn.paper.markdown import markdown_table, percent
+from emhrnn.paper.models.em_hrnn import EMHRNN
+from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.significance import Difference, paired_bootstrap
+from emhrnn.shapes import Bool, Float, Int64
+from emhrnn.training.run import WEIGHTS, Run, load_run
+
+DRAWN = 8
+RULES = ("none", "words", "punctuation", "random", "every-4")
+MEAN = f"mean of {DRAWN} drawn"
+
+Found = tuple[Int64[np.ndarray, " documents"], float]  # predicted classes, words per phrase
+
+
+@dataclass(frozen=True)
+class SegmentationScore:
+    """The network with one segmentation, compared with its learned phrases."""
+
+    name: str
+    accuracy: float
+    words_per_phrase: float
+    differs: float  # share of documents whose label is not that of the learned phrases
+    against: Difference | None  # in accuracy, from the learned phrases; None for those
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class SegmentationComparison:
+    """The scores of all segmentations, and what they have in common. Shares are of documents, bits are means."""
+
+    documents: int
+    cuts: tuple[SegmentationScore, ...]
+    always: float  # share that is right with every segmentation
+    in_reach: float  # share that is right with at least one
+    label_bits: float  # I(y; Z | w)
+    boundary_bits: float  # H(Z | w)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "cuts": [cut.to_dict() for cut in self.cuts]}
+
+
+def use_segmentation(model: EMHRNN, name: str, words: Sequence[str], rate: float) -> None:
+    """Let the network use this rule in place of its phrases, or its "learned" phrases again. `words` is the vocabulary,
+    `rate` the share of ends for "random"."""
+    model.rule = None if name == "learned" else rule(name, words, rate)
+
+
+def compare_segmentations(
+    model: EMHRNN, corpus: Corpus, words: Sequence[str], *, rate: float, temperature: float
+) -> SegmentationComparison:
+    """Labelled documents with the learned phrases, the mean over drawn ones and every rule of `RULES`."""
+    assert corpus.labels is not None
+
+    def found_by(name: str) -> Found:
+        use_segmentation(model, name, words, rate)
+        return _found(predict(model, corpus, multi_label=False))
+
+    own = found_by("learned")
+    drawn = Marginal(model, temperature=temperature)
+    mean = _found(predict(drawn, corpus, multi_label=False))
+    found = {"learned": own, MEAN: mean, **{name: found_by(name) for name in RULES}}
+    right = {name: predicted == corpus.labels for name, (predicted, _) in found.items()}
+    cuts = tuple(
+        SegmentationScore(
+            name=name,
+            accuracy=float(right[name].mean()),
+            words_per_phrase=length,
+            differs=float((predicted != own[0]).mean()),
+            against=None if name == "learned" else paired_bootstrap(right[name][None], right["learned"][None]),
+        )
+        for name, (predicted, length) in found.items()
+    )
+    segmented = [right[name] for name in right if name != MEAN]
+    return SegmentationComparison(
+        documents=len(corpus),
+        cuts=cuts,
+        always=float(np.logical_and.reduce(segmented).mean()),
+        in_reach=float(np.logical_or.reduce(segmented).mean()),
+        label_bits=float(torch.cat(drawn.label_bits).mean()),
+        boundary_bits=float(torch.cat(drawn.boundary_bits).mean()),
+    )
+
+
+def _found(predictions: Predictions) -> Found:
+    assert predictions.phrases is not None
+    return predictions.logits.argmax(axis=1), predictions.phrases.mean
+
+
+@dataclass(frozen=True)
+class ShownPhrases:
+    """Phrase evidence: accuracy by the exact sum over all segmentations, by the best one alone, and by the one alone
+    that explanations show, which ends phrases where a reader would pause. (The evidence that explanations give to the
+    shown phrases is that of the sum.)"""
+
+    documents: int
+    exact: float
+    best: float
+    shown: float
+    differs: float  # share of the documents to which the shown phrases alone give another label than the sum
+    words_per_phrase: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def compare_shown(reader: EvidenceReader, corpus: Corpus) -> ShownPhrases:
+    """Labelled documents, each with all segmentations and with the shown one alone."""
+    assert corpus.labels is not None
+    labels = np.empty((3, len(corpus)), dtype=np.int64)  # by the sum, by the best, by the shown phrases
+    phrases = 0
+    for rows in BatchPlan(corpus.lengths, words=BATCH_WORDS).in_order():
+        batch = corpus.batch(rows)
+        reading = reader.read(batch)
+        chosen = reading.chosen[batch.document_of_sentence]
+        best, *_ = best_cut(reader.potentials(batch), batch.sentence_offsets, chosen)
+        alone = [cut_logits(reader, batch, z) + reading.priors for z in (best, reading.z)]
+        labels[:, rows] = reading.chosen, *(logits.argmax(axis=1) for logits in alone)
+        phrases += int(reading.z.sum())
+    exact, best_alone, shown = (labels == corpus.labels).mean(axis=1).tolist()
+    differs = float((labels[0] != labels[2]).mean())
+    return ShownPhrases(len(corpus), exact, best_alone, shown, differs, int(corpus.lengths.sum()) / phrases)
+
+
+def cut_logits(
+    reader: EvidenceReader, batch: Batch, z: Bool[np.ndarray, " words"]
+) -> Float[np.ndarray, "documents classes"]:
+    """What the phrases of z say alone, up to what is the same for all classes."""
+    ends, widths = phrases_of(z)
+    evidence = reader.evidence(batch)[ends, widths - 1].astype(np.float64)  # (phrases, classes)
+    evidence *= reader.lambdas(batch)[batch.sentence_of_word[ends]][:, None]
+    logits = np.zeros((batch.n_documents, evidence.shape[1]))
+    np.add.at(logits, batch.document_of_sentence[batch.sentence_of_word[ends]], evidence)
+    return logits
+
+
+class Marginal(DocumentModel):
+    """Predicts one label per document by the mean over `drawn` segmentations of `model`. `label_bits` and
+    `boundary_bits` hold one tensor per batch seen, with a value per document."""
+
+    def __init__(self, model: EMHRNN, drawn: int = DRAWN, *, temperature: float = 1.0) -> None:
+        super().__init__()
+        self.model, self.drawn, self.temperature = model, drawn, temperature
+        self.generator = np.random.default_rng(0)
+        self.label_bits: list[Tensor] = []
+        self.boundary_bits: list[Tensor] = []
+
+    def forward(self, batch: Batch) -> Output:
+        """Logits are logarithms of the mean probabilities; the rest is that of the last segmentation."""
+        states = self.model.words(batch)
+        outputs = [
+            self.model.encode(batch, states, sample_prior(batch, states.a, self.generator)) for _ in range(self.drawn)
+        ]
+        p = torch.softmax(torch.stack([output.logits for output in outputs]).double() / self.temperature, dim=2)
+        self.label_bits.append(label_bits(p))
+        self.boundary_bits.append(boundary_bits(batch, states.a))
+        return replace(outputs[-1], logits=p.mean(0).log().to(states.a.dtype))
+
+
+def label_bits(p: Float[Tensor, "drawn documents classes"]) -> Float[Tensor, " documents"]:
+    """I(y; Z | w) of each document, given p(y | Z, w) of some Z. The plain estimate is too small by
+    (drawn - 1) / drawn, as that of a variance is; this is corrected."""
+    between = _bits(p.mean(0)).sum(1) - _bits(p).sum(2).mean(0)
+    return between * len(p) / (len(p) - 1)
+
+
+def boundary_bits(batch: Batch, a: Float[Tensor, " words"]) -> Float[Tensor, " documents"]:
+    """H(Z | w) of each document, given the logit of pi. The ends of sentences are known."""
+    pi = torch.sigmoid(a.double())
+    bits = _bits(pi) + _bits(1 - pi)
+    bits[torch.from_numpy(batch.sentence_final)] = 0
+    return torch.segment_reduce(bits, "sum", lengths=torch.from_numpy(batch.document_lengths))
+
+
+def _bits(p: Tensor) -> Tensor:
+    bits: Tensor = torch.special.entr(p) / np.log(2)
+    return bits
+
+
+# ------------------------------------------------------------------ beside the phrases of linguists
+
+
+@dataclass(frozen=True, eq=False)
+class Chunked:
+    """`ends` is true at the last word of each chunk, and at each word outside of all chunks."""
+
+    sentences: list[list[str]]
+    ends: Bool[np.ndarray, " words"]
+
+
+def read_chunks(path: Path, part: str) -> Chunked:
+    """A file, or the member `part`.txt of a zip, as the corpus comes."""
+    lines = _text(path, part).splitlines()
+    sentences, tags = [list[str]()], list[str]()
+    for number, line in enumerate(lines, start=1):
+        fields = line.split()
+        if not fields:
+            if sentences[-1]:
+                sentences.append([])
+            continue
+        if len(fields) != 3 or fields[2][0] not in "BIO":
+            raise DataError(
+                f"{path}, line {number}: {line[:60]!r} is not a word, a tag and B-, I- or O; give CoNLL-2000"
+            )
+        sentences[-1].append(fields[0])
+        tags.append(fields[2] if len(sentences[-1]) > 1 else f"^{fields[2]}")
+    sentences = [sentence for sentence in sentences if sentence]
+    if not sentences:
+        raise DataError(f"{path} has no sentences; give CoNLL-2000")
+    return Chunked(sentences, _ends(tags))
+
+
+def _ends(tags: list[str]) -> Bool[np.ndarray, " words"]:
+    """A chunk ends where the next word does not continue it; `^` marks the first word of a sentence."""
+    return np.array([not following.startswith("I-") for following in [*tags[1:], "^"]], dtype=bool)
+
+
+def _text(path: Path, part: str) -> str:
+    if not path.is_file():
+        raise DataError(
+            f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give conll2000.zip, or a file of it"
+        )
+    if not zipfile.is_zipfile(path):
+        return _decoded(path, path.read_bytes())
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [name for name in archive.namelist() if Path(name).name == f"{part}.txt"]
+            if len(members) != 1:
+                raise DataError(f"{path} has no {part}.txt; give conll2000.zip, and --part train or test")
+            return _decoded(path, archive.read(members[0]))
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:  # RuntimeError: encrypted
+        raise DataError(f"{path} is damaged ({error}); copy or download it again") from None
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is not text; give conll2000.zip, or a file of it") from None
+
+
+RANDOM_DRAWS = 20
+Z = Bool[np.ndarray, " words"]
+
+
+@dataclass(frozen=True)
+class ChunkAgreement:
+    """`predicted`, `gold` and `both` count ends that are not ends of sentences."""
+
+    name: str
+    predicted: float
+    gold: int
+    both: float
+
+    @property
+    def precision(self) -> float:
+        return self.both / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.both / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        total = self.precision + self.recall
+        return 2 * self.precision * self.recall / total if total else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+
+def as_batch(run: Run, sentences: Sequence[Sequence[str]]) -> Batch:
+    """Each sentence is a document: phrases never look beyond one."""
+    words = [word.lower() if run.text.lowercase else word for sentence in sentences for word in sentence]
+    return Batch(
+        words=run.vocabulary.encode(words).astype(np.int64),
+        sentence_offsets=np.cumsum([0, *map(len, sentences)], dtype=np.int64),
+        document_offsets=np.arange(len(sentences) + 1, dtype=np.int64),
+        rows=np.arange(len(sentences), dtype=np.int64),
+    )
+
+
+@torch.inference_mode()
+def learned(run: Run, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
+    """Phrase ends as the run's model finds them, and pi."""
+    ends, chances = [], []
+    for first, last in groups(batch.sentence_lengths.tolist()):
+        if isinstance(run.model, EvidenceReader):
+            z, pi = _of_evidence(run.model, batch.part(first, last))
+            ends.append(z)
+            chances.append(pi)
+            continue
+        output: Output = run.model(batch.part(first, last))
+        if output.z is None or output.pi is None:
+            raise ConfigError(f"the model {run.config.model.name!r} finds no phrases; use em-hrnn or mhs-rnn-att")
+        ends.append(output.z)
+        chances.append(output.pi.numpy())
+    return np.concatenate(ends), np.concatenate(chances)
+
+
+def _of_evidence(model: EvidenceReader, batch: Batch) -> tuple[Z, Float[np.ndarray, " words"]]:
+    """The explained segmentation, and the probability of each end given the predicted class."""
+    reading = model.read(batch)
+    posterior = SegmentPosterior(torch.from_numpy(model.potentials(batch)), batch.sentence_offsets)
+    of_sentence = torch.from_numpy(reading.chosen[batch.document_of_sentence])
+    return reading.z, posterior.of_classes(of_sentence).gamma[:, 0].numpy()
+
+
+def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[ChunkAgreement]:
+    """The model's phrase ends, and those that need no learning, as many of them as the model has where that can be."""
+    batch = as_batch(run, chunked.sentences)
+    free = ~batch.sentence_final
+    z, pi = learned(run, batch)
+    rate = float(z[free].mean())
+    marks = punctuation(run.vocabulary.words)
+    length = max(round(1 / rate), 1) if rate else batch.n_words
+    generator = np.random.default_rng(seed)
+    draws = [random(batch, rate, generator) for _ in range(RANDOM_DRAWS)]
+    name, trained = run.config.model.name, run.config.em.rate
+    wanted = max(trained * batch.n_words - batch.n_sentences, 0) / free.sum()  # the rate counts ends of sentences, too
+    likeliest = pi > np.quantile(pi[free], 1 - wanted)  # on other text the model's own threshold gives another rate
+    candidates: Mapping[str, Sequence[Z]] = {
+        name: [z],
+        f"{name}, the likeliest {trained:.0%} of words": [likeliest],
+        "random, same rate": draws,
+        f"every {length} words": [every(batch, length)],
+        "punctuation": [at_words(batch, marks)],
+        "every word": [np.ones(batch.n_words, dtype=bool)],
+    }
+    return [_agreement(name, found, chunked.ends, free) for name, found in candidates.items()]
+
+
+def _agreement(name: str, found: Sequence[Z], gold: Z, free: Z) -> ChunkAgreement:
+    """Counts are means over draws."""
+    predicted = np.mean([(z & free).sum() for z in found])
+    both = np.mean([(z & gold & free).sum() for z in found])
+    return ChunkAgreement(name, float(predicted), int((gold & free).sum()), float(both))
+
+
+EXPECTATION = """
+Phrase ends against chunk ends, word by word; ends of sentences are left out, since every method is given them. The
+model has learned its phrases from labels of documents, and with model.pauses from their punctuation, without
+chunks: the loss of the task need not find the phrases of linguists. What counts is whether it does better than
+segmentations of the same rate that have learned nothing.
+"""
+
+
+@dataclass(frozen=True)
+class ChunkTable:
+    """The rows, and a header: command, commit, machine, runs, data."""
+
+    header: dict[str, Any]
+    rows: Sequence[ChunkAgreement]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**self.header, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_markdown(self) -> str:
+        lines = ["# Phrases and chunks (CoNLL-2000)", ""]
+        lines += [f"- {name}: {value}" for name, value in self.header.items()]
+        lines += EXPECTATION.splitlines()
+        rows = [
+            [row.name, percent(row.precision), percent(row.recall), percent(row.f1),
+             f"{row.predicted:,.0f}", f"{row.gold:,}", f"{row.both:,.0f}"]
+            for row in self.rows
+        ]  # fmt: skip
+        head = ["segmentation", "precision", "recall", "F1", "ends", "gold", "both"]
+        return "\n".join([*lines, "", markdown_table(head, rows)])
+
+
+def chunk_table(folders: Sequence[Path], conll: Path, part: str, out: Path, *, command: str, seed: int) -> ChunkTable:
+    """Of one or several runs; what needs no learning is shown at the rate of the first."""
+    chunked = read_chunks(conll, part)
+    rows: list[ChunkAgreement] = []
+    for folder in folders:
+        found = agreements(load_run(folder), chunked, seed=seed)
+        rows = [*rows, *found[:2]] if rows else found
+    words = len(chunked.ends)
+    header = {
+        "command": command,
+        "commit": commit(),
+        "machine": machine(),
+        "runs": ", ".join(f"{folder.name} (weights {sha256(folder / WEIGHTS)[:12]})" for folder in folders),
+        "data": f"{part}: {len(chunked.sentences):,} sentences, {words:,} words; random is the mean of 20 draws",
+    }
+    table = ChunkTable(header, rows)
+    write_json(out / "chunks.json", table.to_dict())
+    write_text(out / "chunks.md", table.to_markdown())
+    return table

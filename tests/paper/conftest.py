@@ -1,0 +1,30 @@
+"""What tests of comparisons and simulations share."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from emhrnn.files import locked
+from emhrnn.paper import jobs
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs run here, one after the other: a process for each spends seconds on imports. test_jobs.py has processes."""
+
+    def run_all(
+        function: jobs.Function,
+        todo: Sequence[jobs.JobSpec],
+        folder: Path,
+        processes: int,
+        progress: bool,
+        say: Callable[[str], None],
+    ) -> None:
+        for job in todo:
+            own = jobs._begin(job, folder)
+            with locked(own / jobs.LOCK):
+                jobs._run(jobs._target(function), folder / f"{job.name}.json", own)
+            say(job.name)
+
+    monkeypatch.setattr(jobs, "_run_all", run_all)
