@@ -20,13 +20,14 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
+from emhrnn.training.arrays import save_arrays
 from emhrnn.training.calibration import calibrate_run, validate_epoch
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import TrainingConfig, make_config
 from emhrnn.training.data import Named
 from emhrnn.training.distributed import Processes
 from emhrnn.training.folder import locked_run
-from emhrnn.training.run import WEIGHTS, load_run, save_arrays, save_weights
+from emhrnn.training.run import WEIGHTS, load_run, save_weights
 from emhrnn.training.schedule import Best
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_rows
 from tests.oracles import calibration as oracle

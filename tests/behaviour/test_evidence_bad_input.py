@@ -13,8 +13,9 @@ from emhrnn import DocumentClassifier
 from emhrnn.api import Model
 from emhrnn.errors import CheckpointError, DataError
 from emhrnn.models.predictor import probabilities
+from emhrnn.training.arrays import save_arrays
 from emhrnn.training.checkpoint import load_tensors
-from emhrnn.training.run import load_run, save_arrays
+from emhrnn.training.run import load_run
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_reviews
 from tests.behaviour.test_evidence import OPTIONS, classifier
 

@@ -17,12 +17,12 @@ import torch
 from emhrnn.api import train
 from emhrnn.errors import DataError
 from emhrnn.text import Vectors
+from emhrnn.training.arrays import save_arrays
 from emhrnn.training.checkpoint import load_tensors
 from emhrnn.training.config import make_config
 from emhrnn.training.folder import checkpoint_files
 from emhrnn.training.progress import Meter
 from emhrnn.training.resume import open_run
-from emhrnn.training.run import save_arrays
 from tests.behaviour.commands import TINY, Cli, write_reviews
 from tests.training.kill import check_equal
 

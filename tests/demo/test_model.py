@@ -10,7 +10,7 @@ from emhrnn.files import sha256
 from emhrnn.training.pack import located
 from emhrnn.training.run import SHIPPED, read_description
 
-SHA256 = "56ba0db96d18322d9fc140f84c1fe277a50f382d6e7ca7f0a9613b60c926f7b0"
+SHA256 = "32e5a1dda38886a1632495f18ac44927e6647a89a6e4285104ae44da9f968a4c"
 
 
 def test_it_is_small_whole_and_has_a_card() -> None:

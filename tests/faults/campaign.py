@@ -176,7 +176,7 @@ def _without_times(path: Path) -> Any:
 
 
 def _tensors(path: Path) -> Any:
-    from emhrnn.training.run import load_arrays
+    from emhrnn.training.arrays import load_arrays
 
     arrays, note = load_arrays(path)
     return {"note": note, **{name: [str(array.dtype), array.tobytes()] for name, array in arrays.items()}}

@@ -23,7 +23,7 @@ from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngrams
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import NBLRConfig
 from emhrnn.models.table import MODELS
-from emhrnn.training.run import check_arrays
+from emhrnn.training.arrays import check_arrays
 from tests.models.examples import CLASSES, VOCABULARY, make_batch, seeds, sentences_of, separable_batch, shapes
 
 NGram = tuple[int, ...]

@@ -8,8 +8,8 @@ from torch import nn
 
 from emhrnn.errors import CheckpointError
 from emhrnn.models.model import DocumentModel
+from emhrnn.training.arrays import save_arrays
 from emhrnn.training.checkpoint import load_into, load_tensors
-from emhrnn.training.run import save_arrays
 
 
 def test_round_trip_is_exact(tmp_path: Path) -> None:

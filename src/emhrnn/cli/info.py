@@ -93,7 +93,8 @@ def check_whole(path: Path) -> None:
     """
     from emhrnn.errors import CheckpointError
     from emhrnn.text import Vocabulary
-    from emhrnn.training.run import METRICS, VOCABULARY, WEIGHTS, load_arrays
+    from emhrnn.training.arrays import load_arrays
+    from emhrnn.training.run import METRICS, VOCABULARY, WEIGHTS
 
     if (path / METRICS).exists():
         load_arrays(path / WEIGHTS)

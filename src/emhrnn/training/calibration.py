@@ -17,21 +17,13 @@ from emhrnn.evaluation.decision import Conformal, abstentions
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
 from emhrnn.files import atomic_folder, check_free
+from emhrnn.training.arrays import load_arrays
 from emhrnn.training.card import write_card
 from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.folder import locked_run
 from emhrnn.training.pack import SUFFIX, is_unpacked, pack
-from emhrnn.training.run import (
-    WEIGHTS,
-    Run,
-    copy_model,
-    load_arrays,
-    load_run,
-    read_description,
-    read_metrics,
-    save_weights,
-)
+from emhrnn.training.run import WEIGHTS, Run, copy_model, load_run, read_description, read_metrics, save_weights
 
 
 def predict_together(job: Processes, run: Run, corpus: Corpus) -> Predictions:

@@ -16,10 +16,11 @@ from torch import Tensor
 
 from emhrnn.errors import CheckpointError
 from emhrnn.models.model import DocumentModel
+from emhrnn.training.arrays import check_arrays, load_arrays, save_arrays
 from emhrnn.training.compatibility import difference, fixed_settings, migrated_tensors
 from emhrnn.training.config import Config
 from emhrnn.training.folder import checkpoint_files
-from emhrnn.training.run import CHECKPOINTS, check_arrays, load_arrays, save_arrays
+from emhrnn.training.run import CHECKPOINTS
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -20,6 +20,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.models.model import DocumentModel
+from emhrnn.training.arrays import save_arrays
 from emhrnn.training.config import Config, TrainingConfig
 from emhrnn.training.distributed import ALONE, Processes
 from emhrnn.training.objective import (
@@ -32,7 +33,7 @@ from emhrnn.training.objective import (
 )
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import Step
-from emhrnn.training.run import BAD_BATCH, save_arrays
+from emhrnn.training.run import BAD_BATCH
 from emhrnn.training.schedule import Position, Purpose, learning_rate, numpy_generator
 
 COUNTED_WORDS = 200_000  # of documents that are counted at a time
