@@ -429,7 +429,7 @@ def train(
         done = continue_run(located(start), named, out, given, told, overwrite=overwrite)
         return Trained(Model(done.run, out), done.fitted, out, done.train, done.valid)
     with joined() as job:
-        context = TrainingContext(progress=False, say=_silent, job=job)
+        context = TrainingContext(progress=False, say=lambda _: None, job=job)
         if job.first:
             context = TrainingContext(progress, on_epoch, on_step, say, job)
         opening: AbstractContextManager[Opened]
@@ -458,7 +458,3 @@ def train(
     if job.first and valid_data is not None and learned_from(out, valid_data):
         say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")
     return Trained(Model(opened.run, out), fitted, out, opened.train, opened.valid)
-
-
-def _silent(_: str) -> None:
-    pass

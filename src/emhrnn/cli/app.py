@@ -1,6 +1,7 @@
 """The commands as an application of typer: only the one that is asked for is imported, all of them take 50 ms."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -9,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from emhrnn.cli import COMMANDS, INTERRUPTED, root_help
+from emhrnn.cli.options import DataOptions
 from emhrnn.cli.output import complain
 from emhrnn.cli.settings import CommandWithSettings
 from emhrnn.version import __version__
@@ -63,20 +65,29 @@ def _paper() -> typer.Typer:
 
 def _add(app: typer.Typer, command: Callable[..., None], summary: str) -> None:
     kind = CommandWithSettings if command.__name__ in ("train", "tune", "compare") else None
-    app.command(short_help=summary, cls=kind)(_with_farewell(command))
+    app.command(short_help=summary, cls=kind)(_as_typer_lists_it(command))
 
 
-def _with_farewell(command: Callable[..., None]) -> Callable[..., None]:
-    """Report on Ctrl-C what was written. Here, because typer ends the program before `main` could."""
+def _as_typer_lists_it(command: Callable[..., None]) -> Callable[..., None]:
+    """Report on Ctrl-C what was written. Here, because typer ends the program before `main` could. And the fields of
+    `DataOptions` become options of the command, in the place of its parameter `read`."""
+    own, fields = inspect.signature(command).parameters, inspect.signature(DataOptions).parameters
+    listed: dict[str, inspect.Parameter] = {}
+    for name, parameter in own.items():
+        listed |= fields if name == "read" else {name: parameter}
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
+        if "read" in own:
+            options["read"] = DataOptions(**{name: options.pop(name) for name in fields})
         try:
             command(**options)
         except KeyboardInterrupt as interrupt:
             complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
             raise typer.Exit(INTERRUPTED) from None
 
+    run.__signature__ = inspect.Signature(list(listed.values()))  # type: ignore[attr-defined]
+    run.__annotations__ = {name: parameter.annotation for name, parameter in listed.items()}
     return run
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from emhrnn.cli.options import Data, Encoding, Format, Json, LabelColumn, Quiet, Split, TextColumn, named, option
+from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, option
 
 if TYPE_CHECKING:
     from emhrnn.audit import AuditReport
@@ -31,11 +31,7 @@ def audit(
     limit: Annotated[int, option("Suspects and outliers to list.", "N", shown=True, min=1)] = 60,
     folds: Annotated[int, option("Parts of DATA; a model of the others judges each.", "K", shown=True, min=2)] = 10,
     seed: Annotated[int, option("Same seed, same result.", "N", shown=True, min=0)] = 0,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    split: Split = None,
+    read: DataOptions = GUESSED,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -59,7 +55,7 @@ def audit(
     from emhrnn.training.pack import located
 
     run = None if run is None else located(run)
-    given = named(data, text_column, label_column, format, split, encoding=encoding, run=run)
+    given = read.named(data, run=run)
     if corrections is not None:
         from emhrnn.audit.report import corrected, corrections_in
 

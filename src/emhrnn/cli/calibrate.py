@@ -3,20 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from emhrnn.cli.options import (
-    Data,
-    Encoding,
-    Format,
-    Json,
-    LabelColumn,
-    Quiet,
-    RunFolder,
-    Split,
-    TextColumn,
-    flag,
-    named,
-    option,
-)
+from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, RunFolder, flag, option
 
 if TYPE_CHECKING:
     from emhrnn.evaluation.calibration import Calibration
@@ -29,11 +16,7 @@ def calibrate(
         Path | None, option("Leave RUN as it is, and write the calibrated model to this new folder.", "FOLDER")
     ] = None,
     dry_run: Annotated[bool, flag("--dry-run", "Only show what would change.")] = False,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    split: Split = None,
+    read: DataOptions = GUESSED,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -54,7 +37,7 @@ def calibrate(
     from emhrnn.cli.output import print_json, say, tell_of_rows
     from emhrnn.training.calibration import calibrate_run
 
-    given = named(data, text_column, label_column, format, split, encoding=encoding, run=run)
+    given = read.named(data, run=run)
     fitted, report = calibrate_run(run, given, out=out, dry_run=dry_run, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if json:

@@ -4,19 +4,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from emhrnn.cli.options import (
-    Data,
-    Encoding,
-    Format,
-    Json,
-    LabelColumn,
-    Quiet,
-    RunFolder,
-    Split,
-    TextColumn,
-    named,
-    option,
-)
+from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, RunFolder, option
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
@@ -30,11 +18,7 @@ WIDTH = 100  # columns, where the output is not a terminal
 def evaluate(
     run: RunFolder,
     data: Data,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    split: Split = None,
+    read: DataOptions = GUESSED,
     confusion: Annotated[bool, option("Show the confusion matrix.", shown=True)] = True,
     json: Json = False,
     quiet: Quiet = False,
@@ -57,7 +41,7 @@ def evaluate(
     from emhrnn.cli.output import complain, print_json, say, tell_of_rows
     from emhrnn.training.data import learned_from
 
-    given = named(data, text_column, label_column, format, split, encoding=encoding, run=run)
+    given = read.named(data, run=run)
     scores, beside, report = evaluate_run(run, given, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):

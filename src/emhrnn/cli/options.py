@@ -1,5 +1,6 @@
 """Options that several commands share, with one name and one help text each."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,20 +80,25 @@ Keep = Annotated[
 Report = Annotated[bool, flag("--report", "Only make the table of the finished runs; other processes may still train.")]
 
 
-def named(
-    path: Path,
-    text: str | None,
-    label: str | None,
-    format: str | None,
-    split: str | None = None,
-    weight: str | None = None,
-    encoding: str | None = None,
-    run: Path | None = None,
-) -> "Named":
-    """Data as these options describe it; columns that are not given are those that `run` was trained on, or guessed."""
-    from emhrnn.corpus import Columns
-    from emhrnn.training.data import Named
-    from emhrnn.training.run import trained_columns
+@dataclass(frozen=True)
+class DataOptions:
+    """How to read a data file: one parameter of a command, whose fields are options (`app.py` lists them)."""
 
-    columns = Columns(text=text, label=label, weight=weight, trained=trained_columns(run) if run is not None else ())
-    return Named(path=path, format=format, columns=columns, split=split, encoding=encoding)
+    text_column: TextColumn = None
+    label_column: LabelColumn = None
+    format: Format = None
+    encoding: Encoding = None
+    split: Split = None
+
+    def named(self, path: Path, *, weight: str | None = None, run: Path | None = None) -> "Named":
+        """Data as described; columns that are not given are those that `run` was trained on, or guessed."""
+        from emhrnn.corpus import Columns
+        from emhrnn.training.data import Named
+        from emhrnn.training.run import trained_columns
+
+        trained = trained_columns(run) if run is not None else ()
+        columns = Columns(text=self.text_column, label=self.label_column, weight=weight, trained=trained)
+        return Named(path=path, format=self.format, columns=columns, split=self.split, encoding=self.encoding)
+
+
+GUESSED = DataOptions()

@@ -3,19 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from emhrnn.cli.options import (
-    Encoding,
-    Format,
-    Json,
-    LabelColumn,
-    Quiet,
-    RunFolder,
-    Split,
-    TextColumn,
-    argument,
-    flag,
-    option,
-)
+from emhrnn.cli.options import GUESSED, DataOptions, Json, Quiet, RunFolder, argument, flag, option
 
 if TYPE_CHECKING:
     from emhrnn.scoring import ScoringResult
@@ -59,11 +47,7 @@ def predict(
     ] = None,
     workers: Annotated[int | None, option("Processes that score.", shown="all cores", min=1)] = None,
     restart: Annotated[bool, flag("--restart", "Start again instead of resuming an unfinished call.")] = False,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    split: Split = None,
+    read: DataOptions = GUESSED,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -92,11 +76,11 @@ def predict(
     from emhrnn.scoring import score
     from emhrnn.scoring.chunks import Data
 
-    if label_column is not None and mistakes is None:
+    if read.label_column is not None and mistakes is None:
         raise ConfigError("--label-column is for labelled data; give --mistakes FILE, too, or leave it out")
     began = time.perf_counter()
-    columns = Columns(text=text_column, label=label_column, labelled=mistakes is not None)
-    named = Data(paths=tuple(data), format=format, columns=columns, split=split, encoding=encoding)
+    columns = Columns(text=read.text_column, label=read.label_column, labelled=mistakes is not None)
+    named = Data(paths=tuple(data), format=read.format, columns=columns, split=read.split, encoding=read.encoding)
     try:
         scored = score(
             run, named, out,

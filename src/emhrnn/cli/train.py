@@ -5,18 +5,15 @@ from pathlib import Path
 from typing import Annotated
 
 from emhrnn.cli.options import (
+    GUESSED,
     ConfigFile,
-    Encoding,
-    Format,
+    DataOptions,
     Json,
-    LabelColumn,
     OptionalData,
     Preset,
     Quiet,
     Seed,
     Settings,
-    Split,
-    TextColumn,
     ValidData,
     VectorsFile,
     WeightColumn,
@@ -44,16 +41,12 @@ def train(
         bool, flag("--small", "evidence: a model file of at most 20 MB, with the 15,000 most frequent words of DATA.")
     ] = False,
     seed: Seed = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
+    read: DataOptions = GUESSED,
     weight_column: WeightColumn = None,
     spans_column: Annotated[
         str | None,
         option("Column of [start, end) lists: parts that people marked as reasons (evidence).", "NAME", shown="none"),
     ] = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    split: Split = None,
     valid_split: Annotated[
         str | None, option("Validate on the rows of DATA with this value in the split column.", "NAME", shown=True)
     ] = None,
@@ -125,12 +118,9 @@ def train(
                 settings = make_config(preset, config, [*SMALL, *assignments], model=usual)
             finished = resume and is_run(out) and is_finished(out, settings)
             trained = train_run(
-                data, out, config=settings, start=from_, vectors=vectors, valid=valid, split=split,
-                valid_split=valid_split, text_column=text_column, label_column=label_column,
-                weight_column=weight_column, spans_column=spans_column, format=format,
-                encoding=encoding, overwrite=overwrite, resume=resume, tensorboard=tensorboard, log=log or (),
-                progress=not quiet,
-                say=complain,
+                data, out, config=settings, start=from_, vectors=vectors, valid=valid, valid_split=valid_split,
+                weight_column=weight_column, spans_column=spans_column, **vars(read), overwrite=overwrite,
+                resume=resume, tensorboard=tensorboard, log=log or (), progress=not quiet, say=complain,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None
@@ -142,10 +132,10 @@ def train(
     from emhrnn.evaluation.baselines import baselines  # not above: scikit-learn would come before the check of memory
 
     scores, best = trained.fitted.scores, trained.fitted.best
-    read, valid_read = trained.train.report, trained.valid.report
-    skipped, repaired = read.skipped, read.repaired
+    report, valid_report = trained.train.report, trained.valid.report
+    skipped, repaired = report.skipped, report.repaired
     own = trained.valid.path != trained.train.path  # else it is a part of the data, and one report has both
-    valid_skipped, valid_repaired = (valid_read.skipped, valid_read.repaired) if own else ({}, {})
+    valid_skipped, valid_repaired = (valid_report.skipped, valid_report.repaired) if own else ({}, {})
     tell_of_rows(str(data or "the data"), skipped, repaired)
     tell_of_rows(str(valid or "the validation data"), valid_skipped, valid_repaired)
     beside = {name: other.accuracy for name, other in baselines(trained.train, trained.valid).items()}

@@ -2,27 +2,24 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from emhrnn.cli.options import (
+    GUESSED,
     ConfigFile,
     Data,
-    Encoding,
-    Format,
+    DataOptions,
     Json,
-    LabelColumn,
     Preset,
     Quiet,
     Seed,
     Settings,
-    Split,
-    TextColumn,
     ValidData,
     VectorsFile,
     WeightColumn,
     flag,
-    named,
     option,
 )
 
@@ -46,12 +43,8 @@ def tune(
     config: ConfigFile = None,
     set_: Settings = None,
     seed: Seed = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
+    read: DataOptions = GUESSED,
     weight_column: WeightColumn = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    split: Split = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -88,15 +81,11 @@ def tune(
     settings = make_config(preset, config, assignments)
     held_out = None
     if valid is not None:
-        held_out = (
-            Named(path=valid)
-            if is_corpus(valid)
-            else named(valid, text_column, label_column, format, encoding=encoding)
-        )
+        held_out = Named(path=valid) if is_corpus(valid) else replace(read, split=None).named(valid)
     command = shlex.join(["emhrnn", *sys.argv[1:]])
     try:
         tuned = search(
-            named(data, text_column, label_column, format, split, weight=weight_column, encoding=encoding), out,
+            read.named(data, weight=weight_column), out,
             config=settings, valid=held_out, vectors=vectors, vary=vary or (), only=only,
             fixed=[assignment.partition("=")[0].strip() for assignment in assignments],
             minutes=minutes, trials=trials, progress=not quiet, command=command,

@@ -18,7 +18,6 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
 
 from emhrnn.api import train
-from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
 from emhrnn.demo.report import MAJORITY, OURS, TFIDF, DemoReport, NextStep, ScoreRow, render_html
 from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths, boundary_agreement, count_phrase_lengths
@@ -28,7 +27,6 @@ from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import segmented
 from emhrnn.files import write_json, write_text
 from emhrnn.models import segmentation
-from emhrnn.shapes import Bool
 from emhrnn.training.calibration import validate
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import Named, other_corpus
@@ -118,7 +116,8 @@ def phrase_recovery(
     true = np.concatenate(
         [np.isin(document.ends, review.phrase_ends) for document, review in zip(documents, reviews, strict=True)]
     )
-    predicted = _segment(run, batch)
+    predicted = segmented(run, batch)[1]
+    assert predicted is not None
     free = ~batch.sentence_final
     rate = float(predicted[free].mean())
     chance = segmentation.random(batch, rate, np.random.default_rng(0))
@@ -128,12 +127,6 @@ def phrase_recovery(
         PhraseLengths.of(count_phrase_lengths(predicted)),
         PhraseLengths.of(count_phrase_lengths(true | batch.sentence_final)),
     )
-
-
-def _segment(run: Run, batch: Batch) -> Bool[np.ndarray, " words"]:
-    z = segmented(run, batch)[1]
-    assert z is not None
-    return z
 
 
 def examples(run: Run, reviews: Sequence[Review]) -> list[Explanation]:

@@ -82,20 +82,15 @@ class SegmentationComparison:
         return {**asdict(self), "cuts": [cut.to_dict() for cut in self.cuts]}
 
 
-def use_segmentation(model: EMHRNN, name: str, words: Sequence[str], rate: float) -> None:
-    """Let the network use this rule in place of its phrases, or its "learned" phrases again. `words` is the vocabulary,
-    `rate` the share of ends for "random"."""
-    model.rule = None if name == "learned" else rule(name, words, rate)
-
-
 def compare_segmentations(
     model: EMHRNN, corpus: Corpus, words: Sequence[str], *, rate: float, temperature: float
 ) -> SegmentationComparison:
-    """Labelled documents with the learned phrases, the mean over drawn ones and every rule of `RULES`."""
+    """Labelled documents with the learned phrases, the mean over drawn ones and every rule of `RULES`. `words` is the
+    vocabulary, `rate` the share of ends for "random"."""
     assert corpus.labels is not None
 
     def found_by(name: str) -> Found:
-        use_segmentation(model, name, words, rate)
+        model.rule = None if name == "learned" else rule(name, words, rate)
         return _found(predict(model, corpus, multi_label=False))
 
     own = found_by("learned")
@@ -245,16 +240,12 @@ def read_chunks(path: Path, part: str) -> Chunked:
                 f"{path}, line {number}: {line[:60]!r} is not a word, a tag and B-, I- or O; give CoNLL-2000"
             )
         sentences[-1].append(fields[0])
-        tags.append(fields[2] if len(sentences[-1]) > 1 else f"^{fields[2]}")
+        tags.append(fields[2] if len(sentences[-1]) > 1 else f"^{fields[2]}")  # ^: the first word of a sentence
     sentences = [sentence for sentence in sentences if sentence]
     if not sentences:
         raise DataError(f"{path} has no sentences; give CoNLL-2000")
-    return Chunked(sentences, _ends(tags))
-
-
-def _ends(tags: list[str]) -> Bool[np.ndarray, " words"]:
-    """A chunk ends where the next word does not continue it; `^` marks the first word of a sentence."""
-    return np.array([not following.startswith("I-") for following in [*tags[1:], "^"]], dtype=bool)
+    # a chunk ends where the next word does not continue it
+    return Chunked(sentences, np.array([not tag.startswith("I-") for tag in [*tags[1:], "^"]], dtype=bool))
 
 
 def _text(path: Path, part: str) -> str:

@@ -33,7 +33,6 @@ from emhrnn.explain.explanation import Explanation, joined
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.serve.engine import RequestText, ServedRun, columns
 from emhrnn.serve.limits import ServerLimits
-from emhrnn.shapes import Float32
 from emhrnn.training.run import Run
 
 PIECE, PIECE_CHARACTERS = 64, 1 << 18  # rows per turn of the model, fewer where they are long: others wait behind it
@@ -200,7 +199,7 @@ class FileJob:
                     product=record.product,
                     label=true,
                     predicted=joined(label),
-                    confidence=_confidence(chances, run.multi_label),
+                    confidence=float(np.maximum(chances, 1 - chances).min() if run.multi_label else chances.max()),
                     true_probability=None
                     if true is None or run.multi_label
                     else float(chances[run.classes.index(true)]),
@@ -269,8 +268,3 @@ def _true_label(record: Record, run: Run) -> str | None:
     if isinstance(label, tuple):
         return joined(tuple(sorted(label, key=lambda name: order.get(name, len(order))))) if run.multi_label else None
     return label if label in run.classes else None
-
-
-def _confidence(chances: Float32[np.ndarray, " classes"], multi_label: bool) -> float:
-    """Of the prediction: its probability; of several labels or none, that of the decision which was closest."""
-    return float(np.maximum(chances, 1 - chances).min() if multi_label else chances.max())

@@ -337,10 +337,6 @@ def read_zhang(reading: InputFile) -> Iterator[Record]:
             if len(row) < 2 or not row[0].strip().lstrip("-").isdecimal():
                 yield reading.fault(number, ' is not "class number","text"...', "give the format if it has a header")
                 continue
-            fields = [_ESCAPE.sub(_unescape, field) for field in row[1:]]
+            fields = [_ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], field) for field in row[1:]]
             text = "\n\n".join(field for field in fields if field.strip())
             yield reading.record(number, {"text": text, "label": row[0]})
-
-
-def _unescape(match: re.Match[str]) -> str:
-    return "\n" if match[1] == "n" else match[1]

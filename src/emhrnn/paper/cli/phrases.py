@@ -3,20 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from emhrnn.cli.options import (
-    Data,
-    Encoding,
-    Format,
-    Json,
-    LabelColumn,
-    Quiet,
-    RunFolder,
-    Split,
-    TextColumn,
-    argument,
-    named,
-    option,
-)
+from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, RunFolder, argument, option
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
@@ -60,11 +47,7 @@ def chunks(
 def segmentations(
     run: RunFolder,
     data: Data,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Format = None,
-    encoding: Encoding = None,
-    split: Split = None,
+    read: DataOptions = GUESSED,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -83,7 +66,7 @@ def segmentations(
     from emhrnn.cli.output import complain, print_json, say, tell_of_rows
     from emhrnn.training.data import learned_from
 
-    given = named(data, text_column, label_column, format, split, encoding=encoding)
+    given = read.named(data)
     comparison, report = compare_run(run, given, progress=not quiet)
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from emhrnn.cli.options import (
     ConfigFile,
     Data,
+    DataOptions,
     Format,
     Json,
     Keep,
@@ -18,7 +19,6 @@ from emhrnn.cli.options import (
     VectorsFile,
     argument,
     flag,
-    named,
     option,
 )
 
@@ -312,7 +312,7 @@ def table3(
     table = reproduce_table3(
         em,
         mhs,
-        named(data, text_column, label_column, None),
+        DataOptions(text_column, label_column).named(data),
         out,
         question=Question(words=chosen, documents=documents, seed=seed),
         command=f"emhrnn paper table3 {given}",

@@ -139,9 +139,10 @@ HEADS = (
 
 def render_html(table: ComparisonTable) -> str:
     """One self-contained page."""
+    seeds = "One seed" if len(table.seeds) == 1 else f"{len(table.seeds)} seeds"
     body = [
         "<h1>Comparison</h1>",
-        f"<p>{escape(_best(table))}. Reference: <strong>{escape(table.reference)}</strong>. {_seeds(table)}.</p>",
+        f"<p>{escape(_best(table))}. Reference: <strong>{escape(table.reference)}</strong>. {seeds}.</p>",
         *(_section(table, name) for name in table.sets),
         f'<h2>How to read this</h2><p class="muted">{escape(table.method)} Dots are means, small dots single seeds, '
         "the dashed line is the reference.</p>",
@@ -163,10 +164,6 @@ def _best(table: ComparisonTable) -> str:
             sets.setdefault(row.model, []).append(row.data)
     told = "; ".join(f"{model} is best on {', '.join(names)}" for model, names in sets.items())
     return told or "No row is significantly best on any set"
-
-
-def _seeds(table: ComparisonTable) -> str:
-    return "One seed" if len(table.seeds) == 1 else f"{len(table.seeds)} seeds"
 
 
 def _section(table: ComparisonTable, name: str) -> str:

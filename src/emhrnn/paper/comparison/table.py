@@ -255,7 +255,7 @@ def keep(table: ComparisonTable, earlier: dict[str, Any], order: Sequence[str]) 
         before = [_earlier_row(entry, earlier["made_by"]) for entry in _of(earlier["rows"], data)]
         if earlier["reference"] != table.reference:
             before = [replace(row, against=None) for row in before]
-        kept = [row for row in before if _is_more(row, own.get(row.model))]
+        kept = [row for row in before if row.model not in own or row.seeds > own[row.model].seeds]
         names = {row.model for row in kept}
         merged = [row for name, row in own.items() if name not in names] + kept
         rows += _compared(sorted(merged, key=lambda row: _place(order, row.model)), table.reference)
@@ -271,10 +271,6 @@ def _of(entries: Sequence[dict[str, Any]], data: str) -> list[dict[str, Any]]:
 
 def _place(order: Sequence[str], model: str) -> int:
     return order.index(model) if model in order else len(order)
-
-
-def _is_more(row: TableRow, own: TableRow | None) -> bool:
-    return own is None or row.seeds > own.seeds
 
 
 def _check_same(data: str, table: ComparisonTable, earlier: dict[str, Any]) -> None:

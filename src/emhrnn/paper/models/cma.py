@@ -67,8 +67,10 @@ class CMA(WordNetwork):
         pooled = [attend(h1, e, torch.from_numpy(batch.sentence_offsets)) for e in word_scores]
         s = torch.cat([s_m for s_m, _ in pooled])  # (ways * sentences, word_size), way by way
 
-        h3 = self.sentence_layer(s, Order(_repeated(batch.document_offsets))).view(WAYS, batch.n_sentences, -1)
-        documents = torch.from_numpy(batch.document_offsets)
+        offsets = batch.document_offsets
+        copies = np.concatenate([[0], *(offsets[1:] + way * offsets[-1] for way in range(WAYS))])  # one after the other
+        h3 = self.sentence_layer(s, Order(copies)).view(WAYS, batch.n_sentences, -1)
+        documents = torch.from_numpy(offsets)
         scores = [self.sentence_attention(h3_m, u, p, of_sentence)[m] for m, h3_m in enumerate(h3)]
         attended = [attend(h3_m, e, documents) for h3_m, e in zip(h3, scores, strict=True)]
         v = self.dropped(torch.cat([v_m for v_m, _ in attended], dim=1), generator)
@@ -103,11 +105,6 @@ class WayAttention(nn.Module):
                 for way, context in zip(ways, self.context, strict=True)
             ]
         )
-
-
-def _repeated(offsets: Int64[np.ndarray, " m_plus_1"]) -> Int64[np.ndarray, " three_m_plus_1"]:
-    """The offsets of three copies of the sequences, one after the other."""
-    return np.concatenate([[0], *(offsets[1:] + way * offsets[-1] for way in range(WAYS))])
 
 
 def _matrix(rows: int, columns: int, generator: torch.Generator) -> nn.Parameter:

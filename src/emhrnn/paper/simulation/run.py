@@ -135,7 +135,7 @@ def _learn_and_measure(world: World, method: str, seed: int, sizes: SimulationSi
     model = _learn(world, method, seed, sizes, watch)
     seconds = clock.seconds
     measured = {}
-    for name, (batch, z) in zip(("train", "test"), _splits(world), strict=True):
+    for name, batch, z in (("train", world.train, world.z_train), ("test", world.test, world.z_test)):
         measured[name] = asdict(recovered(batch, _found(model, batch), z))
         if isinstance(model, EMHRNN):
             found, evidence = with_label(model, batch)
@@ -166,10 +166,6 @@ def _found(model: Model, batch: Batch) -> Bool[np.ndarray, " words"]:
         return without_label(model, batch)
     z: np.ndarray = model(batch).z
     return z
-
-
-def _splits(world: World) -> tuple[tuple[Batch, Bool[np.ndarray, " words"]], ...]:
-    return (world.train, world.z_train), (world.test, world.z_test)
 
 
 class _Clock:

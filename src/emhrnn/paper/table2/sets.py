@@ -97,7 +97,7 @@ def _tang(files: Sequence[Path]) -> list[Found]:
         match = _TANG.search(train.name)
         if match is None or not train.is_file():
             continue
-        test, valid = (_sibling(train, part) for part in ("test", "dev"))
+        test, valid = (path if (path := _renamed(train, part)).is_file() else None for part in ("test", "dev"))
         if test is None:
             raise DataError(f"{train} has no test file beside it; put {_renamed(train, 'test').name} there")
         data = DataSet(f"yelp-20{match[2]}", train, test=test, valid=valid, format="tang")
@@ -107,11 +107,6 @@ def _tang(files: Sequence[Path]) -> list[Found]:
 
 def _renamed(train: Path, part: str) -> Path:
     return train.with_name(re.sub("train", part, train.name, flags=re.IGNORECASE))
-
-
-def _sibling(train: Path, part: str) -> Path | None:
-    path = _renamed(train, part)
-    return path if path.is_file() else None
 
 
 def _zhang(files: Sequence[Path]) -> list[Found]:
