@@ -20,7 +20,7 @@ from emhrnn.paper.comparison.data import pooled
 from emhrnn.paper.comparison.report import describe_set, rows_table
 from emhrnn.paper.comparison.rows import pooled_result
 from emhrnn.paper.comparison.table import METHOD, Runs, TableRow, table_rows
-from emhrnn.paper.markdown import markdown_table, percent, plain
+from emhrnn.paper.rendering import markdown_table, percent, plain
 from emhrnn.paper.table2.rows import OTHER_ROWS, PAPER_ROWS
 
 LEARNED, OVERLAPPING = "learned", "overlapping"

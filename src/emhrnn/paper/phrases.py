@@ -39,9 +39,9 @@ from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random, rule
 from emhrnn.paper.em.semi_markov import SegmentPosterior
 from emhrnn.paper.em.steps import sample_prior
-from emhrnn.paper.markdown import markdown_table, percent
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.rendering import markdown_table, percent
 from emhrnn.paper.significance import Difference, paired_bootstrap
 from emhrnn.shapes import Bool, Float, Int64
 from emhrnn.training.run import WEIGHTS, Run, load_run

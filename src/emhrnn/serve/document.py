@@ -191,14 +191,9 @@ async def phrase(request: Request, key: str, k: int = 0) -> Response:
 
 
 @pages.get("/compare")
-async def compare_page(request: Request) -> Response:
-    """Two runs, no text yet."""
-    return await _reading(request, "compare.html", {}, both=True)
-
-
 @pages.post("/compare")
-async def compare_texts(request: Request) -> Response:
-    """Two runs on one text."""
+async def compare_page(request: Request) -> Response:
+    """Two runs on one text, if one was sent."""
     return await _reading(request, "compare.html", await form_of(request), both=True)
 
 

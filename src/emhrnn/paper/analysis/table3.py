@@ -11,7 +11,7 @@ from emhrnn.explain.lexicon import Entry
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.analysis.analyse import Analysis, Question, RunFacts, analyse
 from emhrnn.paper.analysis.words import WordAttention
-from emhrnn.paper.markdown import markdown_table, plain
+from emhrnn.paper.rendering import markdown_table, plain
 from emhrnn.training.config import validated
 from emhrnn.training.data import Named
 from emhrnn.training.run import read_description

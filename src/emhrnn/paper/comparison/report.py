@@ -11,7 +11,7 @@ from emhrnn.explain.escape import escape
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import round_ticks
 from emhrnn.paper.comparison.table import Against, ComparisonTable, TableRow
-from emhrnn.paper.markdown import markdown_table, percent, plain
+from emhrnn.paper.rendering import markdown_table, percent, plain
 from emhrnn.paper.significance import p_value
 
 HEAD = (

@@ -20,8 +20,8 @@ from emhrnn.paper.explanations.methods import (
     prediction_seconds,
     score,
 )
-from emhrnn.paper.markdown import markdown_table, percent
 from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.rendering import markdown_table, percent
 from emhrnn.training.run import WEIGHTS, Run
 
 SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by name, and only for the first run

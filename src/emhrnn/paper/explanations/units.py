@@ -32,8 +32,8 @@ from emhrnn.paper.explanations.human import Highlighted, read_evidence
 from emhrnn.paper.explanations.methods import ReadTexts, read_groups
 from emhrnn.paper.explanations.rationales import token_scores
 from emhrnn.paper.explanations.table import about_run
-from emhrnn.paper.markdown import markdown_table
 from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.rendering import markdown_table
 from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.training.run import load_run
 

@@ -19,15 +19,14 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.linear import dense
 from emhrnn.layers.recurrent import LSTM, Bidirectional
-from emhrnn.models.identity import IdVectors
 from emhrnn.models.output import Output
 from emhrnn.paper.models.attention import attend
-from emhrnn.paper.models.embedding import Table, WordNetwork
+from emhrnn.paper.models.embedding import IdNetwork, Table
 from emhrnn.paper.models.settings import BasisCustConfig
 from emhrnn.shapes import Float
 
 
-class BasisCust(WordNetwork):
+class BasisCust(IdNetwork):
     """The row `basis-cust`."""
 
     def __init__(
@@ -41,11 +40,9 @@ class BasisCust(WordNetwork):
         products: int,
     ) -> None:
         """`users` and `products` are how many there are."""
-        super().__init__(config, table)
-        word_size, attention_size, bases = config.word_size, config.attention_size, config.bases
-        ids, id_size = config.ids, config.id_size
-        self.users = IdVectors("user", users, id_size, used=ids, generator=generator)
-        self.products = IdVectors("product", products, id_size, used=ids, generator=generator)
+        super().__init__(config, table, users=users, products=products, generator=generator)
+        word_size, attention_size = config.word_size, config.attention_size
+        bases, id_size = config.bases, config.id_size
         self.query = dense(2 * id_size, id_size, generator)  # W_m, b_m
         self.keys = nn.Parameter(torch.empty(bases, id_size).normal_(0, id_size**-0.5, generator=generator))  # K
 
@@ -63,7 +60,8 @@ class BasisCust(WordNetwork):
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on. The attention runs over the whole document; it is given as gamma, a sentence's
         share of it, and alpha, a word's share of its sentence."""
-        beta = self._weights(batch)  # (documents, bases)
+        m = torch.cat(self.ids(batch), dim=1)  # (documents, 2 id_size)
+        beta = torch.softmax(torch.tanh(self.query(m)) @ self.keys.t(), dim=1)  # (documents, bases)
         x = self.inputs(batch, generator)  # (words, size)
         h = self.dropped(self.word_layer(x, batch.word_offsets), generator)  # (words, 2 word_size)
         u = torch.tanh(self.attention(h))  # (words, attention_size)
@@ -73,12 +71,6 @@ class BasisCust(WordNetwork):
         logits = self.output(v) + torch.einsum("nk,nko->no", beta, said)
         alpha, gamma = _by_sentence(weights, batch)
         return Output(logits, v, alpha=alpha, gamma=gamma)
-
-    def _weights(self, batch: Batch) -> Float[Tensor, "documents bases"]:
-        m = torch.cat(
-            [self.users(batch.users, batch.n_documents), self.products(batch.products, batch.n_documents)], dim=1
-        )
-        return torch.softmax(torch.tanh(self.query(m)) @ self.keys.t(), dim=1)
 
 
 def _by_sentence(

@@ -26,28 +26,25 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM
-from emhrnn.models.identity import IdVectors
 from emhrnn.models.output import Output
 from emhrnn.paper.models.attention import attend
-from emhrnn.paper.models.embedding import Table, WordNetwork
+from emhrnn.paper.models.embedding import IdNetwork, Table
 from emhrnn.paper.models.settings import CMAConfig
 from emhrnn.shapes import Float, Int64
 
 WAYS = 3  # user, product, both
 
 
-class CMA(WordNetwork):
+class CMA(IdNetwork):
     """The row `cma`."""
 
     def __init__(
         self, config: CMAConfig, *, table: Table, classes: int, generator: torch.Generator, users: int, products: int
     ) -> None:
         """`users` and `products` are how many there are."""
-        super().__init__(config, table)
+        super().__init__(config, table, users=users, products=products, generator=generator)
         word_size, sentence_size, attention_size = config.word_size, config.sentence_size, config.attention_size
-        ids, id_size = config.ids, config.id_size
-        self.users = IdVectors("user", users, id_size, used=ids, generator=generator)
-        self.products = IdVectors("product", products, id_size, used=ids, generator=generator)
+        id_size = config.id_size
         self.word_layer = LSTM(self.embedding.size, word_size, generator=generator)
         self.word_attention = WayAttention(word_size, id_size, attention_size, generator=generator)
         self.sentence_layer = LSTM(word_size, sentence_size, generator=generator)
@@ -56,8 +53,7 @@ class CMA(WordNetwork):
 
     def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
         """A generator turns dropout on. alpha and gamma are the means of the three ways."""
-        u = self.users(batch.users, batch.n_documents)  # (documents, id_size)
-        p = self.products(batch.products, batch.n_documents)
+        u, p = self.ids(batch)  # (documents, id_size) each
         x = self.inputs(batch, generator)  # (words, size)
         h1 = self.dropped(self.word_layer(x, Order(batch.sentence_offsets)), generator)  # (words, word_size)
 

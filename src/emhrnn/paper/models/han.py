@@ -15,11 +15,12 @@ r"""HAN, the hierarchical attention network: HN-ATT, HN-AVE and HN-MAX (Yang et 
 HN-AVE puts the mean and HN-MAX the maximum of each feature in place of both sums.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.linear import dense
@@ -31,6 +32,7 @@ from emhrnn.paper.models.settings import HANConfig, HNAttConfig
 from emhrnn.shapes import Float, Int64
 
 Pooling = Literal["attention", "mean", "max"]
+Pool = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]  # rows and offsets of segments -> vectors, weights
 
 
 class HAN(WordNetwork):
@@ -83,31 +85,12 @@ class HAN(WordNetwork):
         return self.output(v), v, gamma
 
 
-class MeanPool(nn.Module):
-    """The mean of each segment. It has no weights to show."""
-
-    def forward(
-        self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
-    ) -> tuple[Float[Tensor, "m H"], None]:
-        return mean(h, offsets), None
-
-
-class MaxPool(nn.Module):
-    """The maximum of each feature over each segment. It has no weights to show."""
-
-    def forward(
-        self, h: Float[Tensor, "n H"], offsets: Int64[Tensor, " m_plus_1"]
-    ) -> tuple[Float[Tensor, "m H"], None]:
-        return torch.segment_reduce(h, "max", offsets=offsets, axis=0), None
-
-
-def _pool(
-    config: HANConfig, pooling: Pooling, size: int, generator: torch.Generator
-) -> AttentionPool | MeanPool | MaxPool:
+def _pool(config: HANConfig, pooling: Pooling, size: int, generator: torch.Generator) -> Pool:
+    """Mean and maximum of each feature over each segment have no weights to show."""
     if pooling == "mean":
-        return MeanPool()
+        return lambda h, offsets: (mean(h, offsets), None)
     if pooling == "max":
-        return MaxPool()
+        return lambda h, offsets: (torch.segment_reduce(h, "max", offsets=offsets, axis=0), None)
     assert isinstance(config, HNAttConfig)
     return AttentionPool(size, config.attention_size, generator=generator)
 

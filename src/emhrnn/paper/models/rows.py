@@ -40,12 +40,16 @@ def _row(*, shows: tuple[str, ...] = (), **facts: Any) -> Row:
 
 
 def _network(model: Callable[..., Any], config: type[NetworkConfig], **facts: Any) -> Row:
-    """A model that learns by gradient descent and is built from its settings, word vectors and classes alone."""
+    """A model that learns by gradient descent and is built from its settings, word vectors and classes alone; where its
+    settings say so, from the numbers of users and products, too."""
+    reads_ids = issubclass(config, IdsConfig)
 
     def build(config: NetworkConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
-        return model(config, table=table, classes=facts.classes, generator=drawn_from(seed))
+        ids = {"users": facts.users, "products": facts.products} if reads_ids else {}
+        return model(config, table=table, classes=facts.classes, generator=drawn_from(seed), **ids)
 
-    return _row(config=config, build=build, learns="gradient", **facts)
+    of_ids = {"needs": ("user and product ids",), "shows": ("words", "sentences")} if reads_ids else {}
+    return _row(config=config, build=build, learns="gradient", **of_ids, **facts)
 
 
 def _build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
@@ -53,19 +57,6 @@ def _build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Any, vocabulary: S
     return _model("em_hrnn", "EMHRNN")(
         config, table=table, classes=facts.classes, generator=drawn_from(seed), vocabulary=vocabulary, rate=facts.rate
     )
-
-
-def _with_ids(model: Callable[..., Any], config: type[IdsConfig], **facts: Any) -> Row:
-    """A network that reads users and products."""
-
-    def build(config: IdsConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
-        return model(
-            config, table=table, classes=facts.classes, generator=drawn_from(seed),
-            users=facts.users, products=facts.products,
-        )  # fmt: skip
-
-    shows = ("words", "sentences")
-    return _row(config=config, build=build, learns="gradient", needs=("user and product ids",), shows=shows, **facts)
 
 
 def with_ngrams(row: Row) -> Row:
@@ -118,8 +109,8 @@ ROWS: dict[str, Row] = {
     ),
     "conv-grnn": _network(_model("grnn", "GRNN", sentences="convolution"), GRNNConfig, reference=TANG_PAPER),
     "lstm-grnn": _network(_model("grnn", "GRNN", sentences="lstm"), GRNNConfig, reference=TANG_PAPER),
-    "cma": _with_ids(_model("cma", "CMA"), CMAConfig, reference="Ma et al., IJCNLP 2017"),
-    "basis-cust": _with_ids(_model("basis_cust", "BasisCust"), BasisCustConfig, reference="Kim et al., TACL 2019"),
+    "cma": _network(_model("cma", "CMA"), CMAConfig, reference="Ma et al., IJCNLP 2017"),
+    "basis-cust": _network(_model("basis_cust", "BasisCust"), BasisCustConfig, reference="Kim et al., TACL 2019"),
     "bag-of-means": Row(
         config=BagOfMeansConfig,
         build=_fitted(_model("bag_of_means", "BagOfMeans")),

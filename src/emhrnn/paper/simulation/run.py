@@ -20,12 +20,11 @@ from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.em.blocks import exact_blocks, local_blocks, window_blocks
 from emhrnn.paper.jobs import JobSpec, Outcome, report_progress, run_jobs, so_far
-from emhrnn.paper.markdown import markdown_table
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
-from emhrnn.paper.plot import check_plots, pyplot, save_svg
 from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.rendering import check_plots, markdown_table, pyplot, save_svg
 from emhrnn.paper.simulation.enumeration import consult, recovered, with_label, without_label
 from emhrnn.paper.simulation.generator import READINGS, World, make_world
 from emhrnn.paper.simulation.learners import (

@@ -12,8 +12,7 @@ from emhrnn.files import write_json, write_text
 from emhrnn.paper.comparison.compare import Protocol, compare
 from emhrnn.paper.comparison.report import describe_making, describe_set, row_cells, rows_table
 from emhrnn.paper.comparison.table import ComparisonTable, TableRow
-from emhrnn.paper.markdown import markdown_table, plain
-from emhrnn.paper.plot import pyplot, save_svg
+from emhrnn.paper.rendering import markdown_table, plain, pyplot, save_svg
 from emhrnn.paper.table2.rows import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, table2_rows
 from emhrnn.paper.table2.sets import Found, find_sets
 
