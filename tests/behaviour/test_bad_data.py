@@ -47,7 +47,9 @@ def test_header_without_rows(cli: Cli, run: Path, tmp_path: Path) -> None:
 def test_missing_column(cli: Cli, tmp_path: Path) -> None:
     data = tmp_path / "a.csv"
     data.write_text("words,mark\nx,1\n")
-    assert "no text column found" in cli.train_error(data)
+    message = cli.train_error(data)
+    assert "no text column and no label column found" in message
+    assert "--text-column and --label-column" in message
     message = cli.train_error(data, "--text-column", "words")
     assert "no label column found" in message
     assert "has the columns 'words', 'mark'" in message
@@ -288,7 +290,7 @@ def test_a_column_in_which_every_label_is_another(cli: Cli, tmp_path: Path) -> N
 def test_info_looks_at_the_columns_that_are_named(cli: Cli, run: Path, tmp_path: Path) -> None:
     data = tmp_path / "a.csv"
     data.write_text("letter,kind\nThe soup was cold.,complaint\n")
-    assert "give one of them with --text-column" in cli.error("info", data)
+    assert "of them with --text-column" in cli.error("info", data)
     guessed = cli.ok("info", data, "--text-column", "letter").out
     assert "text = letter" in guessed
     assert "give one of them with --label-column" in guessed

@@ -70,6 +70,19 @@ def test_columns_that_were_named_in_training_are_used_again(cli: Cli, tmp_path: 
     assert cli.ok("evaluate", run, usual, "--json").json["documents"] == len(ROWS)
 
 
+def test_training_says_why_it_ended_and_what_to_do_next(cli: Cli, tmp_path: Path) -> None:
+    noise = [(f"Visit number{i}.", "ab"[i * 7919 % 13 % 2]) for i in range(200)]
+    few = ("--set", "training.epochs=9", "--set", "training.patience=1", "--set", "training.threads=1", "--quiet")
+    told = cli.ok("train", write(tmp_path / "a.csv", noise), "--out", tmp_path / "run", *few).out
+    epochs = len((tmp_path / "run" / "history.jsonl").read_text().splitlines())
+    assert epochs < 9
+    assert f"Stopped after epoch {epochs} of 9" in told
+    assert "(lowest validation loss): accuracy" in told
+    assert f"emhrnn serve {tmp_path / 'run'}" in told
+    told = cli.ok("train", tmp_path / "a.csv", "--out", tmp_path / "fit", *QUICK).out
+    assert "epoch" not in told
+
+
 def test_a_rare_class_is_told_of(cli: Cli, tmp_path: Path) -> None:
     data = write(tmp_path / "a.csv", [(f"Visit number{i} was fine.", "b" if i % 50 == 0 else "a") for i in range(300)])
     for told in (cli.ok("info", data).out, cli.ok("train", data, "--out", tmp_path / "run", *QUICK[:2]).err):

@@ -96,5 +96,5 @@ def test_rich_markup_in_a_document_is_text() -> None:
 def test_the_prediction_and_the_truth_are_named() -> None:
     explanation = explained(label="so-so")
     text = printed(explanation)
-    assert text.startswith(f"{explanation.predicted}  EM-HRNN")
+    assert text.startswith(f"{explanation.predicted}  model: EM-HRNN")
     assert ("correct" if explanation.correct else "wrong") + ": labelled so-so" in text

@@ -21,6 +21,13 @@ from emhrnn.cli.options import (
     option,
 )
 
+PICKED = {
+    "accuracy": "highest validation accuracy",
+    "macro_f1": "highest validation macro-F1",
+    "loss": "lowest validation loss",
+    "ece": "lowest calibration error",
+}
+
 
 def train(
     out: Annotated[Path, option("Folder for the run.", "RUN")],
@@ -148,18 +155,26 @@ def train(
             }
         )  # fmt: skip
         return
-    system = MODELS[trained.model.run.config.model.name]
+    settings, epochs = trained.model.run.config, len(trained.fitted.epochs)
+    system = MODELS[settings.model.name]
     if finished:
-        more = f"to train on, give --set training.epochs=N with N above {len(trained.fitted.epochs)}"
+        more = f"to train on, give --set training.epochs=N with N above {epochs}"
         say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
-    other = own or trained.model.run.config.data.validation > 0
-    selected = from_ is None and other
-    kept = "Best epoch" if selected else "Last epoch"
+    selected = from_ is None and (own or settings.data.validation > 0)
     documents = "validation" if selected or from_ is not None else "training"
-    say(
-        f"{kept} {best.epoch + 1}: accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on "
-        f"{scores.documents:,} {documents} documents."
+    result = (
+        f"accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on {scores.documents:,} {documents} "
+        "documents."
     )
+    if system.learns == "fit":
+        say(result[0].upper() + result[1:])
+    elif selected:
+        if epochs < settings.training.epochs and not finished:
+            waited = epochs - 1 - best.epoch
+            say(f"Stopped after epoch {epochs} of {settings.training.epochs}: {waited} without improvement.")
+        say(f"Best epoch {best.epoch + 1} ({PICKED[settings.training.metric]}): {result}")
+    else:
+        say(f"Last epoch {best.epoch + 1}: {result}")
     if beside:
         say("For comparison: " + ", ".join(f"{name} {percent(accuracy)}" for name, accuracy in beside.items()) + ".")
     if scores.phrases is not None:
@@ -168,6 +183,7 @@ def train(
     say(f"\nNext: emhrnn evaluate {folder} TEST_DATA")
     if system.explains:
         say(f"      emhrnn explain {folder} 'A text of your own.'")
+    say(f"      emhrnn serve {folder}")
 
 
 def _left(out: Path) -> str:

@@ -22,7 +22,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "split": ("split", "fold", "partition", "subset"),
 }  # fmt: skip
 REQUIRED = ("text", "label")
-SENTENCE_WORDS = 4  # of a name that is more like a document
+SENTENCE_WORDS = 4  # of a name that is more like a document; questions of a survey are names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +49,10 @@ class Columns:
             DataError: a given name is not there, a required one is not found, or several could be meant.
         """
         trained = {role: name for role, name in self.trained if name in present}
+        if self.labelled and not (self.text or trained.get("text") or self.label or trained.get("label")):
+            missing = [role for role in REQUIRED if not _candidates(role, present)]
+            if len(missing) > 1:
+                raise _not_found(missing, present, file)
         found = replace(
             self,
             text=_find("text", self.text or trained.get("text"), present, file),
@@ -72,33 +76,45 @@ class Columns:
 
 
 def _find(role: str, given: str | None, present: Sequence[str], file: str) -> str | None:
-    there = f"{file} has the columns {_list(present)}"
     if given is not None:
+        there = f"{file} has the columns {_list(present)}"
         if present.count(given) > 1:
             raise DataError(f"the {role} column {given!r} is there {present.count(given)} times: {there}; rename one")
         if given not in present:
             raise DataError(f"no {role} column {given!r}: {there}; give one of them with --{role}-column")
         return given
+    candidates = _candidates(role, present)
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates and role not in REQUIRED:
+        return None
+    if not candidates:
+        raise _not_found([role], present, file)
+    if len(set(candidates)) == 1:
+        times = len(candidates)
+        raise DataError(f"the {role} column {candidates[0]!r} is there {times} times in {file}; rename one")
+    which = " or ".join(map(repr, candidates))
+    advice = f"name it with --{role}-column" if role in REQUIRED else f"name the one meant {USUAL_NAMES[role][0]!r}"
+    raise DataError(f"the {role} column could be {which} in {file}; {advice}")
+
+
+def _candidates(role: str, present: Sequence[str]) -> list[str]:
     usual = USUAL_NAMES[role]
     by_usual = {usual_name: [name for name in present if name.strip().lower() == usual_name] for usual_name in usual}
     candidates = by_usual[usual[0]] or [name for names in by_usual.values() for name in names]
     if not candidates and role in REQUIRED:  # review_body, Star Rating
         candidates = [name for name in present if re.split(r"[\W_]+", name.strip().lower())[-1] in usual]
-    if len(candidates) == 1:
-        return candidates[0]
-    if not candidates and role not in REQUIRED:
-        return None
-    if len(set(candidates)) == 1:
-        times = len(candidates)
-        raise DataError(f"the {role} column {candidates[0]!r} is there {times} times: {there}; rename one")
-    if candidates:
-        which = " or ".join(map(repr, candidates))
-        advice = f"name it with --{role}-column" if role in REQUIRED else f"name the one meant {usual[0]!r}"
-        raise DataError(f"the {role} column could be {which} in {file}; {advice}")
+    return candidates
+
+
+def _not_found(roles: Sequence[str], present: Sequence[str], file: str) -> DataError:
     header = ""
-    if any(len(name.split()) >= SENTENCE_WORDS for name in present):
+    if any(len(name.split()) >= SENTENCE_WORDS and not name.strip().endswith("?") for name in present):
         header = ", or add a header line such as text,label: it seems to be missing"
-    raise DataError(f"no {role} column found: {there}; give one of them with --{role}-column{header}")
+    missing = " and no ".join(f"{role} column" for role in roles)
+    options = " and ".join(f"--{role}-column" for role in roles)
+    there = f"{file} has the columns {_list(present)}; give {('one', 'two')[len(roles) - 1]} of them"
+    return DataError(f"no {missing} found: {there} with {options}{header}")
 
 
 def _list(names: Sequence[str], most: int = 30, longest: int = 40) -> str:

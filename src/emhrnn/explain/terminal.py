@@ -137,7 +137,7 @@ def prediction(explanation: Explanation, ink: Ink) -> Text:
     """The label, the model, and whether it is right where that is known."""
     line = Text()
     line.append(ink.safe(joined(explanation.predicted)), "bold")
-    line.append(f"  {ink.safe(explanation.model)}", "dim")
+    line.append(f"  model: {ink.safe(explanation.model)}", "dim")
     if explanation.label is not None:
         kind = ("correct", "green") if explanation.correct else ("wrong", "red")
         line.append(f"  {kind[0]}: labelled {ink.safe(joined(explanation.label))}", kind[1])

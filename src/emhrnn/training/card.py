@@ -19,19 +19,19 @@ from emhrnn.training.progress import FitResult, read_history
 from emhrnn.training.run import CARD, HISTORY, read_description, read_metrics, save_metrics
 
 LIMITS = (
-    "It knows the classes above and no other: a text that belongs to none of them gets one all the same.",
+    "It only predicts the classes above: a text that belongs to none of them still gets one.",
     "The scores hold for texts like those it was trained on. The validation data picked the best epoch and, where "
-    "it says so above, the temperature, so they flatter the model a little: score it on data it has never seen "
-    "(`emhrnn evaluate`).",
-    "It repeats what is in its training data, prejudice included. It is not to decide alone about people: about "
-    "work, credit, health, education or law.",
+    "it says so above, the temperature, so they are slightly optimistic: score it on data that it has not "
+    "seen (`emhrnn evaluate`).",
+    "It reproduces the biases of its training data. Do not let it decide alone about people: about work, credit, "
+    "health, education or law.",
     "Probabilities are calibrated on average over texts like those they were fitted on, not for each class or each "
     "text.",
 )
 PHRASE_LIMITS = (
-    "An explanation shows the weights of the model's own attention: where it looked. It is evidence about the model, "
-    "not a reason that holds in the world, and not a cause: other words might have led to the same class.",
-    "Phrases serve the label. They need not be phrases of grammar.",
+    "An explanation shows how the parts of a text change the prediction. It describes the model, not the world: other "
+    "words might have led to the same class.",
+    "Phrases are learned for the label. They need not be grammatical phrases.",
 )
 
 
@@ -171,7 +171,7 @@ def markdown(card: Card) -> str:
 
 def _data(card: Card) -> str:
     if not card.data:
-        return "Texts given in memory; nothing is known of their source."
+        return "Texts given in memory; their source was not recorded."
     rows = [
         [p["name"], escaped(p["source"]), f"{p['documents']:,}", f"{p['words']:,}", f"`{p['sha256']}`"]
         for p in card.data

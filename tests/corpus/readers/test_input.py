@@ -73,6 +73,10 @@ def test_missing_text_or_label_column(tmp_path: Path) -> None:
     assert "no text column found" in message
     assert "has the columns 'words', 'label'; give one of them with --text-column" in message
     assert "no label column found" in error_of(tmp_path / "a.jsonl", b'{"text": "x"}\n')
+    survey = error_of(tmp_path / "a.csv", b"What did you think?,Your verdict\nx,1\n")
+    assert "with --text-column and --label-column" in survey
+    assert "header" not in survey
+    assert "add a header line" in error_of(tmp_path / "a.csv", b"The soup was good,1\nThe soup was bad,2\n")
 
 
 def test_columns_are_guessed_by_the_last_word_of_their_names(tmp_path: Path) -> None:
