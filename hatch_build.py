@@ -1,6 +1,5 @@
 """Compiles the C++ of the package into the wheel, for a CPU with AVX-512, with AVX2, and without: one wheel for all
-Pythons of a platform, since the libraries are called through a C interface. On package indexes, links of the README
-are absolute.
+Pythons of a platform, since the libraries are called through a C interface.
 
 Without a C++ compiler, or with EMHRNN_BUILD=0, the wheel is pure Python, and compiles on first use. So is an editable
 installation.
@@ -8,7 +7,6 @@ installation.
 
 import os
 import platform
-import re
 import sys
 import sysconfig
 import tempfile
@@ -16,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 SOURCES = {"text/stretches.cpp": False, "layers/native/kernels.cpp": True, "paper/em/plan.cpp": True}  # numeric?
 STATIC = {  # so that the wheel asks only for the C library
@@ -51,22 +48,6 @@ class Kernels(BuildHookInterface):
         """Called by hatchling when the wheel is there."""
         if hasattr(self, "_scratch"):
             self._scratch.cleanup()
-
-
-class Readme(MetadataHookInterface):
-    """The README as the description of the package: its links lead to the repository."""
-
-    def update(self, metadata: dict[str, Any]) -> None:
-        """Called by hatchling, with what pyproject.toml says."""
-        text = Path(self.root, "README.md").read_text(encoding="utf-8")
-        text = absolute_links(text, metadata["urls"]["Repository"])
-        metadata["readme"] = {"content-type": "text/markdown", "text": text}
-
-
-def absolute_links(text: str, repository: str) -> str:
-    """Markdown whose links and pictures, given relative to the repository, are addresses."""
-    text = re.sub(r"(!\[[^\]]*\]\()(?!https?:|#)([^)\s]+)", rf"\1{repository}/raw/main/\2", text)
-    return re.sub(r"((?<!!)\[[^\]]*\]\()(?!https?:|#)([^)\s]+)", rf"\1{repository}/blob/main/\2", text)
 
 
 def compile_all(compiler: Any, package: Path, folder: Path) -> list[Path]:

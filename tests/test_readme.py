@@ -21,6 +21,7 @@ from emhrnn.corpus.reviews import Review, generate_reviews
 from tests.explain.browser import chromium, screenshots
 
 README = Path(__file__).parents[1] / "README.md"
+REPOSITORY = "https://github.com/emhrnn/emhrnn"
 BLOCK = re.compile(r"^<!-- test: (console|python) -->\n+```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -132,8 +133,12 @@ def test_the_figures_of_the_readme_stand_in_the_results() -> None:
 def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
-    for target in re.findall(r"\]\(([^)#]+)", text):
-        assert target.startswith("https:") or (README.parent / target).exists(), target
+    targets = re.findall(r"\]\(([^)#]+)", text)
+    assert len(targets) > 20
+    for target in targets:  # absolute, for package indexes
+        hosted = re.match(rf"{re.escape(REPOSITORY)}/(?:blob|raw)/main/(.+)", target)
+        assert hosted, target
+        assert (README.parent / hosted[1]).exists(), target
 
 
 def test_the_picture_shows_the_page_of_today(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

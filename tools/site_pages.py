@@ -1,7 +1,7 @@
 """Pages of the documentation site that are not files of docs/: a hook of mkdocs (mkdocs.yml).
 
 - README.md is the home page; CONTRIBUTING.md, CHANGELOG.md and results/*.md are pages too. Their links to docs/ and
-  results/ are rewritten, so that they work in the repository and on the site.
+  results/, absolute in the README, are rewritten, so that they work in the repository, on a package index and here.
 - The reference of commands, settings, HTTP calls and records is generated from the code.
 """
 
@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 WIDTH = 100  # columns of help texts
 BORROWED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
+HOSTED = re.compile(r"(?<=\]\()https://github\.com/emhrnn/emhrnn/(?:blob|raw)/main/")
 FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
@@ -42,7 +43,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         target = Path(os.path.normpath(source.parent / match[2])).as_posix()
         return match[1] + os.path.relpath(site_path(target), Path(page.file.src_uri).parent) + match[3]
 
-    parts = FENCE.split(markdown)
+    parts = FENCE.split(HOSTED.sub("", markdown) if page.file.src_uri == "index.md" else markdown)
     return "".join(part if part.startswith("```") else LINK.sub(rewritten, part) for part in parts)
 
 
