@@ -60,6 +60,7 @@ HELP = """Usage: emhrnn [OPTIONS] COMMAND [ARGS]...
     emhrnn evaluate run test.csv
     emhrnn explain run 'The room was not what we had hoped for.'
     emhrnn predict run new.csv --out labels.csv
+    emhrnn serve run                               explanations in a browser
 
   Exit codes: 0 success; 2 wrong input or settings, or one of several runs
   failed (one line on stderr says why and what to do); 130 interrupted by

@@ -16,7 +16,8 @@ def explain(
         str | None, option("Author of the text, for models that use it.", "NAME", shown="the average user")
     ] = None,
     product: Annotated[
-        str | None, option("Product that the text is about, likewise.", "NAME", shown="the average product")
+        str | None,
+        option("Product that the text is about, for models that use it.", "NAME", shown="the average product"),
     ] = None,
     counterfactual: Annotated[
         bool, flag("--counterfactual", "Also find the fewest phrases whose removal changes the label.")
@@ -47,8 +48,8 @@ def explain(
     Phrases are set apart by //. A + (blue) supports the label, a - (orange) opposes it, in log-odds. A run of the
     evidence model shows its exact evidence: words add up to phrases, phrases to sentences, all to the shown sum. With
     other models, each phrase and sentence is left out in turn to see what changes. --values owen shares the log-odds of
-    the label fairly among sentences, phrases and words instead: slower, sampled, with the error stated; the evidence
-    model adds up, so that its evidence is that already.
+    the label fairly among sentences, phrases and words instead: slower, sampled, with the error stated. The evidence of
+    the evidence model already adds up in this way.
     """
     from emhrnn.cli.output import print_json
     from emhrnn.errors import ConfigError, DataError

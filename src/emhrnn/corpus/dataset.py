@@ -368,5 +368,7 @@ def stratified_split(
     if len(sizes) == len(groups) > 2:
         raise DataError(f"each of the {len(groups)} documents has a label of its own; is it the right label column?")
     if not held_out.any():
-        raise DataError(f"{len(groups)} documents are too few to split off {fraction:.0%}; give more documents")
+        raise DataError(
+            f"{len(groups)} documents are too few to split off {fraction:.0%} for validation; give more documents"
+        )
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)

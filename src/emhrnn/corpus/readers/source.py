@@ -92,7 +92,7 @@ def format_of(path: Path) -> str:
         return "zhang" if _looks_like_zhang(text) else "csv"
     found = by_name or _by_content(text)
     if found is None:
-        raise DataError(f"the format of {path} is not clear from name and content; give one of {', '.join(READERS)}")
+        raise DataError(f"the format of {path} is not clear from name and content; give --format: {', '.join(READERS)}")
     return found
 
 

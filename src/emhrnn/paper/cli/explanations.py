@@ -9,7 +9,7 @@ from emhrnn.cli.options import Data, Format, Json, RunFolder, Split, TextColumn,
 Other = Annotated[list[Path] | None, option("Another run; may be repeated.", "RUN")]
 Method = Annotated[list[str] | None, option("Only this method; may be repeated.", "NAME")]
 Out = Annotated[Path, option("Folder to write to.", "FOLDER", shown=True)]
-Seed = Annotated[int, option("Of intervals, draws and random scores.", "N", shown=True, min=0)]
+Seed = Annotated[int, option("Seed of intervals, draws and random scores.", "N", shown=True, min=0)]
 
 
 def faithfulness(
@@ -18,7 +18,7 @@ def faithfulness(
     other: Other = None,
     method: Method = None,
     out: Out = Path("runs/faithfulness"),
-    documents: Annotated[int, option("How many to draw.", "N", shown=True)] = 500,
+    documents: Annotated[int, option("Number of documents to draw.", "N", shown=True)] = 500,
     seed: Seed = 0,
     figure: Annotated[bool, option("Draw the curves; needs emhrnn[plots].", shown=True)] = True,
     text_column: TextColumn = None,
@@ -74,7 +74,7 @@ def rationales(
     method: Method = None,
     part: Annotated[str | None, option("Split of DATA.", "NAME", shown="validation or test")] = None,
     positive: Annotated[str | None, option("The run's positive class.", "NAME", shown="guessed")] = None,
-    documents: Annotated[int | None, option("How many to draw.", "N", shown="all")] = None,
+    documents: Annotated[int | None, option("Number of documents to draw.", "N", shown="all")] = None,
     out: Out = Path("runs/rationales"),
     section: Annotated[str | None, option("Title in the report.", "NAME", shown="the set")] = None,
     seed: Seed = 0,
@@ -127,7 +127,7 @@ def units(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Show as many words in phrases, fixed runs, words or sentences: which carry the decision, which do people mark?
+    """Compare phrases, fixed runs, words and sentences as units of explanations, at equal numbers of words shown.
 
     \b
     Example:

@@ -17,13 +17,13 @@ def chunks(
     other: Annotated[list[Path] | None, option("Another run; may be repeated.", "RUN")] = None,
     part: Annotated[str, option("train or test, of a zip.", "NAME", shown=True)] = "test",
     out: Annotated[Path, option("Folder to write to.", "FOLDER", shown=True)] = Path("runs/chunks"),
-    seed: Annotated[int, option("Of the random segmentation.", "N", shown=True, min=0)] = 0,
+    seed: Annotated[int, option("Seed of the random segmentation.", "N", shown=True, min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Do phrase ends that were learned from labels alone agree with gold chunks? Precision, recall, F1.
 
     \b
-    Beside the run, at the same rate where that can be: random, every K words, punctuation, every word.
+    Compared with random ends, every K words, punctuation and every word, at the same rate where possible.
     Example:
       emhrnn paper chunks run conll2000.zip --out results
 

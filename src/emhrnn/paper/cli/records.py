@@ -94,7 +94,7 @@ def prepare(
     format: Format = None,
     split: Split = None,
     min_count: Annotated[
-        int, option("Words seen less often are lost for good; training has its own limit.", "N", shown=True, min=1)
+        int, option("Drop words seen less often; training has its own limit, too.", "N", shown=True, min=1)
     ] = 1,
     lowercase: Annotated[bool, option("Read words in lower case.", shown=True)] = True,
     max_sentence_words: Annotated[int | None, option("Cut longer sentences.", "N", shown="no cap", min=1)] = None,

@@ -47,8 +47,8 @@ PRETRAINED = option(
 )  # fmt: skip
 FROZEN = flag(
     "--frozen",
-    "Only fit a linear head on what the encoder of --pretrained says of 128 word pieces: for CPUs. The row's name ends "
-    "in ', frozen', and it is not a row of the paper.",
+    "Only fit a linear head on what the encoder of --pretrained makes of 128 word pieces: for CPUs. The row's name "
+    "ends in ', frozen', and it is not a row of the paper.",
 )
 
 
@@ -81,7 +81,7 @@ def compare(
 
     \b
     Examples:
-      emhrnn compare reviews.csv --models tfidf-lr,hn-att,em-hrnn --out comparison
+      emhrnn compare reviews.csv --models evidence,tfidf-lr,hn-att --out comparison
       emhrnn compare yelp=y.jsonl.gz imdb=i.parquet --models tfidf-svm,em-hrnn --seeds 5 --out c
       emhrnn compare imdb=train.jsonl --test imdb=test.jsonl --models tfidf-lr,em-hrnn --out c
       emhrnn compare small.csv --models tfidf-lr,evidence --folds 5 --out c
@@ -90,7 +90,7 @@ def compare(
     All rows see the same documents: those that a split column (train, dev or valid, test) names, else 80/10/10 %, drawn
     once. All use the same words, vectors and settings, except for what a row sets in brackets. After Ctrl-C, kill or
     reboot, the same command resumes, also within a training. More rows, sets and seeds can be added to the same folder.
-    A run that fails stops no other; the exit code is then 2, and the table says why.
+    If a run fails, the others continue; the exit code is then 2, and the table says why.
     """
     from emhrnn.cli.output import complain
     from emhrnn.cores import cores
@@ -156,8 +156,8 @@ def table2(
     Known in --data: yelp-2013-train.txt.ss with -dev and -test (likewise 2014, 2015), yahoo_answers_csv,
     amazon_review_full_csv, yelp_review_full_csv, yelp_academic_dataset_review.json, Amazon's reviews_*.json.gz; and
     stand-ins (docs/compare.md). The report keeps the paper's numbers, those of the papers it cites, and ours apart, and
-    says which may be compared. After Ctrl-C, the same command resumes. A run that fails stops no other; the exit code
-    is then 2, and the table says why.
+    says which may be compared. After Ctrl-C, the same command resumes. If a run fails, the others continue; the exit
+    code is then 2, and the table says why.
     """
     from emhrnn.cli.output import complain
     from emhrnn.cores import cores
@@ -284,7 +284,7 @@ def table3(
         str, option("Words to look at, with commas.", "WORDS", shown=True)
     ] = "good,bad,great,sad,excellent",
     documents: Annotated[int, option("Documents to draw.", "N", shown=True, min=1)] = 200,
-    seed: Annotated[int, option("Of the draw.", "N", shown=True, min=0)] = 0,
+    seed: Annotated[int, option("Seed of the draw.", "N", shown=True, min=0)] = 0,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
     json: Json = False,
@@ -298,7 +298,7 @@ def table3(
       emhrnn train train.jsonl --model mhs-rnn-att --vectors glove.npz --out mhs
       emhrnn paper table3 em mhs test.jsonl
 
-    No text of the data but short phrases is in the table.
+    The table contains no text of the data, except short phrases.
     """
     from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
