@@ -4,18 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from emhrnn.paper.significance import (
     SAMPLES,
-    Interval,
     accuracy_interval,
     combine,
     holm,
     mcnemar,
     mcnemar_of_seeds,
     paired_bootstrap,
-    unpaired,
 )
 from tests.oracles import significance as oracle
 
@@ -92,17 +89,3 @@ def test_p_values_together() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([]) == []
     assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
-
-
-def test_unpaired_is_the_test_of_two_proportions() -> None:
-    def interval(share: float, documents: int = 1000) -> Interval:
-        margin = 1.959964 * np.sqrt(share * (1 - share) / documents)
-        return Interval(share, share - margin, share + margin)
-
-    found = unpaired(interval(0.63), interval(0.60))
-    z = 0.03 / np.sqrt((0.63 * 0.37 + 0.60 * 0.40) / 1000)
-    assert found.p == pytest.approx(2 * norm.sf(z), rel=1e-5)
-    assert (found.low + found.high) / 2 == pytest.approx(found.difference) == pytest.approx(0.03)
-    assert (found.low > 0) == (found.p < 0.05)
-    assert unpaired(interval(0.6), interval(0.6)).p == 1.0
-    assert unpaired(Interval(1.0, 1.0, 1.0), Interval(0.0, 0.0, 0.0)).p == 0.0

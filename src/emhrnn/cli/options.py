@@ -73,10 +73,6 @@ VectorsFile = Annotated[
 ]
 Json = Annotated[bool, flag("--json", "Print one JSON object and nothing else on stdout.")]
 Quiet = Annotated[bool, flag("--quiet", "No progress on stderr.")]
-Keep = Annotated[
-    Path | None,
-    option("An earlier table of the same data, as JSON: its rows without a run are kept, marked †.", "TABLE"),
-]
 Report = Annotated[bool, flag("--report", "Only make the table of the finished runs; other processes may still train.")]
 
 

@@ -6,7 +6,6 @@ for each training seed.
 - `paired_bootstrap` resamples the documents (the same for both systems) and the seeds (of each system, independently),
   so its p-value covers the variance of the test set and of training. With one seed it covers the documents alone.
   Draws of n seeds vary less than seeds do, by (n - 1) / n in variance; their deviations are widened to make up for it.
-- `unpaired` is for a system of which only accuracy and interval are known.
 - `mcnemar` is exact, for one seed of each. For several, the p-values of the pairs of seeds are combined by their median
   order statistic (Rüger 1978), which holds however much they depend on each other. It is about these runs: the variance
   of training is not in it.
@@ -17,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from emhrnn.shapes import Bool, Float
 
@@ -58,29 +57,6 @@ def accuracy_interval(right: Bool[np.ndarray, "seeds documents"]) -> tuple[float
     drawn = _resampled_means([right], [1.0], SAMPLES)
     low, high = np.quantile(drawn, [LEVEL / 2, 1 - LEVEL / 2])
     return float(low), float(high)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An accuracy and its 95 % interval, as `accuracy_interval` gives it."""
-
-    accuracy: float
-    low: float
-    high: float
-
-    @property
-    def error(self) -> float:
-        """Standard error, of documents and seeds."""
-        return (self.high - self.low) / (2 * float(norm.isf(LEVEL / 2)))
-
-
-def unpaired(ours: Interval, theirs: Interval) -> Difference:
-    """From the intervals alone, as if the two had been tested on different documents: on the same ones they err
-    together, so that the true p is smaller."""
-    difference, error = ours.accuracy - theirs.accuracy, float(np.hypot(ours.error, theirs.error))
-    margin = error * float(norm.isf(LEVEL / 2))
-    p = 2 * float(norm.sf(abs(difference) / error)) if error else float(difference == 0)
-    return Difference(difference, difference - margin, difference + margin, p)
 
 
 def mcnemar(ours: Bool[np.ndarray, " documents"], theirs: Bool[np.ndarray, " documents"]) -> float:

@@ -82,8 +82,7 @@ def test_killed_in_the_middle_and_gone_on_with_it_gives_the_same_table(tmp_path:
     assert timeless(killed) == timeless(whole)
     assert timeless(killed)["rows"][0]["accuracy"] == again.json["rows"][0]["accuracy"]  # type: ignore[index]
     assert len(timeless(whole)["rows"]) == 3
-    for name in ("table.md", "table.html"):
-        assert (killed / name).stat().st_size > 1000
+    assert (killed / "table.md").stat().st_size > 1000
     run = json.loads((killed / "runs" / "demo--hn-att--0.json").read_text())
     assert run["arguments"]["settings"]["training"]["epochs"] == 3
     assert not (killed / "runs" / "demo--hn-att--0" / "run" / "checkpoint").exists()

@@ -9,7 +9,6 @@ from emhrnn.cli.options import (
     DataOptions,
     Format,
     Json,
-    Keep,
     LabelColumn,
     Preset,
     Quiet,
@@ -73,11 +72,10 @@ def compare(
     label_column: LabelColumn = None,
     format: Format = None,
     report: Report = False,
-    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train every row on every set, and write table.md, table.json and table.html with error bars and significance.
+    """Train every row on every set, and write table.md and table.json with error bars and significance.
 
     \b
     Examples:
@@ -109,11 +107,10 @@ def compare(
         reference=reference,
         processes=processes or cores(),
         report=report,
-        kept=keep,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
     )
-    told = f"As a page: {out / 'table.html'}; as data: {out / 'table.json'}; as Markdown: {out / 'table.md'}"
+    told = f"As Markdown: {out / 'table.md'}; as data: {out / 'table.json'}"
     _show(table, table.to_dict() if json else None, told)
 
 
@@ -140,7 +137,6 @@ def table2(
     preset: Preset = "default",
     set_: Settings = None,
     report: Report = False,
-    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -178,7 +174,6 @@ def table2(
         quick=quick,
         processes=processes or cores(),
         report=report,
-        kept=keep,
         progress=not quiet,
         say=(lambda _: None) if quiet else complain,
     )
@@ -339,8 +334,7 @@ def figures(
       emhrnn paper figures em mhs
       emhrnn paper figures em mhs --text review.txt
 
-    EM and MHS are runs as for `emhrnn paper table3`. Writes figure4.svg, figure5.svg, figures.html, figures.txt and
-    figures.json.
+    EM and MHS are runs as for `emhrnn paper table3`. Writes figures.html, figures.txt and figures.json.
     """
     from emhrnn.cli.output import print_json, say
     from emhrnn.errors import DataError
@@ -358,4 +352,4 @@ def figures(
     for explanation in (found.mhs, found.em):
         print_explanation(explanation)
         say("")
-    say(f"As drawings: {out / 'figure4.svg'}, {out / 'figure5.svg'}; as a page: {out / 'figures.html'}")
+    say(f"As a page: {out / 'figures.html'}; as data: {out / 'figures.json'}")

@@ -5,6 +5,6 @@
 data.py     a set: which documents are trained on, validated and tested on, prepared once for all rows
 rows.py     what is compared, a system and its own settings; the job of one row, one set, one seed
 table.py    the results, with significance
-report.py   the table as Markdown and as a page
+report.py   the table as Markdown and for the terminal
 compare.py  all of it in order
 """

@@ -3,7 +3,7 @@
 out/data/SET/           train, valid and test as corpora; SET.json tells what is in them
 out/runs/NAME.json      one run: its settings, scores and times; NAME/ holds the model and the predictions
                         the two kinds of JSON files are all that a table needs, and name no place of this machine
-out/table.md, table.json, table.html
+out/table.md, table.json
 out/command.txt         the command that makes all of it
 """
 
@@ -25,9 +25,9 @@ from emhrnn.models.pretrained import folder_of, weights_sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, pooled, prepare_data
-from emhrnn.paper.comparison.report import render_html, render_markdown
+from emhrnn.paper.comparison.report import render_markdown
 from emhrnn.paper.comparison.rows import SystemRow, pooled_result, train_row, unpack
-from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, keep, read_table, table_rows
+from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, table_rows
 from emhrnn.paper.jobs import JobSpec, Outcome, job_name, run_jobs, so_far
 from emhrnn.paper.provenance import machine
 from emhrnn.shapes import Bool
@@ -71,12 +71,11 @@ def compare(
     reference: str | None = None,
     processes: int = 1,
     report: bool = False,
-    kept: Path | None = None,
     progress: bool = True,
     say: Say = print,
 ) -> ComparisonTable:
     """Train and test all rows on all sets, and write the table. What is done already is not done again; for a `report`
-    nothing else is done either, and another process may be at it. Rows that a `kept` table has and this one lacks stay.
+    nothing else is done either, and another process may be at it.
 
     Raises:
         EmhrnnError: the data, a setting or a row cannot be used. A run that fails is listed in the table instead, and
@@ -86,7 +85,6 @@ def compare(
     if out.is_file() or is_run(out):
         what = "a run" if out.is_dir() else "a file"
         raise DataError(f"{out} is {what}, a folder for the table and its runs is needed; give another with --out")
-    earlier = None if kept is None else read_table(kept)
     if not report:
         _forget_lost_corpora(sets, out / "data")
     found = _prepare(sets, rows, out, protocol, processes, report, progress, say)  # by fold, where there are folds
@@ -113,12 +111,9 @@ def compare(
         failed=() if report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
         once=tuple(row.name for row in rows if not protocol.settings(row, 0).model.draws),
     )
-    if earlier is not None:
-        table = keep(table, earlier, [row.name for row in rows])
     write_text(out / COMMAND, table.made_by["command"] + "\n")
     write_json(out / "table.json", table.to_dict())
     write_text(out / "table.md", render_markdown(table))
-    write_text(out / "table.html", render_html(table))
     return table
 
 

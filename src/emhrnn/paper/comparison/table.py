@@ -1,29 +1,19 @@
-"""The results of a comparison as data: means and spreads over seeds, significance, and rows of an earlier table.
+"""The results of a comparison as data: means and spreads over seeds, and significance."""
 
-Rows of an earlier table on the same data, whose runs are gone, can stay with their figures, marked with a dagger. Which
-documents they had right is not known any more. So they are compared with new rows by their intervals, as if the two had
-been tested on different documents; that misses differences which the paired test would find, and makes up none.
-"""
-
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.significance import (
     LEVEL,
     SAMPLES,
     Difference,
-    Interval,
     accuracy_interval,
     holm,
     mcnemar_of_seeds,
     paired_bootstrap,
-    unpaired,
 )
 from emhrnn.shapes import Bool
 
@@ -34,11 +24,6 @@ METHOD = (
     "it, and every p of a row with one seed, is about these runs and leaves out the variance of training. "
     f"A difference counts when the bootstrap's p, after Holm's correction over the rows of the set, is below {LEVEL}. "
     "A row is marked best when it is so against every other row."
-)
-
-KEPT = (
-    "† of an earlier table, with the defaults and on the machine of then, whose runs are gone: compared with rows that "
-    "have no † by the intervals alone, which misses more differences than the paired test."
 )
 
 FOLDS = (
@@ -67,7 +52,7 @@ class Against:
     """A row compared with the reference row."""
 
     difference: Difference
-    mcnemar: float | None  # None where the two cannot be paired
+    mcnemar: float
     holm: float  # the bootstrap's p, corrected
 
     @property
@@ -101,12 +86,6 @@ class TableRow:
     documents_per_second: float
     best: bool
     against: Against | None  # None for the reference itself, and where it is missing
-    kept: bool = False  # of an earlier table, whose runs are gone
-
-    @property
-    def told(self) -> str:
-        """Its name as it is shown."""
-        return self.model + " †" * self.kept
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "against": None if self.against is None else self.against.to_dict()}
@@ -143,7 +122,7 @@ class ComparisonTable:
         once = [name for name in self.once if any(row.model == name for row in self.rows)]
         parts = [METHOD, ONCE.format(rows=" and in ".join(once)) if once else ""]
         parts.append(FOLDS if any("folds" in found for found in self.sets.values()) else "")
-        return " ".join(filter(None, [*parts, KEPT if any(row.kept for row in self.rows) else ""]))
+        return " ".join(filter(None, parts))
 
     def missing_of(self, data: str) -> list[tuple[str, str]]:
         """The rows that are not there, by name and joined by commas, and why; one for each reason, of which a row may
@@ -221,112 +200,3 @@ def _table_row(runs: Runs, best: bool, against: Against | None) -> TableRow:
         best=best,
         against=against,
     )
-
-
-def read_table(path: Path) -> dict[str, Any]:
-    """A table that `compare` or `paper table2` wrote as JSON.
-
-    Raises:
-        DataError: it is none.
-    """
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        return {key: table[key] for key in ("rows", "missing", "reference", "sets", "settings", "made_by")}
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be read ({error.strerror}); give a table.json of an earlier comparison"
-        ) from None
-    except (ValueError, KeyError, TypeError):
-        raise DataError(f"{path} is not a table of a comparison; give the table.json or table2.json of one") from None
-
-
-def keep(table: ComparisonTable, earlier: dict[str, Any], order: Sequence[str]) -> ComparisonTable:
-    """The table with those rows of the earlier one that it lacks, or has with fewer seeds. `order` names the rows.
-
-    Raises:
-        ConfigError: the earlier table is of other documents or settings, so that its rows cannot stand beside these.
-    """
-    rows: list[TableRow] = []
-    missing: list[Missing] = []
-    for data in table.sets:
-        if data in earlier["sets"]:
-            _check_same(data, table, earlier)
-        own = {row.model: row for row in table.of(data)}
-        before = [_earlier_row(entry, earlier["made_by"]) for entry in _of(earlier["rows"], data)]
-        if earlier["reference"] != table.reference:
-            before = [replace(row, against=None) for row in before]
-        kept = [row for row in before if row.model not in own or row.seeds > own[row.model].seeds]
-        names = {row.model for row in kept}
-        merged = [row for name, row in own.items() if name not in names] + kept
-        rows += _compared(sorted(merged, key=lambda row: _place(order, row.model)), table.reference)
-        missing += [one for one in table.missing if one.data == data and one.model not in names]
-        missing += [Missing(**one) for one in _of(earlier["missing"], data) if one["model"] in names]
-    commits = ", ".join(sorted({commit for row in rows for commit in row.commits}))
-    return replace(table, rows=tuple(rows), missing=tuple(missing), made_by={**table.made_by, "commit": commits})
-
-
-def _of(entries: Sequence[dict[str, Any]], data: str) -> list[dict[str, Any]]:
-    return [one for one in entries if one["data"] == data]
-
-
-def _place(order: Sequence[str], model: str) -> int:
-    return order.index(model) if model in order else len(order)
-
-
-def _check_same(data: str, table: ComparisonTable, earlier: dict[str, Any]) -> None:
-    before, now = earlier["sets"][data], table.sets[data]
-    for name, part in now["parts"].items():
-        if before["parts"][name]["sha256"] != part["sha256"]:
-            raise ConfigError(f"the earlier table is of other {name} documents of {data}; leave out --keep")
-    for what, then, today in (
-        ("its settings", before.get("settings", []), now.get("settings", [])),
-        ("the settings of all rows", earlier["settings"], table.settings),
-    ):
-        if then != today:
-            raise ConfigError(f"{data}: {what} were {then} in the earlier table, and are {today}; leave out --keep")
-
-
-def _earlier_row(entry: dict[str, Any], made_by: dict[str, Any]) -> TableRow:
-    """From JSON. Tables of old told the commits of all rows together."""
-    fields = {name: entry[name] for name in TableRow.__dataclass_fields__ if name in entry}
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-    found = entry["against"]
-    against = None
-    if found is not None:
-        difference = Difference(*(found[name] for name in ("difference", "low", "high", "p")))
-        against = Against(difference, found["mcnemar_p"], found["holm_p"])
-    commits = tuple((made_by["commit"] or "unknown").split(", "))
-    return TableRow(**{"commits": commits, **fields, "against": against, "kept": True})
-
-
-def _compared(rows: Sequence[TableRow], reference: str) -> list[TableRow]:
-    """With the reference, and with each other for the best; paired as far as that can be."""
-    base = next((row for row in rows if row.model == reference), None)
-    best = _best_of_all(rows)
-    found = {row.model: against for row in rows if (against := _compared_with(row, base)) is not None}
-    corrected = holm([against.difference.p for against in found.values()])
-    told = {model: replace(found[model], holm=p) for model, p in zip(found, corrected, strict=True)}
-    return [replace(row, best=row is best, against=told.get(row.model)) for row in rows]
-
-
-def _compared_with(row: TableRow, base: TableRow | None) -> Against | None:
-    if base is None or row is base:
-        return None
-    if row.kept == base.kept and row.against is not None:
-        return row.against
-    return Against(unpaired(_interval(row), _interval(base)), None, 1.0)
-
-
-def _best_of_all(rows: Sequence[TableRow]) -> TableRow | None:
-    """The leader, if the paired tests of its own table say so and the intervals of the other rows allow it."""
-    leader = max(rows, key=lambda row: row.accuracy, default=None)
-    if leader is None or len(rows) < 2:
-        return None
-    strangers = [row for row in rows if row.kept != leader.kept]
-    first_of_its_own = leader.best or len(strangers) == len(rows) - 1
-    ps = [unpaired(_interval(leader), _interval(row)).p for row in strangers]
-    return leader if first_of_its_own and max(holm(ps), default=0.0) < LEVEL else None
-
-
-def _interval(row: TableRow) -> Interval:
-    return Interval(row.accuracy, row.low, row.high)

@@ -160,7 +160,6 @@ def reproduce_table2(
     quick: bool = False,
     processes: int = 1,
     report: bool = False,
-    kept: Path | None = None,
     progress: bool = True,
     say: Callable[[str], None] = print,
 ) -> Table2:
@@ -174,7 +173,6 @@ def reproduce_table2(
         frozen: only fit a linear head on that encoder's features; its name then ends in ", frozen".
         quick: a few documents and one epoch, to see that everything works.
         report: only of the runs that are done.
-        kept: an earlier table2.json, whose rows stay where this one has none.
     """
     found = find_sets(data, sets)
     chosen = table2_rows(pretrained, frozen=frozen)
@@ -191,7 +189,6 @@ def reproduce_table2(
         reference=REFERENCE if any(row.name == REFERENCE for row in chosen) else None,
         processes=processes,
         report=report,
-        kept=kept,
         progress=progress,
         say=say,
     )
