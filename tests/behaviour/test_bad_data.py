@@ -342,7 +342,6 @@ def test_what_was_repaired_is_told(cli: Cli, run: Path, tmp_path: Path) -> None:
     told = f"emhrnn: 20 documents of {data} had bytes that are not UTF-8 (read as U+FFFD); give its --encoding\n"
     for call in (
         ("evaluate", run),
-        ("paper", "segmentations", run),
         ("train", "--out", tmp_path / "run", *TINY),
     ):
         result = cli.ok(*call, data, "--json", "--quiet", "--encoding", "utf-8")

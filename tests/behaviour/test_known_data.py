@@ -12,7 +12,6 @@ def test_scores_on_the_training_data_are_told_to_say_little(cli: Cli, made: Path
     known, run = shutil.copy(made / "reviews.csv", tmp_path / "moved.csv"), made / "run"
     told = cli.ok("evaluate", run, known).err
     assert f"{known} holds documents that {run} was trained on: its scores on them say little about new ones" in told
-    assert TOLD in cli.ok("paper", "segmentations", run, known).err
     assert TOLD not in cli.ok("evaluate", run, made / "test.jsonl").err
 
 

@@ -109,7 +109,7 @@ def test_figures_by_command(cli: Cli, run: Path, other: Path, tmp_path: Path) ->
     out = tmp_path / "figures"
     shown = cli.ok("paper", "figures", run, other, "--out", out).out
     assert shown.count("Decided most by") == 2
-    for name in ("figure4.svg", "figure5.svg", "figures.html", "figures.txt", "figures.json"):
+    for name in ("figures.html", "figures.txt", "figures.json"):
         assert "emhrnn paper figures run mhs" in (out / name).read_text(encoding="utf-8")
     assert "is not a file" in cli.error("paper", "figures", run, other, "--text", tmp_path)
     wrong = tmp_path / "wrong"

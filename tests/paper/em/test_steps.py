@@ -19,7 +19,6 @@ from emhrnn.paper.em.steps import (
     m_step_theta,
     rate_shift,
     rate_threshold,
-    sample_prior,
 )
 from tests.paper.em.examples import make_batch, marginal_loss, random_z, seeds, shapes, small_model
 
@@ -162,13 +161,6 @@ def test_any_rate_can_be_asked_for(lengths, seed):
 
 def test_sentences_of_one_word_say_nothing_about_the_threshold():
     assert rate_threshold(make_batch([[1, 1], [1]]), torch.full((3,), -1.2), 0.23) is None
-
-
-def test_prior_samples_have_the_priors_rate():
-    batch = make_batch([[500]] * 8)
-    z = sample_prior(batch, torch.full((4000,), -1.0), np.random.default_rng(0))
-    assert z.mean() == pytest.approx(1 / (1 + np.e), abs=0.03)
-    assert z[batch.sentence_final].all()
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.8])

@@ -11,7 +11,7 @@ COMMANDS = (
     (table3, "Table 3: phrase lengths, attention and decisive words."),
     (figures, "Figures 4 and 5: one document read by two models."),
     (chunks, "Compare learned phrases with linguistic chunks (CoNLL-2000)."),
-    (segmentations, "Score em-hrnn with other phrases than those it learned."),
+    (segmentations, "Score evidence by the shown phrases alone."),
     (evidence, "Report learned against fixed segmentations of phrase evidence."),
     (faithfulness, "Measure whether explanations are true of the model."),
     (rationales, "Compare explanations with evidence that people marked."),

@@ -1,14 +1,9 @@
 """`emhrnn paper chunks` and `segmentations`: learned phrases beside those of linguists, and in place of others."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, RunFolder, argument, option
-
-if TYPE_CHECKING:
-    from emhrnn.corpus import Report
-    from emhrnn.paper.phrases import SegmentationComparison, ShownPhrases
-    from emhrnn.training.data import Named
 
 
 def chunks(
@@ -51,93 +46,37 @@ def segmentations(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Score a run with its learned phrases and with others: does it need the learned ones?
+    """Score a run of evidence by the phrases alone that explanations show, and by the best segmentation alone.
 
     \b
     Examples:
       emhrnn paper segmentations run test.csv
       emhrnn paper segmentations run all.parquet --split test --json
 
-    Nothing is trained again. em-hrnn: the others are whole sentences, single words, phrases that end at punctuation,
-    random ones and phrases of 4 words; and the mean prediction over phrases that are drawn by their probabilities.
-    evidence: the phrases alone that explanations show, in place of the sum over all segmentations. Writes nothing: the
-    table goes to stdout.
+    The prediction is a sum over all segmentations. Nothing is trained again, and nothing is written.
     """
-    from emhrnn.cli.output import complain, print_json, say, tell_of_rows
-    from emhrnn.training.data import learned_from
+    from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
+    from emhrnn.errors import ConfigError
+    from emhrnn.models.evidence_reader import EvidenceReader
+    from emhrnn.paper.phrases import compare_shown
+    from emhrnn.training.data import labelled_corpus, learned_from
+    from emhrnn.training.run import load_run
 
-    given = read.named(data)
-    comparison, report = compare_run(run, given, progress=not quiet)
+    given, loaded = read.named(data), load_run(run)
+    if not isinstance(loaded.model, EvidenceReader) or loaded.multi_label or loaded.config.segmentation != "learned":
+        raise ConfigError(
+            f"{run} is not a run of evidence with learned phrases and one label for each document; give another"
+        )
+    with labelled_corpus(loaded, given, why="to compare with", progress=not quiet) as corpus:
+        found, report = compare_shown(loaded.model, corpus), corpus.report
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):
         complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
     if json:
-        print_json({**comparison.to_dict(), "skipped": report.skipped, "repaired": report.repaired})
-    else:
-        say(told(comparison))
-
-
-def compare_run(
-    folder: Path, data: "Named", *, progress: bool = True
-) -> "tuple[SegmentationComparison | ShownPhrases, Report]":
-    """The run with its learned phrases and with other segmentations; and the report on the data.
-
-    Raises:
-        ConfigError: the run has no phrases, did not learn them, or its documents have several labels.
-    """
-    from emhrnn.errors import ConfigError
-    from emhrnn.models.evidence_reader import EvidenceReader
-    from emhrnn.paper.models.em_hrnn import EMHRNN
-    from emhrnn.paper.phrases import compare_segmentations, compare_shown
-    from emhrnn.training.data import labelled_corpus
-    from emhrnn.training.run import load_run
-
-    run = load_run(folder)
-    if run.multi_label:
-        raise ConfigError("documents of this run have several labels, and this needs one for each; give another run")
-    if run.config.segmentation != "learned":
-        raise ConfigError(f"this run's phrases are {run.config.segmentation}, and were not learned; give another")
-    model = run.model
-    if not isinstance(model, EMHRNN | EvidenceReader):
-        raise ConfigError(
-            f"the phrases of {run.config.model.name} cannot be replaced; give a run of evidence or em-hrnn"
-        )
-    with labelled_corpus(run, data, why="to compare with", progress=progress) as corpus:
-        if isinstance(model, EvidenceReader):
-            return compare_shown(model, corpus), corpus.report
-        words, rate = run.vocabulary.words, run.config.em.rate
-        return compare_segmentations(model, corpus, words, rate=rate, temperature=run.temperature), corpus.report
-
-
-def told(comparison: "SegmentationComparison | ShownPhrases") -> str:
-    """The segmentations as text, one row each."""
-    from emhrnn.cli.output import aligned, percent
-    from emhrnn.paper.phrases import ShownPhrases
-    from emhrnn.paper.significance import p_value
-
-    if isinstance(comparison, ShownPhrases):
-        return (
-            f"{comparison.documents:,} documents. Accuracy by the sum over all segmentations "
-            f"{percent(comparison.exact)}, by the best one alone {percent(comparison.best)}, by the shown phrases "
-            f"alone {percent(comparison.shown)} ({comparison.words_per_phrase:.1f} words each; "
-            f"{percent(comparison.differs)} of the labels differ)"
-        )
-    rows = [["phrases", "accuracy", "vs learned", "p", "other labels", "words per phrase"]]
-    rows += [
-        [
-            cut.name,
-            percent(cut.accuracy),
-            "-" if cut.against is None else f"{100 * cut.against.difference:+.1f}",
-            "-" if cut.against is None else p_value(cut.against.p),
-            percent(cut.differs),
-            f"{cut.words_per_phrase:.1f}",
-        ]
-        for cut in comparison.cuts
-    ]
-    return (
-        f"{comparison.documents:,} documents, the same network with other phrases:\n\n{aligned(rows)}\n\n"
-        f"Right with every segmentation: {percent(comparison.always)}; with at least one: "
-        f"{percent(comparison.in_reach)}\n"
-        f"Phrase ends of a document hold {comparison.boundary_bits:.0f} bits on average; its label gives "
-        f"{comparison.label_bits:.2g} of them"
+        print_json({**found.to_dict(), "skipped": report.skipped, "repaired": report.repaired})
+        return
+    say(
+        f"{found.documents:,} documents. Accuracy by the sum over all segmentations {percent(found.exact)}, by the "
+        f"best one alone {percent(found.best)}, by the shown phrases alone {percent(found.shown)} "
+        f"({found.words_per_phrase:.1f} words each; {percent(found.differs)} of the labels differ)"
     )

@@ -149,15 +149,6 @@ def _free(batch: Batch, a: Float[Tensor, " words"], rate: float) -> tuple[Float[
     return free, (rate * int(counted.sum()) - ends) / max(len(free), 1)
 
 
-def sample_prior(
-    batch: Batch, a: Float[Tensor, " words"], generator: np.random.Generator
-) -> Bool[np.ndarray, " words"]:
-    """z ~ Bernoulli(pi), and 1 at sentence ends."""
-    pi = torch.sigmoid(a.detach()).double().numpy()
-    z: np.ndarray = (generator.random(batch.n_words) < pi) | batch.sentence_final
-    return z
-
-
 # ------------------------------------------------------------------ the E-steps by name
 
 
