@@ -1,6 +1,6 @@
 """What tests of comparisons and simulations share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,14 +17,13 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
         function: jobs.Function,
         todo: Sequence[jobs.JobSpec],
         folder: Path,
-        processes: int,
-        progress: bool,
-        say: Callable[[str], None],
+        how: jobs.HowToRun,
     ) -> None:
         for job in todo:
             own = jobs._begin(job, folder)
             with locked(own / jobs.LOCK):
                 jobs._run(jobs._target(function), folder / f"{job.name}.json", own)
-            say(job.name)
+            if how.say is not None:
+                how.say(job.name)
 
     monkeypatch.setattr(jobs, "_run_all", run_all)

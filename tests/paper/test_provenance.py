@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from emhrnn.paper.provenance import commit
+from emhrnn.paper.provenance import commit, told_command
 from emhrnn.version import __version__
 
 
@@ -19,3 +19,17 @@ def test_without_an_answer_of_git_the_version_is_told(error: Exception, monkeypa
 
     monkeypatch.setattr(subprocess, "run", fail)
     assert commit() == f"version {__version__}"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["a=/x/y/r.csv", "--out", "/x/c"], "a=r.csv --out c"),
+        (["--models", "w/o pairs=tfidf-lr,em-hrnn"], "--models 'w/o pairs=tfidf-lr,em-hrnn'"),
+        (["--models=a/b=hn-att"], "--models=a/b=hn-att"),
+        (["--models", "t=transformer[model.pretrained=/x/bert]"], "--models 't=transformer[model.pretrained=bert]'"),
+        (["--reference", "w/o pairs", "--report"], "--reference 'w/o pairs'"),
+    ],
+)
+def test_the_command_is_told_without_folders(given: list[str], told: str) -> None:
+    assert told_command(["compare", *given]) == f"emhrnn compare {told}"

@@ -114,7 +114,7 @@ def _table_problems(results: Path) -> Iterator[Problem]:
 
 def _report_problems(results: Path) -> Iterator[Problem]:
     with tempfile.TemporaryDirectory() as folder:
-        report_evidence(results, Path(folder), command="emhrnn paper evidence --report")
+        report_evidence(results, Path(folder))
         for name in ("evidence.md", "evidence.json"):
             if (Path(folder) / name).read_bytes() != (results / name).read_bytes():
                 yield Problem(f"results/{name}", 1, "is not what its records give; run emhrnn paper evidence --report")

@@ -11,20 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from emhrnn.errors import DataError
 from emhrnn.files import write_json, write_text
-from emhrnn.paper.comparison.compare import COMMAND, right_of
+from emhrnn.paper.comparison.compare import COMMAND
 from emhrnn.paper.comparison.data import pooled
 from emhrnn.paper.comparison.report import describe_set, rows_table
-from emhrnn.paper.comparison.rows import pooled_result
 from emhrnn.paper.comparison.table import METHOD, Runs, TableRow, table_rows
 from emhrnn.paper.rendering import markdown_table, percent, plain
 from emhrnn.paper.table2.rows import OTHER_ROWS, PAPER_ROWS
 
 LEARNED, OVERLAPPING = "learned", "overlapping"
 TABLE2 = "table2"
+MADE_BY = "emhrnn paper evidence --report"
 EVIDENCE = next(name for name, row in OTHER_ROWS.items() if row == "evidence")  # as table 2 calls it
 BESIDE = ("model", "accuracy %", "sd", "seeds", "95 %", "vs reference", "p", "McNemar p", "words/s")
 INTRODUCTION = """# Phrase evidence: learned segmentations against fixed ones
@@ -71,14 +69,13 @@ class EvidenceSet:
 class EvidenceReport:
     """The sets of `evidence-*`, the sets of table 2 that have a row of the model, and ratios of speed."""
 
-    command: str
     sets: Sequence[EvidenceSet]
     table2: Sequence[EvidenceSet]
     speed: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "command": self.command,
+            "command": MADE_BY,
             "method": METHOD,
             "sets": {one.name: one.to_dict() for one in self.sets},
             "table2": {one.name: one.to_dict() for one in self.table2},
@@ -101,11 +98,11 @@ class EvidenceReport:
             parts.append(f"## Speed\n\n{told}. Ratios within one run, as the benchmark names them:\n")
             parts.append(markdown_table(["ratio", "value"], [[f"`{name}`", f"{value:.2f}"] for name, value in ratios]))
         parts.append(f"## How to read this\n\n**bold**: best, significantly so. {METHOD}\n")
-        parts.append(f"Made by `{self.command}` from the records.\n")
+        parts.append(f"Made by `{MADE_BY}` from the records.\n")
         return "\n".join(parts)
 
 
-def report_evidence(results: Path, out: Path, *, command: str) -> EvidenceReport:
+def report_evidence(results: Path, out: Path) -> EvidenceReport:
     """Read the records in `results`, and write evidence.md and evidence.json to `out`. Nothing is run.
 
     Raises:
@@ -117,7 +114,6 @@ def report_evidence(results: Path, out: Path, *, command: str) -> EvidenceReport
         raise DataError(f"{results} has no records of a comparison under evidence-*/runs; give --results FOLDER")
     speed = results / "evidence-speed.json"
     report = EvidenceReport(
-        command=command,
         sets=sets,
         table2=_sets(results / TABLE2, EVIDENCE),
         speed=_read(speed) if speed.is_file() else None,
@@ -160,18 +156,10 @@ def _runs(folder: Path, data: str, parts: Mapping[str, Mapping[str, Any]]) -> li
     runs = []
     for row, by_seed in by_row.items():
         whole = {seed: records for seed, records in by_seed.items() if len(records) == len(parts)}
-        results = [[record["result"] for record in records] for records in whole.values()]
         if whole:
-            runs.append(
-                Runs(
-                    data=data,
-                    model=row,
-                    seeds=tuple(whole),
-                    results=tuple(map(pooled_result, results)),
-                    right=np.stack([right_of(folds) for folds in results]),
-                    settings=_settings(next(iter(whole.values()))[0]["arguments"]["settings"]),
-                )
-            )
+            results = {seed: [record["result"] for record in records] for seed, records in whole.items()}
+            settings = _settings(next(iter(whole.values()))[0]["arguments"]["settings"])
+            runs.append(Runs.of(data, row, results, settings))
     return sorted(runs, key=lambda one: (one.model != LEARNED, not one.settings, -one.right.mean()))
 
 

@@ -57,6 +57,22 @@ class Outcome:
     error: str | None = None
     seconds: float = 0.0
 
+    @property
+    def ended(self) -> bool:
+        """False where the job has not come to its end."""
+        return self.result is not None or self.error is not None
+
+
+@dataclass(frozen=True)
+class HowToRun:
+    """`processes`: how many jobs run at a time; each gets the cores divided by that as threads, and a smaller
+    OMP_NUM_THREADS is kept. For a `report` nothing is run, and another process may be at it. `say` takes one line for
+    each job that ends; None: nothing is said, and no progress is shown on stderr."""
+
+    processes: int = 1
+    report: bool = False
+    say: Callable[[str], None] | None = None
+
 
 def job_name(text: str) -> str:
     """The text with every character that a file name should not hold turned into one that it may."""
@@ -89,11 +105,6 @@ def _outcome_of(folder: Path, job: JobSpec, *, failures: bool = False) -> Outcom
     if record["state"] in ("failed", "died") and failures:
         return Outcome(job.name, None, record["error"], record["seconds"])
     return None
-
-
-def so_far(folder: Path, jobs: Sequence[JobSpec], *, failures: bool = False) -> list[Outcome | None]:
-    """The outcomes that are there, for a report: nothing is run, and another process may be at it."""
-    return [_outcome_of(folder, replace(job, arguments=_as_json(job)), failures=failures) for job in jobs]
 
 
 def _write_state(folder: Path, job: JobSpec, state: Literal["begun", "died"], **more: Any) -> None:
@@ -202,16 +213,8 @@ POLL = 0.1  # seconds between looks at the processes
 Function = Callable[[dict[str, Any], Path], dict[str, Any]]
 
 
-def run_jobs(
-    function: Function,
-    jobs: Sequence[JobSpec],
-    folder: Path,
-    *,
-    processes: int = 1,
-    progress: bool = True,
-    say: Callable[[str], None] = print,
-) -> list[Outcome]:
-    """The outcomes in the order of the jobs, at most `processes` of which run at a time.
+def run_jobs(function: Function, jobs: Sequence[JobSpec], folder: Path, how: HowToRun) -> list[Outcome]:
+    """The outcomes in the order of the jobs; for a report, those that have not ended are among them.
 
     A job that is done is not done again. One that was stopped, or whose process died, runs again and finds its folder
     as it left it. One that failed is tried again, in an empty folder; its failure stops no other job. A job whose
@@ -221,49 +224,44 @@ def run_jobs(
 
     Args:
         function: a function of a module, which each process imports by its name.
-        processes: each gets the cores divided by `processes` as threads; a smaller OMP_NUM_THREADS is kept.
-        progress: a display on stderr, if that is a terminal; what jobs are at, they say by `report_progress`.
-        say: takes one line for each job that ends.
 
     Raises:
         ConfigError: the names, the arguments or `processes` cannot be used.
         DataError: `folder` is in use.
     """
-    if processes < 1:
-        raise ConfigError(f"processes = {processes}; at least one is needed")
+    if how.processes < 1:
+        raise ConfigError(f"processes = {how.processes}; at least one is needed")
     jobs = [replace(job, arguments=_as_json(job)) for job in jobs]
     _check_names(jobs)
+    if how.report:
+        return _outcomes(folder, jobs)
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / LOCK, f"{folder} is in use by another process; wait for it, or give another folder"):
         for job in jobs:
             _check_same(folder, job)
         todo = [job for job in jobs if _outcome_of(folder, job) is None]
         if todo:
-            _run_all(function, todo, folder, processes, progress, say)
-        outcomes = [_outcome_of(folder, job, failures=True) for job in jobs]
-    assert all(outcome is not None for outcome in outcomes)
-    return [outcome for outcome in outcomes if outcome is not None]
+            _run_all(function, todo, folder, how)
+        return _outcomes(folder, jobs)
 
 
-def _run_all(
-    function: Function,
-    todo: Sequence[JobSpec],
-    folder: Path,
-    processes: int,
-    progress: bool,
-    say: Callable[[str], None],
-) -> None:
+def _outcomes(folder: Path, jobs: Sequence[JobSpec]) -> list[Outcome]:
+    return [_outcome_of(folder, job, failures=True) or Outcome(job.name, None) for job in jobs]
+
+
+def _run_all(function: Function, todo: Sequence[JobSpec], folder: Path, how: HowToRun) -> None:
     waiting, running = deque(todo), list[_Running]()
-    environment = environment_of(processes)
+    environment, say = environment_of(how.processes), how.say or (lambda _: None)
     done = 0
     bar = tqdm(
-        total=len(todo), unit="job", leave=False, disable=None if progress else True,  # None: shown on a terminal
+        total=len(todo), unit="job", leave=False,
+        disable=True if how.say is None else None,  # None: shown on a terminal
         bar_format="{n:.1f} of {total} [{elapsed}, {remaining} left] {desc}",
     )  # fmt: skip
     try:
         with bar:
             while waiting or running:
-                while waiting and len(running) < processes:
+                while waiting and len(running) < how.processes:
                     running.append(_Running.start(function, waiting.popleft(), folder, environment))
                 time.sleep(POLL)
                 for ended in [one for one in running if one.process.poll() is not None]:

@@ -26,7 +26,7 @@ from emhrnn.models.evidence_reader import EvidenceReader, phrases_of
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
 from emhrnn.paper.em.semi_markov import SegmentPosterior
-from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.provenance import making
 from emhrnn.paper.rendering import markdown_table, percent
 from emhrnn.shapes import Bool, Float
 from emhrnn.training.run import WEIGHTS, Run, load_run
@@ -266,7 +266,7 @@ class ChunkTable:
         return "\n".join([*lines, "", markdown_table(head, rows)])
 
 
-def chunk_table(folders: Sequence[Path], conll: Path, part: str, out: Path, *, command: str, seed: int) -> ChunkTable:
+def chunk_table(folders: Sequence[Path], conll: Path, part: str, out: Path, *, seed: int) -> ChunkTable:
     """Of one or several runs; what needs no learning is shown at the rate of the first."""
     chunked = read_chunks(conll, part)
     rows: list[ChunkAgreement] = []
@@ -274,13 +274,10 @@ def chunk_table(folders: Sequence[Path], conll: Path, part: str, out: Path, *, c
         found = agreements(load_run(folder), chunked, seed=seed)
         rows = [*rows, *found[:2]] if rows else found
     words = len(chunked.ends)
-    header = {
-        "command": command,
-        "commit": commit(),
-        "machine": machine(),
-        "runs": ", ".join(f"{folder.name} (weights {sha256(folder / WEIGHTS)[:12]})" for folder in folders),
-        "data": f"{part}: {len(chunked.sentences):,} sentences, {words:,} words; random is the mean of 20 draws",
-    }
+    header = making(
+        runs=", ".join(f"{folder.name} (weights {sha256(folder / WEIGHTS)[:12]})" for folder in folders),
+        data=f"{part}: {len(chunked.sentences):,} sentences, {words:,} words; random is the mean of 20 draws",
+    )
     table = ChunkTable(header, rows)
     write_json(out / "chunks.json", table.to_dict())
     write_text(out / "chunks.md", table.to_markdown())

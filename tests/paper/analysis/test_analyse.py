@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def analysed(runs: list[Path], data: Path, seed: int = 3) -> Analysis:
     question = Question(documents=6, seed=seed, words=("good", "Bad", "nowhere"))
     folders = dict(zip(("EM-HRNN", "MHS-RNN"), runs, strict=True))
-    return analyse(folders, Named(path=data), question, command="c", progress=False)
+    return analyse(folders, Named(path=data), question, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_table3_by_command(cli: Cli, run: Path, other: Path, made: Path, tmp_pat
     assert not (tmp_path / "out").exists()
     assert "EM-HRNN" in cli.ok("paper", "table3", run, other, data, *options).out
     table = (tmp_path / "out" / "table3.md").read_text()
-    assert "command: `emhrnn paper table3 run mhs test.jsonl --words" in table
+    assert "command: `emhrnn paper table3 run mhs test.jsonl --out" in table
     assert str(tmp_path) not in table + (tmp_path / "out" / "table3.json").read_text()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
-from emhrnn.paper.comparison.compare import Key, Protocol, _jobs, told_command
+from emhrnn.paper.comparison.compare import Key, Protocol, _jobs
 from emhrnn.paper.comparison.data import DataSet
 from emhrnn.paper.comparison.rows import _save_predictions, parse_rows, unpack
 from emhrnn.paper.jobs import JobSpec
@@ -27,20 +27,6 @@ ROWS = "tfidf-lr,hn-att,local=em-hrnn[em.blocks=2,em.block_length=3]"
 def demo(folder: Path, documents: int = 100) -> Path:
     write_reviews(folder / "demo.jsonl", list(generate_reviews(documents, 0)))
     return folder / "demo.jsonl"
-
-
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        (["a=/x/y/r.csv", "--out", "/x/c"], "a=r.csv --out c"),
-        (["--models", "w/o pairs=tfidf-lr,em-hrnn"], "--models 'w/o pairs=tfidf-lr,em-hrnn'"),
-        (["--models=a/b=hn-att"], "--models=a/b=hn-att"),
-        (["--models", "t=transformer[model.pretrained=/x/bert]"], "--models 't=transformer[model.pretrained=bert]'"),
-        (["--reference", "w/o pairs", "--report"], "--reference 'w/o pairs'"),
-    ],
-)
-def test_the_command_is_told_without_folders(given: list[str], told: str) -> None:
-    assert told_command(["compare", *given]) == f"emhrnn compare {told}"
 
 
 def command(data: Path, out: Path) -> list[str]:

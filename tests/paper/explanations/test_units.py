@@ -40,10 +40,10 @@ def test_a_table_for_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "movies.jsonl").write_text("\n".join(map(json.dumps, rows)))
     monkeypatch.setattr(units, "load_run", lambda folder: run)
     monkeypatch.setattr(units, "about_run", lambda run, folder: {"run": "r", "model": "evidence", "weights": "w"})
-    made = compare_units(tmp_path / "run", tmp_path / "movies.jsonl", tmp_path, command="x")
+    made = compare_units(tmp_path / "run", tmp_path / "movies.jsonl", tmp_path)
     assert [row["units"] for row in made["rows"]] == list(units.KINDS)
     assert "Phrases less other units" in (tmp_path / "units.md").read_text()
     assert 0 < made["rows"][0]["AUPRC"]["value"] <= 1
     monkeypatch.setattr(units, "load_run", lambda folder: small_run("hn-att"))
     with pytest.raises(ConfigError, match="give evidence"):
-        compare_units(tmp_path / "run", tmp_path / "movies.jsonl", tmp_path, command="x")
+        compare_units(tmp_path / "run", tmp_path / "movies.jsonl", tmp_path)

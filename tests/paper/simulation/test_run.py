@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.paper.jobs import HowToRun
 from emhrnn.paper.simulation.run import (
     RecoveryTable,
     SimulationPlan,
@@ -53,18 +54,8 @@ def test_a_change_of_one_kind_of_learning_leaves_the_jobs_of_others_done():
 def test_runs_writes_and_does_nothing_twice(tmp_path):
     plan = SimulationPlan(readings=("state",), methods=("exact",), seeds=1, sizes=TINY)
     lines = []
-    report = lambda plan: simulate(  # noqa: E731
-        replace(plan, report=True), tmp_path / "so-far", tmp_path / "jobs", command="emhrnn", processes=1
-    )
-    run = lambda: simulate(  # noqa: E731
-        plan,
-        tmp_path,
-        tmp_path / "jobs",
-        command="emhrnn paper table1",
-        processes=1,
-        progress=False,
-        say=lines.append,
-    )
+    report = lambda plan: simulate(plan, tmp_path / "so-far", tmp_path / "jobs", HowToRun(report=True))  # noqa: E731
+    run = lambda: simulate(plan, tmp_path, tmp_path / "jobs", HowToRun(say=lines.append))  # noqa: E731
     with pytest.raises(TrainingError, match="no job of the simulation came to its end"):
         report(plan)
     first = run()

@@ -23,7 +23,7 @@ from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.models.output import Output
 from emhrnn.paper.analysis.words import Tally, WordAttention
 from emhrnn.paper.explanations.attention import levels_of
-from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.provenance import making
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.text import Located, TextLimits, WordEncoder
 from emhrnn.text.words import normalise
@@ -197,9 +197,7 @@ class _Reader:
         )
 
 
-def analyse(
-    folders: Mapping[str, Path], data: Named, question: Question, *, command: str, progress: bool = True
-) -> Analysis:
+def analyse(folders: Mapping[str, Path], data: Named, question: Question, *, progress: bool = True) -> Analysis:
     """How runs, by name, read the documents of `data`.
 
     Raises:
@@ -238,7 +236,7 @@ def analyse(
         agreement_of_all=everywhere,
         drawn=drawn.drawn,
         seed=question.seed,
-        making={"command": command, "commit": commit(), "machine": machine()},
+        making=making(),
     )
 
 

@@ -18,10 +18,8 @@ from emhrnn.explain.html import OPTIONS, html_section, legend
 from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.analysis.table3 import check_models
-from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.provenance import making
 from emhrnn.training.run import load_run
-
-MADE_BY = ("command", "commit", "machine", "runs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,22 +39,21 @@ def own_review() -> str:
     return files("emhrnn.paper.analysis").joinpath("review.txt").read_text(encoding="utf-8").strip()
 
 
-def draw_figures(em: Path, mhs: Path, out: Path, *, command: str, text: str | None = None) -> Figures:
+def draw_figures(em: Path, mhs: Path, out: Path, *, text: str | None = None) -> Figures:
     """Explain one text, by default our own review, under both runs, and write all files to `out`."""
     check_models(em, mhs)
     runs = [load_run(folder) for folder in (mhs, em)]
     text = own_review() if text is None else text
     first, second = (explain_texts(run, [text])[0] for run in runs)
     seeds = ", ".join(f"{run.config.model.name} seed {run.config.training.seed}" for run in runs)
-    making = {"command": command, "commit": commit(), "machine": machine(), "runs": seeds}
-    figures = Figures(first, second, making)
+    figures = Figures(first, second, making(runs=seeds))
     write_figures(figures, out)
     return figures
 
 
 def write_figures(figures: Figures, out: Path) -> None:
     """The page, the terminal text and the data."""
-    told = " \u00b7 ".join(f"{name}: {figures.making[name]}" for name in MADE_BY)
+    told = " \u00b7 ".join(f"{name}: {figures.making[name]}" for name in figures.making)
     write_text(out / "figures.html", _page(figures, told))
     write_text(out / "figures.txt", f"{figures.mhs}\n\n{figures.em}\n\n{told}\n")
     write_json(out / "figures.json", figures.to_dict())

@@ -206,12 +206,12 @@ def _making(analysis: Analysis) -> str:
 
 
 def reproduce_table3(
-    em: Path, mhs: Path, data: Named, out: Path, *, question: Question, command: str, progress: bool = True
+    em: Path, mhs: Path, data: Named, out: Path, *, question: Question, progress: bool = True
 ) -> Table3:
     """One analysis of two runs, table3.md and table3.json."""
     check_models(em, mhs)
     folders = dict(zip(NAMES, (em, mhs), strict=True))
-    analysis = analyse(folders, data, question, command=command, progress=progress)
+    analysis = analyse(folders, data, question, progress=progress)
     table = Table3(analysis, [describe_training(folder) for folder in folders.values()])
     write_json(out / "table3.json", table.to_dict())
     write_text(out / "table3.md", render_table3(table))

@@ -1,6 +1,5 @@
 """`emhrnn paper faithfulness` and `rationales`: are explanations true of the model, and do people agree with them?"""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -54,7 +53,6 @@ def faithfulness(
         [run, *(other or [])],
         Named(path=data, format=format, columns=Columns(text=text_column, labelled=False), split=split),
         out,
-        command=_command("faithfulness", run, data, other, method, {"documents": documents, "seed": seed}),
         methods=method or USUAL,
         documents=documents,
         seed=seed,
@@ -100,12 +98,10 @@ def rationales(
     from emhrnn.paper.explanations.rationales import compare_rationales
     from emhrnn.paper.explanations.table import USUAL, section_markdown
 
-    options = {"part": part, "positive": positive, "documents": documents, "seed": seed}
     made = compare_rationales(
         [run, *(other or [])],
         data,
         out,
-        command=_command("rationales", run, data, other, method, options),
         part=part,
         positive=positive,
         methods=method or (*USUAL, ALONE),
@@ -138,7 +134,7 @@ def units(
     from emhrnn.cli.output import print_json, say
     from emhrnn.paper.explanations.units import compare_units, units_markdown
 
-    made = compare_units(run, data, out, command=_command("units", run, data, None, None, {"seed": seed}), seed=seed)
+    made = compare_units(run, data, out, seed=seed)
     if json:
         print_json(made)
     else:
@@ -171,12 +167,3 @@ def documents(
 
     count = write_marked(data, part, out, marked) if without is None else write_without(data, without, out)
     say(f"{count:,} documents are in {out}.")
-
-
-def _command(
-    name: str, run: Path, data: Path, other: list[Path] | None, method: list[str] | None, given: Mapping[str, object]
-) -> str:
-    """As typed, but without the folders of this machine."""
-    options = [f"--other {folder.name}" for folder in other or []] + [f"--method '{one}'" for one in method or []]
-    options += [f"--{option} {value}" for option, value in given.items() if value is not None]
-    return " ".join([f"emhrnn paper {name}", run.name, data.name, *options])

@@ -27,11 +27,7 @@ def chunks(
     from emhrnn.cli.output import print_json, say
     from emhrnn.paper.phrases import chunk_table
 
-    runs = [run, *(other or [])]
-    names = " ".join([run.name, conll.name, *(f"--other {folder.name}" for folder in runs[1:])])
-    table = chunk_table(
-        runs, conll, part, out, command=f"emhrnn paper chunks {names} --part {part} --seed {seed}", seed=seed
-    )
+    table = chunk_table([run, *(other or [])], conll, part, out, seed=seed)
     if json:
         print_json(table.to_dict())
     else:

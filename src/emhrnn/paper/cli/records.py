@@ -45,7 +45,7 @@ def evidence(
     if not report:
         raise ConfigError("this command only reports; give --report, and train new sets with `emhrnn compare`")
     out = out or results
-    found = report_evidence(results, out, command="emhrnn paper evidence --report")
+    found = report_evidence(results, out)
     if json:
         print_json(found.to_dict())
     else:

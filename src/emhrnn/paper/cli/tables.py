@@ -97,6 +97,7 @@ def compare(
     from emhrnn.paper.comparison.compare import compare as run
     from emhrnn.paper.comparison.data import data_sets
     from emhrnn.paper.comparison.rows import parse_rows
+    from emhrnn.paper.jobs import HowToRun
 
     columns = Columns(text=text_column, label=label_column)
     table = run(
@@ -104,11 +105,8 @@ def compare(
         parse_rows(models),
         out,
         protocol=Protocol(seeds, preset, config, tuple(set_ or ()), vectors),
+        how=HowToRun(processes or cores(), report, None if quiet else complain),
         reference=reference,
-        processes=processes or cores(),
-        report=report,
-        progress=not quiet,
-        say=(lambda _: None) if quiet else complain,
     )
     told = f"As Markdown: {out / 'table.md'}; as data: {out / 'table.json'}"
     _show(table, table.to_dict() if json else None, told)
@@ -158,6 +156,7 @@ def table2(
     from emhrnn.cli.output import complain
     from emhrnn.cores import cores
     from emhrnn.paper.comparison.compare import Protocol
+    from emhrnn.paper.jobs import HowToRun
     from emhrnn.paper.table2.report import reproduce_table2
 
     work = work or Path("runs/table2-quick" if quick else "runs/table2")
@@ -166,16 +165,13 @@ def table2(
         data,
         out,
         work=work,
+        how=HowToRun(processes or cores(), report, None if quiet else complain),
         protocol=Protocol(1 if quick else seeds, preset, None, tuple(set_ or ()), vectors),
         sets=sets or (),
         rows=rows or (),
         pretrained=pretrained,
         frozen=frozen,
         quick=quick,
-        processes=processes or cores(),
-        report=report,
-        progress=not quiet,
-        say=(lambda _: None) if quiet else complain,
     )
     told = f"Beside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}"
     _show(result.table, result.to_dict() if json else None, told)
@@ -229,13 +225,10 @@ def table1(
     """
     from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
+    from emhrnn.paper.jobs import HowToRun
     from emhrnn.paper.simulation.run import SimulationPlan, SimulationSizes, simulate
 
-    part = "".join(
-        f" --{name} {given}"
-        for name, given, usual in (("reading", reading, READINGS), ("methods", methods, METHODS))
-        if given != usual
-    )
+    part = reading != READINGS or methods != METHODS
     work = work or Path("runs/table1-quick" if quick else "runs/table1")
     out = out or (work if quick or part else Path("results"))  # a quick table or a part must not replace the real one
     table = simulate(
@@ -245,14 +238,10 @@ def table1(
             seeds=seeds,
             sizes=SimulationSizes.quick() if quick else SimulationSizes(),
             figures=figures,
-            report=report,
         ),
         out,
         work,
-        command=f"emhrnn paper table1{part} --seeds {seeds}{' --quick' * quick}",
-        processes=processes or cores(),
-        progress=not (quiet or json),
-        say=(lambda _: None) if quiet else complain,
+        HowToRun(processes or cores(), report, None if quiet else complain),
     )
     if json:
         print_json(table.to_dict())
@@ -303,14 +292,12 @@ def table3(
     chosen = tuple(dict.fromkeys(word.strip() for word in words.split(",") if word.strip()))
     if not chosen:
         raise ConfigError(f"--words {words!r} names no word; give some with commas")
-    given = f"{em.name} {mhs.name} {data.name} --words {words} --documents {documents} --seed {seed}"
     table = reproduce_table3(
         em,
         mhs,
         DataOptions(text_column, label_column).named(data),
         out,
         question=Question(words=chosen, documents=documents, seed=seed),
-        command=f"emhrnn paper table3 {given}",
         progress=not quiet,
     )
     if json:
@@ -344,8 +331,7 @@ def figures(
     if text is not None and not text.is_file():
         raise DataError(f"{text} is not a file; give the document's file with --text")
     content = None if text is None else text.read_bytes().decode("utf-8-sig", errors="replace")
-    command = f"emhrnn paper figures {em.name} {mhs.name}" + ("" if text is None else f" --text {text.name}")
-    found = draw_figures(em, mhs, out, command=command, text=content)
+    found = draw_figures(em, mhs, out, text=content)
     if json:
         print_json(found.to_dict())
         return

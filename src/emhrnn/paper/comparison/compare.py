@@ -8,16 +8,11 @@ out/command.txt         the command that makes all of it
 """
 
 import platform
-import re
-import shlex
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
@@ -26,19 +21,15 @@ from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, pooled, prepare_data
 from emhrnn.paper.comparison.report import render_markdown
-from emhrnn.paper.comparison.rows import SystemRow, pooled_result, train_row, unpack
+from emhrnn.paper.comparison.rows import SystemRow, train_row
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, table_rows
-from emhrnn.paper.jobs import JobSpec, Outcome, job_name, run_jobs, so_far
-from emhrnn.paper.provenance import machine
-from emhrnn.shapes import Bool
+from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, job_name, run_jobs
+from emhrnn.paper.provenance import machine, told_command
 from emhrnn.training.config import Config, check_shared, make_config
 from emhrnn.training.run import is_run
 from emhrnn.version import __version__
 
-Say = Callable[[str], None]
 COMMAND = "command.txt"
-_FOLDERS = re.compile(r"[^=,\[\]]*/")  # in a command: where files were is nobody's business
-NAMING = ("--models", "--reference", "--rows")  # options that name rows
 
 
 @dataclass(frozen=True)
@@ -68,14 +59,11 @@ def compare(
     out: Path,
     *,
     protocol: Protocol,
+    how: HowToRun,
     reference: str | None = None,
-    processes: int = 1,
-    report: bool = False,
-    progress: bool = True,
-    say: Say = print,
 ) -> ComparisonTable:
-    """Train and test all rows on all sets, and write the table. What is done already is not done again; for a `report`
-    nothing else is done either, and another process may be at it.
+    """Train and test all rows on all sets, and write the table. What is done already is not done again; for a report
+    nothing else is done either.
 
     Raises:
         EmhrnnError: the data, a setting or a row cannot be used. A run that fails is listed in the table instead, and
@@ -85,21 +73,18 @@ def compare(
     if out.is_file() or is_run(out):
         what = "a run" if out.is_dir() else "a file"
         raise DataError(f"{out} is {what}, a folder for the table and its runs is needed; give another with --out")
-    if not report:
+    if not how.report:
         _forget_lost_corpora(sets, out / "data")
-    found = _prepare(sets, rows, out, protocol, processes, report, progress, say)  # by fold, where there are folds
+    found = _prepare(sets, rows, out, protocol, how)  # by fold, where there are folds
     jobs, missing = _jobs(sets, rows, found, protocol)
     if reference is None:  # the first row that some set can train
         reference = next((row.name for row in rows if row.name in {key.row for key in jobs}), rows[0].name)
     first_seed = protocol.settings(rows[0], 0).training.seed
-    if report:
-        done = _done(jobs, out / "runs")
-        missing += _to_come([key for key in jobs if key not in done], first_seed)
-    else:
-        outcomes = run_jobs(
-            train_row, list(jobs.values()), out / "runs", processes=processes, progress=progress, say=say
-        )
-        done = dict(zip(jobs, outcomes, strict=True))
+    outcomes = run_jobs(train_row, list(jobs.values()), out / "runs", how)
+    done = {key: outcome for key, outcome in zip(jobs, outcomes, strict=True) if outcome.ended}
+    if how.report and not done:
+        raise DataError(f"{out / 'runs'} holds no finished run of these rows and settings; leave out --report")
+    missing += _to_come([key for key in jobs if key not in done], first_seed)
     table = ComparisonTable(
         sets={data.name: _of_set(data, found) for data in sets},
         rows=tuple(row for data in sets for row in table_rows(_finished(data, rows, done, first_seed), reference)),
@@ -108,7 +93,7 @@ def compare(
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
         settings=_told_settings(protocol),
         made_by=_made_by(done),
-        failed=() if report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
+        failed=() if how.report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
         once=tuple(row.name for row in rows if not protocol.settings(row, 0).model.draws),
     )
     write_text(out / COMMAND, table.made_by["command"] + "\n")
@@ -146,14 +131,6 @@ def _seed_and_folds(seed: int, folds: Sequence[int]) -> str:
     return f"{seed} (fold {', '.join(numbers)})" if numbers else str(seed)
 
 
-def _done(jobs: dict[Key, JobSpec], folder: Path) -> dict[Key, Outcome]:
-    outcomes = zip(jobs, so_far(folder, list(jobs.values()), failures=True), strict=True)
-    done = {key: outcome for key, outcome in outcomes if outcome is not None}
-    if not done:
-        raise DataError(f"{folder} holds no finished run of these rows with these settings; leave out --report")
-    return done
-
-
 def _check(rows: Sequence[SystemRow], protocol: Protocol, reference: str | None) -> None:
     if protocol.seeds < 1:
         raise ConfigError(f"seeds = {protocol.seeds}; at least one is needed")
@@ -172,22 +149,14 @@ def _prepare(
     rows: Sequence[SystemRow],
     out: Path,
     protocol: Protocol,
-    processes: int,
-    report: bool,
-    progress: bool,
-    say: Say,
+    how: HowToRun,
 ) -> dict[str, dict[str, Any]]:
     config, folder = protocol.settings(rows[0], 0), out / "data"
     jobs = [data_job(one, config) for data in sets for one in data.split_sets()]
     found: dict[str, dict[str, Any]] = {}
-    outcomes: Sequence[Outcome | None]
-    if report:
-        outcomes = so_far(folder, jobs)
-    else:
-        outcomes = run_jobs(prepare_data, jobs, folder, processes=processes, progress=progress, say=say)
-    for job, outcome in zip(jobs, outcomes, strict=True):
-        if outcome is None:
-            raise DataError(f"{folder} holds nothing of {job.name} with these settings; leave out --report")
+    for outcome in run_jobs(prepare_data, jobs, folder, how):
+        if not outcome.ended:
+            raise DataError(f"{folder} holds nothing of {outcome.name} with these settings; leave out --report")
         if outcome.result is None:
             raise DataError(f"{outcome.name}: {outcome.error}")
         found[outcome.name] = outcome.result
@@ -260,25 +229,11 @@ def _finished(data: DataSet, rows: Sequence[SystemRow], done: dict[Key, Outcome]
         by_seed: dict[int, list[dict[str, Any]]] = {}
         for key, outcome in done.items():
             if (key.data, key.row) == (data.name, row.name) and outcome.result is not None:
-                by_seed.setdefault(key.seed, []).append(outcome.result)
+                by_seed.setdefault(first_seed + key.seed, []).append(outcome.result)
         whole = {seed: results for seed, results in by_seed.items() if len(results) == (data.folds or 1)}
         if whole:
-            runs.append(
-                Runs(
-                    data=data.name,
-                    model=row.name,
-                    seeds=tuple(first_seed + seed for seed in whole),
-                    results=tuple(pooled_result(results) for results in whole.values()),
-                    right=np.stack([right_of(results) for results in whole.values()]),
-                    settings=_told(row.settings),
-                )
-            )
+            runs.append(Runs.of(data.name, row.name, whole, _told(row.settings)))
     return runs
-
-
-def right_of(results: Sequence[dict[str, Any]]) -> Bool[np.ndarray, " documents"]:
-    """Which test documents a run has right, over all folds."""
-    return np.concatenate([unpack(result["right"], result["documents"]) for result in results])
 
 
 def _failures(done: dict[Key, Outcome], first_seed: int) -> list[Missing]:
@@ -308,22 +263,6 @@ def _told(assignments: Sequence[str]) -> tuple[str, ...]:
     return tuple(told)
 
 
-def told_command(words: Sequence[str]) -> str:
-    """Without the folders that files were in. The name of a row may hold a slash; of its settings, paths alone do."""
-    told, option = ["emhrnn"], ""
-    for word in words:
-        name, equals, _ = word.partition("=")
-        of_rows = option in NAMING or (equals and name in NAMING)
-        if word != "--report":
-            told.append(
-                re.sub(r"\[[^\]]*\]", lambda settings: _FOLDERS.sub("", settings[0]), word)
-                if of_rows
-                else _FOLDERS.sub("", word)
-            )
-        option = word
-    return shlex.join(told)
-
-
 def _made_by(done: dict[Key, Outcome]) -> dict[str, Any]:
     """Runs may be older than the table: it names the commits and threads of all of them, and the command that makes
     them as well as the table."""
@@ -333,7 +272,7 @@ def _made_by(done: dict[Key, Outcome]) -> dict[str, Any]:
     times = [outcome.result["times"] for outcome in done.values() if outcome.result is not None]
     threads = " or ".join(map(str, sorted({one["threads"] for one in times})))
     return {
-        "command": told_command(sys.argv[1:]),
+        "command": told_command(),
         "commit": ", ".join(sorted({one.get("commit", "unknown") for one in times})),
         "versions": {
             "emhrnn": __version__,

@@ -1,11 +1,12 @@
 """The results of a comparison as data: means and spreads over seeds, and significance."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from emhrnn.paper.comparison.rows import pooled_result, unpack
 from emhrnn.paper.significance import (
     LEVEL,
     SAMPLES,
@@ -45,6 +46,25 @@ class Runs:
     results: tuple[dict[str, Any], ...]
     right: Bool[np.ndarray, "seeds documents"]
     settings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, data: str, model: str, by_seed: Mapping[int, Sequence[dict[str, Any]]], settings: tuple[str, ...] = ()
+    ) -> "Runs":
+        """From the results of each seed: one, or one for each fold, which are pooled."""
+        return cls(
+            data=data,
+            model=model,
+            seeds=tuple(by_seed),
+            results=tuple(pooled_result(results) for results in by_seed.values()),
+            right=np.stack([_right_of(results) for results in by_seed.values()]),
+            settings=settings,
+        )
+
+
+def _right_of(results: Sequence[dict[str, Any]]) -> Bool[np.ndarray, " documents"]:
+    """Which test documents a run has right, over all folds."""
+    return np.concatenate([unpack(result["right"], result["documents"]) for result in results])
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,6 @@ def measure_faithfulness(
     data: Named,
     out: Path,
     *,
-    command: str,
     methods: Sequence[str] = USUAL,
     documents: int = 500,
     seed: int = 0,
@@ -88,7 +87,7 @@ def measure_faithfulness(
         about.append(about_run(run, folder))
     words = np.mean([len(read_document(text)) for text in texts])
     told = f"{len(texts)} documents of {data.path.name}, {words:.0f} words on average"
-    section = as_section(rows, FIGURES, about, command=command, data=told, seed=seed, by_level=True)
+    section = as_section(rows, FIGURES, about, data=told, seed=seed, by_level=True)
     for row, one in zip(rows, section["rows"], strict=True):
         curve = row.sums.mean(axis=0)[3:].reshape(2, -1)
         one |= {f"{name} by share": values.tolist() for name, values in zip(FIGURES, curve, strict=True)}

@@ -54,7 +54,6 @@ def compare_rationales(
     path: Path,
     out: Path,
     *,
-    command: str,
     part: str | None = None,
     positive: str | None = None,
     methods: Sequence[str] = (*USUAL, ALONE),
@@ -82,7 +81,7 @@ def compare_rationales(
         chosen = np.concatenate([group.chosen.numpy() for group in texts])
         about.append({**about_run(run, folder), **_predictions(run, items, chosen == good, good)})
     data = f"{human.name}, {human.part}: {_told(items, len(human.items))}; checksum {sha256(path)[:12]}"
-    made = as_section(rows, _figures_of(items[0]), about, command=command, data=data, seed=seed)
+    made = as_section(rows, _figures_of(items[0]), about, data=data, seed=seed)
     _write(out, section or human.name, made)
     return made
 

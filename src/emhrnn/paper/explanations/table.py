@@ -20,7 +20,7 @@ from emhrnn.paper.explanations.methods import (
     prediction_seconds,
     score,
 )
-from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.provenance import making
 from emhrnn.paper.rendering import markdown_table, percent
 from emhrnn.training.run import WEIGHTS, Run
 
@@ -96,7 +96,6 @@ def as_section(
     figures: Mapping[str, Figure],
     about: Sequence[Mapping[str, Any]],
     *,
-    command: str,
     data: str,
     seed: int,
     by_level: bool = False,
@@ -122,12 +121,7 @@ def as_section(
             }
         )
     return {
-        "command": command,
-        "commit": commit(),
-        "machine": machine(),
-        "data": data,
-        "seed": seed,
-        "runs": list(about),
+        **making(data=data, seed=seed, runs=list(about)),
         "compared by": main,
         "rows": told,
     }

@@ -32,7 +32,7 @@ from emhrnn.paper.explanations.human import Highlighted, read_evidence
 from emhrnn.paper.explanations.methods import ReadTexts, read_groups
 from emhrnn.paper.explanations.rationales import token_scores
 from emhrnn.paper.explanations.table import about_run
-from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.provenance import making
 from emhrnn.paper.rendering import markdown_table
 from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.training.run import load_run
@@ -41,7 +41,7 @@ SHARES = (0.05, 0.1, 0.2)  # of the words of a document that are shown
 KINDS = ("phrases", "every K", "words", "sentences")
 
 
-def compare_units(folder: Path, path: Path, out: Path, *, command: str, seed: int = 0) -> dict[str, Any]:
+def compare_units(folder: Path, path: Path, out: Path, *, seed: int = 0) -> dict[str, Any]:
     """Writes units.md and units.json to `out`, and gives back the data.
 
     Raises:
@@ -68,10 +68,7 @@ def compare_units(folder: Path, path: Path, out: Path, *, command: str, seed: in
                 row[f"{name}, phrases less these"] = asdict(bootstrap.mean(figure, sums["phrases"], own))
         rows.append(row)
     data = f"{human.name}, {human.part}: {len(items)} documents; checksum {sha256(path)[:12]}"
-    made = {
-        "command": command, "commit": commit(), "machine": machine(), "data": data, "seed": seed,
-        "run": about_run(run, folder), "rows": rows,
-    }  # fmt: skip
+    made = making(data=data, seed=seed, run=about_run(run, folder), rows=rows)
     write_json(out / "units.json", made)
     write_text(out / "units.md", units_markdown(made))
     return made

@@ -19,11 +19,11 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.em.blocks import exact_blocks, local_blocks, window_blocks
-from emhrnn.paper.jobs import JobSpec, Outcome, report_progress, run_jobs, so_far
+from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, report_progress, run_jobs
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
-from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.provenance import commit, machine, told_command
 from emhrnn.paper.rendering import check_plots, markdown_table, pyplot, save_svg
 from emhrnn.paper.simulation.enumeration import consult, recovered, with_label, without_label
 from emhrnn.paper.simulation.generator import READINGS, World, make_world
@@ -398,7 +398,6 @@ class SimulationPlan:
     seeds: int = 5
     sizes: SimulationSizes = field(default_factory=SimulationSizes)
     figures: bool = True
-    report: bool = False  # run nothing: the table of what is done so far
 
     def __post_init__(self) -> None:
         for what, given, known in (("reading", self.readings, READINGS), ("method", self.methods, METHODS)):
@@ -408,26 +407,12 @@ class SimulationPlan:
             raise ConfigError(f"{self.seeds} seeds; use at least 1")
 
 
-def simulate(
-    plan: SimulationPlan,
-    out: Path,
-    jobs_folder: Path,
-    *,
-    command: str,
-    processes: int,
-    progress: bool = True,
-    say: Callable[[str], None] = lambda _: None,
-) -> RecoveryTable:
+def simulate(plan: SimulationPlan, out: Path, jobs_folder: Path, how: HowToRun) -> RecoveryTable:
     """Runs what is not done yet, and writes table and figures to `out`."""
     if plan.figures:
         check_plots()
     jobs = _jobs(plan)
-    if plan.report:
-        found = so_far(jobs_folder, jobs)
-        outcomes = [outcome or Outcome(job.name, None) for job, outcome in zip(jobs, found, strict=True)]
-    else:
-        outcomes = run_jobs(run_job, jobs, jobs_folder, processes=processes, progress=progress, say=say)
-    table, points = _gather(plan, jobs, outcomes, command)
+    table, points = _gather(plan, jobs, run_jobs(run_job, jobs, jobs_folder, how))
     write_json(out / "table1.json", table.to_dict())
     write_text(out / "table1.md", table.to_markdown())
     if plan.figures:
@@ -451,7 +436,7 @@ def _jobs(plan: SimulationPlan) -> list[JobSpec]:
 
 
 def _gather(
-    plan: SimulationPlan, jobs: Sequence[JobSpec], outcomes: Sequence[Outcome], command: str
+    plan: SimulationPlan, jobs: Sequence[JobSpec], outcomes: Sequence[Outcome]
 ) -> tuple[RecoveryTable, dict[tuple[str, str], list[Any]]]:
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for job, outcome in zip(jobs, outcomes, strict=True):
@@ -469,9 +454,9 @@ def _gather(
         if (reading, method) in found
     ]
     allowed = [make_allowed(reading, found[reading, ORACLE]) for reading in plan.readings if (reading, ORACLE) in found]
-    waiting = sum(outcome.result is None and outcome.error is None for outcome in outcomes)
+    waiting = sum(not outcome.ended for outcome in outcomes)
     header = {
-        "command": command,
+        "command": told_command(),
         "commit": ", ".join(sorted({o.result.get("commit", "unknown") for o in outcomes if o.result is not None})),
         **({"unfinished": f"{waiting} of {len(jobs)} jobs; rows say how many seeds they have"} if waiting else {}),
         "seeds": f"{plan.seeds} ({FIRST_SEED} to {FIRST_SEED + plan.seeds - 1})",

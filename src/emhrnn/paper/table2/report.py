@@ -1,7 +1,7 @@
 """`emhrnn paper table2`: find the sets, compare all rows, and write three kinds of numbers that must not be mixed: the
 paper's, those of the papers it cites, and ours."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,7 @@ from emhrnn.files import write_json, write_text
 from emhrnn.paper.comparison.compare import Protocol, compare
 from emhrnn.paper.comparison.report import describe_making, describe_set, row_cells, rows_table
 from emhrnn.paper.comparison.table import ComparisonTable, TableRow
+from emhrnn.paper.jobs import HowToRun
 from emhrnn.paper.rendering import markdown_table, plain, pyplot, save_svg
 from emhrnn.paper.table2.rows import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, table2_rows
 from emhrnn.paper.table2.sets import Found, find_sets
@@ -152,16 +153,13 @@ def reproduce_table2(
     out: Path,
     *,
     protocol: Protocol,
+    how: HowToRun,
     work: Path | None = None,
     sets: Sequence[str] = (),
     rows: Sequence[str] = (),
     pretrained: Path | None = None,
     frozen: bool = False,
     quick: bool = False,
-    processes: int = 1,
-    report: bool = False,
-    progress: bool = True,
-    say: Callable[[str], None] = print,
 ) -> Table2:
     """All rows of the paper, with TF-IDF and fastText, on the sets in the folder `data`. The runs are kept in `work`.
 
@@ -172,7 +170,6 @@ def reproduce_table2(
             by the folder's name; without, there is no such row.
         frozen: only fit a linear head on that encoder's features; its name then ends in ", frozen".
         quick: a few documents and one epoch, to see that everything works.
-        report: only of the runs that are done.
     """
     found = find_sets(data, sets)
     chosen = table2_rows(pretrained, frozen=frozen)
@@ -186,19 +183,16 @@ def reproduce_table2(
         chosen,
         work or out,
         protocol=protocol,
+        how=how,
         reference=REFERENCE if any(row.name == REFERENCE for row in chosen) else None,
-        processes=processes,
-        report=report,
-        progress=progress,
-        say=say,
     )
     result = Table2(table, found, quick)
     write_json(out / "table2.json", result.to_dict())
     write_text(out / "table2.md", render_markdown(result))
     if find_spec("matplotlib") is not None:
         draw_frontier({one.data.name: [cell.row for cell in result.cells(one)] for one in found}, out / "frontier.svg")
-    else:
-        say("frontier.svg (accuracy against training time) is left out: it needs matplotlib; install emhrnn[plots]")
+    elif how.say is not None:
+        how.say("frontier.svg (accuracy against training time) is left out: it needs matplotlib; install emhrnn[plots]")
     return result
 
 
