@@ -5,13 +5,19 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from emhrnn.errors import ExtraError
+from emhrnn.errors import EmhrnnError, ExtraError
 
 
 def installed(library: str) -> bool:
-    """Whether a library can be imported."""
+    """Whether a library can be imported.
+
+    Raises:
+        ConfigError: too little memory is allowed for it (emhrnn.cli).
+    """
     try:
         return find_spec(library) is not None
+    except EmhrnnError:
+        raise
     except (ImportError, ValueError):  # it is blocked, or was imported in an odd way
         return library in sys.modules and sys.modules[library] is not None
 

@@ -3,6 +3,7 @@
 No file here imports torch at module level, so that `emhrnn --help` is instant.
 """
 
+import errno
 import gc
 import os
 import re
@@ -15,9 +16,13 @@ from typing import Any, NoReturn
 from emhrnn.errors import ConfigError, EmhrnnError, PeerError
 
 WRONG_INPUT, INTERNAL, INTERRUPTED, TERMINATED = 2, 1, 130, 143
-OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "size calculation overflowed", "multiplication overflow")
+OUT_OF_MEMORY = (
+    "can't allocate memory", "not enough memory", "size calculation overflowed", "multiplication overflow",
+    "Failed to launch worker thread",
+)  # fmt: skip
 NO_ROOM = ("failed to map segment", "annot allocate memory", "cannot create shared object descriptor")  # a library
-LEAST, LEAST_WITH_TORCH = (128, 256), (512, 1024)  # MB of data (ulimit -d) and of addresses (ulimit -v)
+LEAST = (128, 256)  # MB of data (ulimit -d) and of addresses (ulimit -v)
+LEAST_WITH = {"pyarrow": (256, 512), "torch": (640, 1536)}  # when these are imported
 HUGE = 100  # times its default: a setting that may have used up the memory
 PARTIAL = re.compile(r"(?<![^\s/'\"])\.([^/\s]+)\.[0-9a-f]{8}\.partial")  # in a message: named as what it becomes
 PAUSE = 0.05  # seconds until an interrupt that came during an import is tried again
@@ -113,7 +118,7 @@ def _run_command() -> None:
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # reading the metadata of all installed packages
     interrupt_after_imports()
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that unfinished files are removed
-    watch = _MemoryBeforeTorch()
+    watch = _MemoryBeforeImports()
     sys.meta_path.insert(0, watch)
     try:
         check_memory(LEAST)
@@ -131,6 +136,8 @@ def _run_command() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
+        if error.errno == errno.ENOMEM:
+            _fail(f"memory ran out; {_memory_advice()}", WRONG_INPUT)
         _fail(f"cannot {_described(error)}; correct that, or give another path", WRONG_INPUT)
     except Exception as error:
         if os.environ.get("EMHRNN_DEBUG"):
@@ -170,12 +177,12 @@ def check_memory(least: tuple[int, int]) -> None:
             )
 
 
-class _MemoryBeforeTorch:
-    """Checks the memory when torch is about to be imported, then leaves the import to others."""
+class _MemoryBeforeImports:
+    """Checks the memory when a large library is about to be imported, then leaves the import to others."""
 
     def find_spec(self, name: str, *_: Any) -> None:
-        if name == "torch":
-            check_memory(LEAST_WITH_TORCH)
+        if name in LEAST_WITH:
+            check_memory(LEAST_WITH[name])
 
 
 def _memory_advice() -> str:
