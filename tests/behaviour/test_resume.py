@@ -131,6 +131,18 @@ def test_a_finished_run_says_so_and_trains_on_when_given_more_epochs(
     assert "has no checkpoint to resume from" in more
 
 
+def test_a_fault_after_the_metrics_leaves_nothing(cli: Cli, whole: Path, data: Path) -> None:
+    """Such as an I/O error when their folder is synced: training is done, but not tidied up."""
+    run = Path(shutil.copytree(whole / "run", data.parent / "run"))
+    (only,) = saved(run)
+    shutil.copy(only, only.with_name("step-000000001.safetensors"))
+    (run / "unfinished").touch()
+    assert "is finished" in cli.ok("train", "--out", run, "--resume", "--quiet").out
+    assert sorted(path.relative_to(run) for path in run.rglob("*")) == sorted(
+        path.relative_to(whole / "run") for path in (whole / "run").rglob("*")
+    )
+
+
 def test_vectors_that_changed_before_the_first_checkpoint(cli: Cli, data: Path, tmp_path: Path) -> None:
     run, vectors = tmp_path / "run", tmp_path / "vectors.txt"
     vectors.write_text("soup 1 2 3 4\nroom 1 2 3 5\n")

@@ -124,11 +124,6 @@ class Checkpoints:
             raise CheckpointError(f"{damaged}; no other checkpoint is there: train again with --overwrite")
         return None
 
-    def keep_last(self) -> None:
-        """Training is done: one is enough to train on from."""
-        for path in checkpoint_files(self.out)[1:]:
-            path.unlink()
-
     def _check(self, path: Path, saved: dict[str, Any]) -> None:
         others = [what for what, ours in self.identity.items() if saved.get(what) != ours]
         told = difference(saved["settings"], self.config) or next(

@@ -103,7 +103,9 @@ def locked_run(folder: Path) -> Iterator[None]:
 
 
 def finish(out: Path) -> None:
-    """Training is done: the folder is no longer marked as unfinished."""
+    """Training is done: one checkpoint is enough to train on from, and the folder is no longer marked as unfinished."""
+    for path in checkpoint_files(out)[1:]:
+        path.unlink()
     (out / MARK).unlink(missing_ok=True)
 
 

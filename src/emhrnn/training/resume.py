@@ -65,6 +65,7 @@ def resumed_run(
         if done:
             context.job.tell("finished")
             yield _finished(out, opened)
+            finish(out)  # a fault may have come between the metrics and this
             return
         if not opened.run.model.fits_at_once and (out / WEIGHTS).exists() and not checkpoint_files(out):
             raise CheckpointError(f"{out} has no checkpoint to resume from; train again with --overwrite")

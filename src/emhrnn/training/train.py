@@ -291,9 +291,8 @@ def fit(
         run.model.load_state_dict(now.best_weights)
     job.copy_first(run.model.state_dict().values())
     fitted = FitResult(now.epochs, now.best, *end_training(run, valid, own, now.best.epoch, job))
-    if own is not None and checkpoints is not None:
+    if own is not None:
         write_metrics(own, fitted)
-        checkpoints.keep_last()
     return fitted
 
 
