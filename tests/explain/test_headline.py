@@ -12,6 +12,7 @@ from emhrnn.explain.explanation import Effects, Explanation, is_spelled
 from emhrnn.explain.headline import Shading, balance, headline, open_sentences
 from emhrnn.explain.html import html_page
 from emhrnn.explain.page import signed
+from emhrnn.explain.points import in_points, points
 
 from .documents import HOSTILE, explained
 from .documents import REVIEW as DOCUMENT
@@ -234,9 +235,9 @@ def test_the_page_is_signed_and_ours() -> None:
     assert page.attributes <= ATTRIBUTES
     assert "add up to phrases" in page.text
     assert re.search(r'class="phrase f5"|class="phrase a5"', html)
-    for phrase in explanation.phrases:
-        assert signed(phrase.effect or 0) in page.text
-    assert page.text.count("By label:") == len(explanation.phrases)
+    for value in points(explanation, "phrases").tolist():
+        assert in_points(value) in page.text
+    assert page.text.count("Other labels:") == len(explanation.phrases)
 
 
 def test_a_page_of_two_kinds_explains_both() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from emhrnn.explain.escape import BIDI_CONTROLS, visible
 from emhrnn.explain.headline import open_sentences
 from emhrnn.explain.html import html_fragment, html_page
-from emhrnn.explain.page import percent, signed
+from emhrnn.explain.page import percent
 from emhrnn.explain.points import in_points, points
 from emhrnn.text import read_document
 
@@ -54,12 +54,17 @@ def test_the_page_asks_for_nothing() -> None:
 
 
 def test_every_level_carries_its_effect_as_text() -> None:
+    """Sentences and phrases in points, words with a sign; log-odds only where they are asked for."""
     explanation = explained()
-    text = Page(html_page(explanation)).text
-    for node in (*explanation.phrases, *explanation.words):
-        assert signed(node.effect or 0) in text
-    for value in points(explanation, "sentences").tolist():
-        assert in_points(value) in text
+    html = html_page(explanation)
+    text = Page(html).text
+    for level in ("sentences", "phrases"):
+        for value in points(explanation, level).tolist():
+            assert in_points(value) in text
+    strong = max(explanation.words, key=lambda word: abs(word.effect or 0))
+    sign = "+" if (strong.effect or 0) > 0 else "\u2212"
+    assert re.search(rf'<td class="w100 (for|against)">{re.escape(sign)}', html)
+    assert "log-odds" not in html.partition("In log-odds")[0]
 
 
 def test_attention_is_shown_on_request_and_named() -> None:

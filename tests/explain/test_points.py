@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from emhrnn.explain.change import Changes, with_change
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.points import in_points, points
 from emhrnn.training.pack import located
@@ -24,6 +25,26 @@ def test_points_are_what_the_probability_falls_by() -> None:
         np.testing.assert_allclose(points(explanation, level), expected, atol=1e-6)
     words = points(explanation, "words")
     assert (np.sign(words) == np.sign(explanation.effects.words)).all()  # type: ignore[union-attr]
+
+
+def test_points_of_a_phrase_are_what_removing_it_changes() -> None:
+    """On pages; and no phrase has more than the one that the sentence names first."""
+    run = load_run(located("demo"))
+    (explanation,) = explain_texts(run, [TEXT], exact=True)
+    batch = run.encoder.batch(run.encoder.locate([TEXT]))
+    shown = with_change(run, batch, explanation)
+    chosen, changes = int(shown.probabilities.argmax()), Changes(run, batch, shown)
+    for k, value in enumerate(points(shown, "phrases").tolist()):
+        change = changes.without([k])
+        assert change is not None
+        assert value == pytest.approx(shown.probabilities[chosen] - change.probabilities[chosen], abs=1e-6)
+    lone = [k for k, sentence in enumerate(shown.sentences) if len(sentence.phrases) == 1]
+    for k in lone:
+        first = shown.sentence_offsets[k]
+        assert points(shown, "sentences")[k] == points(shown, "phrases")[first]
+    path = shown.decisive_path()
+    assert path is not None
+    assert path.phrase == shown.phrases[int(points(shown, "phrases").argmax())]
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0.061, "+6"), (-0.25, "\u221225"), (0.004, ""), (0.0, "")])

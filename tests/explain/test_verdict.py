@@ -58,7 +58,7 @@ def test_one_sentence_says_what_decided() -> None:
     low, name = explanation.probabilities / 2, str(explanation.predicted)
     assert "Decided most by" in because(explanation)
     stays = because(replace(explanation, change=Change((0,), (HOSTILE,), low, name)))
-    assert f"supports {name} most" in stays
+    assert f"supports {name} most. Even without it, it would be <b>{name}</b>" in stays
     assert "<script" not in stays
     turned = because(replace(explanation, change=Change((0, 1, 2, 3), tuple("abcd"), low, "bad")))
     assert "1 more phrase it would be <b>bad</b>" in turned

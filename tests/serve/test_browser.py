@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from emhrnn.explain.verdict import OUTSIDE
 from tests.behaviour.commands import BAD, GOOD
 from tests.explain.browser import screenshots
 from tests.serve.conftest import HOSTILE, in_sight, read, settled
@@ -55,7 +56,7 @@ def test_the_label_changes_on_request(demo: Any) -> None:
     button = demo.get_by_role("button", name="Change the label for me")
     numbers, before = button.get_attribute("data-turn").split(","), demo.locator(".said .prediction").inner_text()
     for number in numbers:
-        assert demo.locator(f".phrase[data-k='{number}']").inner_text() in told
+        assert demo.locator(f".phrase[data-k='{number}']").inner_text().strip(OUTSIDE) in told
     button.click()
     demo.wait_for_selector(".without .changed")
     assert demo.locator(".without .prediction").inner_text().split()[0] != before

@@ -12,7 +12,7 @@ from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths
 from emhrnn.explain.curves import history_charts
 from emhrnn.explain.escape import escape
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import OPTIONS, attribute, html_section, legend
+from emhrnn.explain.html import LEGEND, OPTIONS, attribute, html_section
 from emhrnn.explain.page import page
 from emhrnn.explain.svg import bar, column_chart, figure, heat_map
 from emhrnn.training.progress import Epoch
@@ -175,7 +175,7 @@ def lengths(report: DemoReport) -> str:
 def explanations(report: DemoReport) -> str:
     """The explained test documents."""
     articles = "\n".join(html_section(explanation) for explanation in report.explanations)
-    parts = f"{OPTIONS}\n{articles}\n{legend(report.explanations)}"
+    parts = f"{OPTIONS}\n{articles}\n{LEGEND}"
     return f"<section>\n<h2>Why: test reviews, explained</h2>\n{parts}\n</section>"
 
 

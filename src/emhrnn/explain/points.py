@@ -3,37 +3,59 @@ read "6 points for 4 stars" beside "58 %"; log-odds beside a percentage they do 
 
 import numpy as np
 
-from emhrnn.explain.explanation import Explanation, PhraseEvidence
+from emhrnn.explain.explanation import Explanation
 from emhrnn.shapes import Float64
 
 
 def points(explanation: Explanation, level: str) -> Float64[np.ndarray, " n"]:
     """Of the `phrases`, `sentences` or `words` of a document, for the class that effects are on; zero where effects are
-    not known. Evidence for all classes gives phrases and sentences exactly, other effects are taken as log-odds."""
+    not known. Phrases that were left out have what the model said then, so that removing one on a page changes the
+    probability by the number that stands at it; others have their evidence, or effects taken as log-odds."""
     effects, evidence = explanation.effects, explanation.evidence
     if effects is None:
         return np.zeros(len(getattr(explanation, level)))
     chosen = explanation.classes.index(effects.label)
-    if evidence is not None and evidence.classes == explanation.classes and level != "words":
-        return _from_evidence(evidence, level, chosen, one=isinstance(explanation.predicted, str))
     own = float(np.clip(explanation.probabilities[chosen], 1e-9, 1 - 1e-9))
-    return own - _sigmoid(np.log(own / (1 - own)) - getattr(effects, level))
+    if evidence is not None and evidence.classes == explanation.classes and level != "words":
+        values = class_points(explanation, level)[:, chosen].copy()
+    else:
+        values = _fallen(own, getattr(effects, level))
+    if level != "words" and effects.left_out:
+        numbers = np.array(list(effects.left_out))
+        exact = _fallen(own, np.array(list(effects.left_out.values())))
+        if level == "sentences":  # those of one phrase have its points
+            offsets = explanation.sentence_offsets
+            of_phrase = np.searchsorted(offsets, numbers, side="right") - 1
+            alone = np.diff(offsets)[of_phrase] == 1
+            numbers, exact = of_phrase[alone], exact[alone]
+        values[numbers] = exact
+    return values
 
 
-def _from_evidence(evidence: PhraseEvidence, level: str, chosen: int, *, one: bool) -> Float64[np.ndarray, " n"]:
+def _fallen(own: float, odds: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    """How far a probability falls when its log-odds do."""
+    falls: np.ndarray = own - _sigmoid(np.log(own / (1 - own)) - odds)
+    return falls
+
+
+def class_points(explanation: Explanation, level: str = "phrases") -> Float64[np.ndarray, "n classes"]:
+    """Of phrases or sentences, for the classes of the evidence; no columns where there is none."""
+    evidence = explanation.evidence
+    if evidence is None:
+        return np.zeros((len(getattr(explanation, level)), 0))
     parts = evidence.phrases if level == "phrases" else evidence.sentences()
     logits = evidence.logits()
     left = np.vstack([logits, logits - parts])  # the whole text, then without each part
-    if not one or left.shape[1] == 1:
-        chances = _sigmoid(left[:, chosen])
-    else:
+    if isinstance(explanation.predicted, str) and left.shape[1] > 1:
         left = np.exp(left - left.max(axis=1, keepdims=True))
-        chances = left[:, chosen] / left.sum(axis=1)
+        chances = left / left.sum(axis=1, keepdims=True)
+    else:
+        chances = _sigmoid(left)
     falls: np.ndarray = chances[0] - chances[1:]
     return falls
 
 
-def _sigmoid(x: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+def _sigmoid(x: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
     chances: np.ndarray = 1 / (1 + np.exp(-np.clip(x, -60, 60)))
     return chances
 

@@ -25,6 +25,7 @@ from emhrnn.shapes import Float
 
 UNSURE, SURE = 0.2, 0.6  # a lead of less probability is unsure, one of this or more is sure
 CLASSES_SHOWN, QUOTED = 3, 3  # likeliest classes, and phrases of a sentence; more fold away
+OUTSIDE = " \t\n,;:.\u2026-\u2013\u2014\"'()"  # punctuation that says nothing at the end of a phrase
 LEAST = 0.1  # of the largest effect: less is not listed
 
 Chances = Float[np.ndarray, " classes"]
@@ -33,6 +34,11 @@ Chances = Float[np.ndarray, " classes"]
 def quoted(text: str) -> str:
     """Text of the document in quotes."""
     return f'<q dir="auto">{escape(without_breaks(text))}</q>'
+
+
+def named(text: str) -> str:
+    """A phrase in quotes, without the commas and stops around it."""
+    return quoted(text.strip(OUTSIDE) or text)
 
 
 def number(text: str) -> str:
@@ -96,20 +102,20 @@ def because(explanation: Explanation) -> str:
     change = explanation.change
     if change is None:
         return paragraph(headline(explanation))
-    many = len(change.texts) > 1
+    many, after = len(change.texts) > 1, f"it would be <b>{escape(joined(change.predicted))}</b>"
     if change.predicted != explanation.predicted:
-        told = f"Without {_listed(change.texts)} it would be <b>{escape(joined(change.predicted))}</b>."
-    else:
-        top = int(explanation.probabilities.argmax())
-        name = escape(explanation.classes[top])
-        after, whole = (number(percent(float(one.probabilities[top]))) for one in (change, explanation))
-        told = f"{_listed(change.texts)} support{'' if many else 's'} {name} most. "
-        told += f"Without {'them' if many else 'it'}, {name} has {after} instead of {whole}."
-    return f'<p class="path because">{told}</p>'
+        return f'<p class="path because">Without {_listed(change.texts)} {after}.</p>'
+    top = int(explanation.probabilities.argmax())
+    name = escape(explanation.classes[top])
+    now, before = (number(percent(float(one.probabilities[top]))) for one in (change, explanation))
+    whose = "" if isinstance(explanation.predicted, str) else f" {name}"
+    less = f", with{whose} {now} instead of {before}" if now != before else ""
+    told = f"{_listed(change.texts)} support{'' if many else 's'} {name} most. "
+    return f'<p class="path because">{told}Even without {"them" if many else "it"}, {after}{less}.</p>'
 
 
 def _listed(texts: Sequence[str]) -> str:
-    parts, rest = list(map(quoted, texts[:QUOTED])), len(texts) - QUOTED
+    parts, rest = list(map(named, texts[:QUOTED])), len(texts) - QUOTED
     if rest > 0:
         parts.append(f"{rest} more phrase{'s' if rest > 1 else ''}")
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
@@ -129,7 +135,7 @@ def weights(explanation: Explanation, prefix: str = "") -> str:
 
 
 def _weight(explanation: Explanation, prefix: str, k: int, text: str, value: float) -> str:
-    shown = quoted(text)
+    shown = named(text)
     if prefix:
         sentence = int(np.searchsorted(explanation.sentence_offsets, k, side="right")) - 1
         shown = f'<a href="#{prefix}{sentence}" data-k="{k}">{shown}</a>'

@@ -13,11 +13,10 @@ from markupsafe import Markup
 
 from emhrnn.api import labels_of
 from emhrnn.explain.escape import escape, without_breaks
-from emhrnn.explain.explanation import Change, Explanation, Sentence, Word
-from emhrnn.explain.html import DocumentHtml, side, tint
+from emhrnn.explain.explanation import Change, Explanation, Sentence
+from emhrnn.explain.html import DocumentHtml, gauge, tint
 from emhrnn.explain.page import percent
 from emhrnn.explain.points import in_points
-from emhrnn.explain.svg import drawn
 from emhrnn.models.table import explaining
 from emhrnn.serve.corpus import filter_of, jobs_of, neighbours, row_of
 from emhrnn.serve.engine import RequestText, ServedRun, state_of
@@ -58,17 +57,16 @@ class DocumentView:
     def explanation(self) -> Explanation:
         return self.reading.explanation
 
-    @cached_property
+    @property
     def html(self) -> DocumentHtml:
-        return DocumentHtml(self.explanation)
+        return self.reading.html
 
     @cached_property
     def _scale(self) -> tuple[float, float]:
         """Points of the sentence and of the phrase with the most, of both readings."""
-        both = [self.reading, *([] if self.other is None else [self.other])]
-        sentences = max(float(np.abs(one.sentence_points).max()) for one in both)
-        phrases = [float(np.abs(one.phrase_points).max()) for one in both if one.explanation.has_phrases]
-        return sentences or 1.0, max(phrases, default=0.0) or 1.0
+        both = [self.html, *([] if self.other is None else [self.other.html])]
+        phrases = (one.most_phrase for one in both if one.explanation.has_phrases)
+        return max(one.most for one in both), max(phrases, default=1.0)
 
     @cached_property
     def only(self) -> frozenset[tuple[int, int]]:
@@ -80,7 +78,7 @@ class DocumentView:
 
     def _tint(self, k: int) -> str:
         """By points. Without phrases, words are tinted."""
-        return tint(float(self.reading.phrase_points[k]) / self._scale[1] if self.explanation.has_phrases else 0.0)
+        return tint(float(self.html.phrase_points[k]) / self._scale[1] if self.explanation.has_phrases else 0.0)
 
     def document(self) -> Markup:
         """All sentences; those far down are plain text, until the script asks for them."""
@@ -93,14 +91,13 @@ class DocumentView:
         return Markup("\n".join(self._sentence(sentence, far) for sentence in self.explanation.sentences[first:last]))
 
     def _sentence(self, sentence: Sentence, far: bool) -> str:
-        value = float(self.reading.sentence_points[sentence.index])
-        gauge = f'<span class="gauge {drawn(abs(value) / self._scale[0])}{side(value)}">{in_points(value)}</span>'
+        bar = gauge(float(self.html.points[sentence.index]), self._scale[0])
         looked = ""
         if self.explanation.attention is not None:
             looked = f'<span class="attention">attention {escape(percent(sentence.weight))}</span>'
         text = escape(without_breaks(sentence.text)) if far else self._phrases(sentence)
         return (
-            f'<li class="sentence{" far" if far else ""}" id="{self.prefix}{sentence.index}">{gauge}'
+            f'<li class="sentence{" far" if far else ""}" id="{self.prefix}{sentence.index}">{bar}'
             f'<span class="prose" dir="auto">{text}</span>{looked}</li>'
         )
 
@@ -120,24 +117,12 @@ class DocumentView:
         """The words of a phrase, with what each adds, for the box that opens at it."""
         if not 0 <= k < len(self.explanation.phrases):
             raise RefusedError(404, "there is no such phrase; read the text again")
-        phrase, value = self.explanation.phrases[k], float(self.reading.phrase_points[k])
-        name, many = (
-            "" if self.explanation.effects is None else self.explanation.effects.label,
-            in_points(abs(value))[1:],
-        )
-        told = "Hardly counts."
-        if many:
-            told = f"{many} point{'' if many == '1' else 's'} {'for' if value > 0 else 'against'} {escape(name)}."
-        rows = "".join(self._word(word) for word in phrase.words)
-        return Markup(f'<p class="told">{told}</p><table class="words"><tbody>{rows}</tbody></table>')
-
-    def _word(self, word: Word) -> str:
-        """With a bar and its sign; unlike those of phrases, points of words are estimates."""
-        long = self.html.shading.bar(word)
-        sign = "" if abs(long) < 0.02 else "+" if long > 0 else "\u2212"
-        unknown = "" if word.known else ' <span class="tag">unknown</span>'
-        cell = f'<td class="{drawn(abs(long))}{side(long)}">{sign}</td>'
-        return f'<tr><th scope="row" dir="auto">{escape(word.text)}{unknown}</th>{cell}</tr>'
+        value, effects = float(self.html.phrase_points[k]), self.explanation.effects
+        told, many = "Hardly counts.", in_points(abs(value))[1:]
+        if many and effects is not None:
+            side = "for" if value > 0 else "against"
+            told = f"{many} point{'' if many == '1' else 's'} {side} {escape(effects.label)}."
+        return Markup(f'<p class="told">{told}</p>{self.html.inside(self.explanation.phrases[k])}')
 
 
 def readings_of(request: Request) -> Readings:

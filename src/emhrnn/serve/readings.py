@@ -16,10 +16,9 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.explain.change import Changes, with_change
 from emhrnn.explain.explainer import explain_read
 from emhrnn.explain.explanation import Change, Explanation
-from emhrnn.explain.points import points
+from emhrnn.explain.html import DocumentHtml
 from emhrnn.serve.engine import RequestText, columns
 from emhrnn.serve.limits import RefusedError
-from emhrnn.shapes import Float64
 from emhrnn.training.run import Run
 
 KEPT, KEPT_WORDS = 32, 200_000  # readings, and words of them together
@@ -64,12 +63,9 @@ class KeptReading:
         return int(np.argmin(np.abs(np.array(self.thresholds) - self.threshold)))
 
     @cached_property
-    def phrase_points(self) -> Float64[np.ndarray, " phrases"]:
-        return points(self.explanation, "phrases")
-
-    @cached_property
-    def sentence_points(self) -> Float64[np.ndarray, " sentences"]:
-        return points(self.explanation, "sentences")
+    def html(self) -> DocumentHtml:
+        """What draws it."""
+        return DocumentHtml(self.explanation)
 
     def without(self, numbers: Iterable[int]) -> Change | None:
         """The prediction without some phrases; None without any."""

@@ -14,7 +14,7 @@ from typing import Any
 from emhrnn.explain.escape import escape
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import OPTIONS, html_section, legend
+from emhrnn.explain.html import LEGEND, OPTIONS, html_section
 from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.analysis.table3 import check_models
@@ -62,5 +62,5 @@ def write_figures(figures: Figures, out: Path) -> None:
 def _page(figures: Figures, told: str) -> str:
     title = "Figures 4 and 5: one document under two models"
     sections = "\n".join(html_section(explanation, attention=True) for explanation in (figures.mhs, figures.em))
-    body = f"<h1>{title}</h1>\n{OPTIONS}\n{sections}\n{legend([figures.mhs, figures.em])}"
+    body = f"<h1>{title}</h1>\n{OPTIONS}\n{sections}\n{LEGEND}"
     return page(title, f"{body}\n<footer>{escape(told)}</footer>")
