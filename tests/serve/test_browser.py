@@ -94,6 +94,13 @@ def test_a_long_document_opens_at_once(demo: Any) -> None:
         page.get_by_role("button", name="Read it").click()
     assert len(asked.value.body()) < 1_000_000
     settled(page)
+    page.locator(".phrase[data-k]").first.click()  # it answers
+    page.wait_for_selector(".box")
+    answered = page.evaluate(
+        "performance.getEntriesByType('resource').findLast(one => one.name.endsWith('/part/read'))"
+    )
+    assert page.evaluate("performance.now()") - answered["responseEnd"] < 2000
+    page.keyboard.press("Escape")
     sentences = page.locator("li.sentence").count()
     assert sentences > 1900
     for place in (0, 0.5, 1):

@@ -1,10 +1,13 @@
 """Charts of training: accuracy, loss and phrase ends by epoch, for the page of the runs and the report of the demo."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from emhrnn.explain.page import percent
 from emhrnn.explain.svg import Line, figure, line_chart
 from emhrnn.training.progress import Epoch
+
+KEPT = "on the validation data; the ring is the epoch that was kept"
 
 
 def history_charts(histories: Mapping[str, Sequence[Epoch]], accuracies: Sequence[tuple[str, float]] = ()) -> str:
@@ -16,16 +19,23 @@ def history_charts(histories: Mapping[str, Sequence[Epoch]], accuracies: Sequenc
             name: [(epoch.epoch + 1, at) for epoch in epochs if (at := value(epoch)) is not None]
             for name, epochs in histories.items()
         }
-        return [Line(name if len(histories) > 1 else "", some) for name, some in points.items() if some]
+        return [Line(name if len(histories) > 1 else "", some, kept[name]) for name, some in points.items() if some]
 
+    kept = {name: max((e.epoch + 1 for e in epochs if e.best), default=None) for name, epochs in histories.items()}
     losses = lines(lambda epoch: epoch.valid["loss"])
     if len(histories) == 1:
         (epochs,) = histories.values()
         training = Line("training", [(epoch.epoch + 1, epoch.train_loss) for epoch in epochs])
-        losses = [Line("validation", losses[0].points), training]
+        losses = [replace(losses[0], name="validation"), training]
     rates = lines(lambda epoch: epoch.boundaries.get("boundary_rate"))
     drawn = [
-        ("Accuracy", "on the validation data, by epoch", lines(lambda e: e.valid["accuracy"]), percent, accuracies),
+        (
+            "Accuracy",
+            KEPT,
+            lines(lambda e: e.valid["accuracy"]),
+            percent,
+            accuracies,
+        ),
         ("Loss", "per document, by epoch", losses, lambda value: f"{value:.2f}", ()),
         ("Boundaries", "share of free positions that end a phrase", rates, percent, (("none", 0.0),)),
     ]

@@ -6,6 +6,8 @@ import numpy as np
 from emhrnn.explain.explanation import Explanation
 from emhrnn.shapes import Float64
 
+SHOWN_POINTS = 0.005  # of probability: less has no number
+
 
 def points(explanation: Explanation, level: str) -> Float64[np.ndarray, " n"]:
     """Of the `phrases`, `sentences` or `words` of a document, for the class that effects are on; zero where effects are
@@ -62,4 +64,4 @@ def _sigmoid(x: Float64[np.ndarray, "..."]) -> Float64[np.ndarray, "..."]:
 
 def in_points(value: float) -> str:
     """Points of probability, signed; nothing for less than half a point."""
-    return f"{100 * value:+.0f}".replace("-", "\u2212") if abs(value) >= 0.005 else ""
+    return f"{100 * value:+.0f}".replace("-", "\u2212") if abs(value) >= SHOWN_POINTS else ""

@@ -17,10 +17,12 @@ Number = float | int
 
 @dataclass(frozen=True)
 class Line:
-    """Points in the order of x. The first line of a chart is solid, the second dashed: told apart without colour."""
+    """Points in the order of x. The first line of a chart is solid, the second dashed: told apart without colour. One
+    point may have a ring."""
 
     name: str
     points: Sequence[tuple[Number, Number]]
+    ringed: Number | None = None  # its x
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ def line_chart(
     for line, kind in zip(lines, ("first", "second"), strict=False):
         places = [(frame.across(x), frame.up(y)) for x, y in line.points]
         parts.append(f'<polyline class="line {kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
+        for at in (place for place, (x, _) in zip(places, line.points, strict=True) if x == line.ringed):
+            parts.append(f'<circle class="ring {kind}" cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="6"/>')
         x, y = places[-1]
         parts.append(f'<circle class="dot {kind}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
         words = f"{line.name} {show(line.points[-1][1])}".strip()

@@ -19,7 +19,7 @@ from emhrnn.explain.explanation import (
 )
 from emhrnn.explain.headline import Fragment, headline
 from emhrnn.explain.page import percent
-from emhrnn.explain.points import in_points, points
+from emhrnn.explain.points import SHOWN_POINTS, in_points, points
 from emhrnn.explain.svg import bar
 from emhrnn.shapes import Float
 
@@ -148,7 +148,8 @@ def pushing(explanation: Explanation, sign: int, n: int = 3) -> list[tuple[int, 
     Without phrases, of words; the number is that of their sentence."""
     nodes: Sequence[Phrase | Word] = explanation.phrases if explanation.has_phrases else explanation.words
     values = points(explanation, "phrases" if explanation.has_phrases else "words")
-    least = max(LEAST * float(np.abs(values).max()), 1e-9)
+    most = float(np.abs(values).max())
+    least = max(LEAST * most, SHOWN_POINTS if most >= SHOWN_POINTS else 1e-9)
     order = [k for k in largest(sign * values, 3 * n) if sign * values[k] >= least and is_spelled(nodes[k])][:n]
     places = order if explanation.has_phrases else np.searchsorted(explanation.phrase_offsets, order, "right") - 1
     return [(int(place), nodes[k].text, float(values[k])) for place, k in zip(places, order, strict=True)]

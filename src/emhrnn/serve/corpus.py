@@ -26,7 +26,7 @@ from emhrnn.serve.limits import RefusedError
 from emhrnn.serve.pages import form_of, rendered
 
 pages = APIRouter(include_in_schema=False)
-ROWS_SHOWN, FILES_SHOWN = 100, 200
+ROWS_SHOWN, FILES_SHOWN = 25, 200
 ENDINGS = (*SUFFIXES, ".txt")
 ORDERS = {
     "error": "likely label errors first",

@@ -1,16 +1,13 @@
 """The page of the runs that are served: scores, history in shared charts, model cards and settings."""
 
-import re
-from collections.abc import Iterator
-from itertools import groupby
-
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from emhrnn.errors import EmhrnnError
 from emhrnn.explain.curves import history_charts
-from emhrnn.explain.escape import escape
+from emhrnn.explain.escape import visible
 from emhrnn.explain.page import percent
 from emhrnn.serve.engine import ServedRun, state_of
 from emhrnn.serve.pages import rendered
@@ -63,51 +60,20 @@ def _history(run: ServedRun) -> list[Epoch]:
         return []
 
 
-# ---------------------------------------------------------------------- the card
-
-
 def markdown(text: str) -> Markup:
-    """What model cards are written in: headings, paragraphs, lists, tables and code. All else is shown as it is."""
-    return Markup("\n".join(_blocks(text)))
-
-
-def _blocks(text: str) -> Iterator[str]:
-    for number, part in enumerate(text.split("```")):
-        if number % 2:  # between fences
-            yield f'<pre tabindex="0">{escape(part.strip())}</pre>'
-            continue
-        for kind, some in groupby(part.splitlines(), key=_kind):
-            lines = list(some)
-            if kind == "#":
-                yield from (f"<h3>{_inline(line.lstrip('# '))}</h3>" for line in lines)
-            elif kind == "-":
-                yield "<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>"
-            elif kind == "|":
-                yield _table(lines)
-            elif kind:
-                yield f"<p>{_inline(' '.join(lines))}</p>"
-
-
-def _kind(line: str) -> str:
-    if not line.strip():
-        return ""
-    return line[0] if line.startswith(("#", "- ", "|")) else "p"
-
-
-def _table(lines: list[str]) -> str:
-    head, *rows = ([cell.strip() for cell in line.strip("| ").split("|")] for line in lines)
-    rows = [row for row in rows if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
-    body = "".join(
-        "<tr>"
-        + f'<th scope="row">{_inline(row[0])}</th>'
-        + "".join(f"<td>{_inline(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    names = "".join(f'<th scope="col">{_inline(cell)}</th>' for cell in head)
-    table = f'<table class="scores"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<div class="scroll" tabindex="0">{table}</div>'
-
-
-def _inline(text: str) -> str:
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    """A model card as HTML, its headings below those of the page. HTML in it is text, links and images are not made."""
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").disable(["link", "image", "autolink"])
+    tokens = reader.parse("\n".join(map(visible, text.splitlines())))
+    for token in tokens:
+        if token.type.startswith("heading"):
+            token.tag = "h3"
+        elif token.type == "table_open":
+            token.attrSet("class", "scores")
+        elif token.type == "th_open":
+            token.attrSet("scope", "col")
+    drawn = reader.renderer.render(tokens, reader.options, {})
+    for kind in ("table", "pre"):  # that may be wider than the page
+        drawn = drawn.replace(f"<{kind}", f'<div class="scroll" tabindex="0"><{kind}').replace(
+            f"</{kind}>", f"</{kind}></div>"
+        )
+    return Markup(drawn)
