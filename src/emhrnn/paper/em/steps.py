@@ -163,65 +163,49 @@ class EStep:
     posterior: Posterior  # theta's M-step on all configurations needs it
 
 
-Strategy = Callable[[EMHRNN, Batch, WordStates, Bool[np.ndarray, " words"], EMConfig, np.random.Generator], EStep]
 Z = Bool[np.ndarray, " words"]
+Strategy = Callable[[EMHRNN, Batch, WordStates, Z, EMConfig, np.random.Generator], EStep]
+ChooseBlocks = Callable[[Batch, WordStates, EMConfig, np.random.Generator], Blocks]
 
 
-def exact(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
-) -> EStep:
-    """All free positions of each document at once."""
-    return _by_blocks(model, batch, states, z, settings, generator, exact_blocks(batch))
+def _strategy(choose: ChooseBlocks) -> Strategy:
+    """The E-step on the blocks that are chosen."""
+
+    @torch.no_grad()
+    def run(
+        model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
+    ) -> EStep:
+        blocks = choose(batch, states, settings, generator)
+        posterior = e_step(model, batch, states, z, blocks, printed_q=settings.printed_q)
+        offsets = np.searchsorted(blocks.documents, np.arange(batch.n_documents + 1))
+        return EStep(
+            gamma=posterior.marginals(),
+            mask=torch.from_numpy(covered(blocks, batch.n_words)),
+            z_sample=posterior.segmentation(z, posterior.sample(generator)),
+            log_evidence=torch.segment_reduce(posterior.evidence, "mean", offsets=torch.from_numpy(offsets)),
+            posterior=posterior,
+        )
+
+    return run
 
 
-def blocks(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
-) -> EStep:
+def _windows(batch: Batch, states: WordStates, settings: EMConfig, generator: np.random.Generator) -> Blocks:
     """Windows that cover each document, or some of them."""
     windows = window_blocks(batch, settings.block_length)
-    if settings.windows:
-        windows = draw_blocks(windows, settings.windows, generator=generator)
-    return _by_blocks(model, batch, states, z, settings, generator, windows)
+    return draw_blocks(windows, settings.windows, generator=generator) if settings.windows else windows
 
 
-def local(
-    model: EMHRNN, batch: Batch, states: WordStates, z: Z, settings: EMConfig, generator: np.random.Generator
-) -> EStep:
+def _around_centres(batch: Batch, states: WordStates, settings: EMConfig, generator: np.random.Generator) -> Blocks:
     """Windows around random centres."""
-    return _by_blocks(model, batch, states, z, settings, generator, _draw_blocks(batch, states, settings, generator))
-
-
-STRATEGIES: dict[str, Strategy] = {
-    "exact": exact,
-    "blocks": blocks,
-    "local": local,
-}
-
-
-@torch.no_grad()
-def _by_blocks(
-    model: EMHRNN,
-    batch: Batch,
-    states: WordStates,
-    z: Z,
-    settings: EMConfig,
-    generator: np.random.Generator,
-    blocks: Blocks,
-) -> EStep:
-    posterior = e_step(model, batch, states, z, blocks, printed_q=settings.printed_q)
-    offsets = np.searchsorted(blocks.documents, np.arange(batch.n_documents + 1))
-    return EStep(
-        gamma=posterior.marginals(),
-        mask=torch.from_numpy(covered(blocks, batch.n_words)),
-        z_sample=posterior.segmentation(z, posterior.sample(generator)),
-        log_evidence=torch.segment_reduce(posterior.evidence, "mean", offsets=torch.from_numpy(offsets)),
-        posterior=posterior,
-    )
-
-
-def _draw_blocks(batch: Batch, states: WordStates, settings: EMConfig, generator: np.random.Generator) -> Blocks:
     weights = None
     if settings.focus:
         pi = torch.sigmoid(states.a.detach()).double().numpy()
         weights = np.where(batch.sentence_final, 0, pi * (1 - pi))
     return local_blocks(batch, settings.blocks, settings.block_length, generator=generator, weights=weights)
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "exact": _strategy(lambda batch, *_: exact_blocks(batch)),
+    "blocks": _strategy(_windows),
+    "local": _strategy(_around_centres),
+}
