@@ -260,6 +260,13 @@ def test_drawn_vectors_have_the_spread_of_the_known_ones() -> None:
     assert np.allclose(matrix.std(axis=0), [1, 5], rtol=0.15)
 
 
+def test_without_a_generator_missing_words_have_the_mean() -> None:
+    given = vectors("not", "film")
+    matrix = given.lookup(Vocabulary.from_words(["film", "n't", "zzz"]), generator=None)
+    mean = given.matrix.mean(axis=0)
+    assert np.allclose(matrix, [mean, row(given, "film"), row(given, "not"), mean])
+
+
 def test_a_word_that_comes_twice_has_its_first_vector() -> None:
     given = vectors("a", "b", "a")
     matrix = given.lookup(Vocabulary.from_words(["a"]), generator=np.random.default_rng(1))

@@ -27,6 +27,11 @@ class ModelConfig(Section):
         """Whether another seed may give another model."""
         return True
 
+    @property
+    def draws_vectors(self) -> bool:
+        """Whether words without a pretrained vector start from a random one; else from the mean of all."""
+        return True
+
     def check_files(self) -> None:
         """Raise a ConfigError where files that training needs are missing. A trained run does not need them."""
 
@@ -67,6 +72,11 @@ class EvidenceConfig(ModelConfig):
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K, overlapping"
     )
     rate: float = Field(PAPER_RATE, gt=0, lt=1, description="segmentation = random: share of words that end a phrase")
+
+    @property
+    def draws_vectors(self) -> bool:
+        """The encoder's vectors are frozen, so a random one would stay noise."""
+        return False
 
     @model_validator(mode="after")
     def _consistent(self) -> "EvidenceConfig":

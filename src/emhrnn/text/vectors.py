@@ -75,18 +75,20 @@ class Vectors:
         return dict(zip(reversed(self.words), range(len(self) - 1, -1, -1), strict=True))
 
     def lookup(
-        self, vocabulary: Vocabulary, *, generator: np.random.Generator
+        self, vocabulary: Vocabulary, *, generator: np.random.Generator | None
     ) -> Float32[np.ndarray, "vocabulary size"]:
         """The embedding matrix of a vocabulary.
 
         A word without a vector starts from the vector of a related form (`n't`: not, `mr.`: mr, `god-awful`: the mean
         of god and awful); without one, from a normal draw with the mean and deviation of all vectors in each
-        dimension. `<unk>` starts from their mean.
+        dimension, or without a generator from their mean. `<unk>` starts from their mean.
         """
         mean = self.matrix.mean(axis=0, dtype=np.float64)
-        deviation = self.matrix.std(axis=0, dtype=np.float64)
-        # One draw per word, used or not: a word's vector does not depend on which other words are known.
-        matrix = generator.normal(mean, deviation, (len(vocabulary), self.size)).astype(np.float32)
+        shape = len(vocabulary), self.size
+        if generator is None:
+            matrix = np.tile(mean, (shape[0], 1)).astype(np.float32)
+        else:  # one draw per word, used or not: a word's vector does not depend on which other words are known
+            matrix = generator.normal(mean, self.matrix.std(axis=0, dtype=np.float64), shape).astype(np.float32)
         for i, word in enumerate(vocabulary.words):
             rows = self._related_rows(word)
             if rows:

@@ -284,7 +284,8 @@ def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | N
 
     generator = numpy_generator(config.training.seed, Purpose.INIT)
     if vectors is not None:
-        return torch.from_numpy(vectors.lookup(vocabulary, generator=generator))
+        drawn = generator if config.model.draws_vectors else None
+        return torch.from_numpy(vectors.lookup(vocabulary, generator=drawn))
     table = generator.normal(0, 0.4, (len(vocabulary), config.embedding_size)).astype(np.float32)
     return torch.from_numpy(table)
 
