@@ -12,8 +12,9 @@ Figures are CPU time of one thread, ratios within one run, medians over rounds i
                              counts, reads files or starts
     estep_local_over_exact   EM-HRNN's E-step of 320 configurations, given its word states / the posterior of every
                              candidate phrase over all segmentations, from word ids; 2 classes
-    estep_..._5, estep_..._20  the same for 5 and 20 classes
     estep_from_words         the first one with EM-HRNN's word layer, so that both begin with word ids
+    estep_alone              both begin with what does not depend on phrases: word states / potentials of candidates
+    estep_..._5, estep_..._20  the same for 5 and 20 classes
     infer_over_em_hrnn       documents/s of predicting documents in memory
     infer_over_tfidf         the same / `tfidf-lr`
     explain_over_predict     explain(texts) / predict_proba(texts), 32 texts, from text to numbers
@@ -225,22 +226,31 @@ def estep(ours: Run, em_hrnn: Run, corpus: Corpus, rounds: int) -> dict[str, flo
     states, chance = recurrent.words(batch).detach(), torch.Generator().manual_seed(0)
 
     @torch.no_grad()
-    def exact() -> Tensor:
-        potentials = add_cohesion(evidence.training_evidence(batch, chance), evidence.cohesion(batch))
-        return SegmentPosterior(potentials, batch.sentence_offsets).phrases
+    def potentials() -> Tensor:
+        return add_cohesion(evidence.training_evidence(batch, chance), evidence.cohesion(batch))
+
+    def posterior(scores: Tensor) -> Tensor:
+        return SegmentPosterior(scores, batch.sentence_offsets).phrases
 
     @torch.no_grad()
     def from_words() -> None:
         e_step(recurrent, batch, recurrent.words(batch), z, blocks)
 
+    known = potentials()
     times = interleave(
-        {"local": lambda: e_step(recurrent, batch, states, z, blocks), "from words": from_words, "exact": exact},
+        {
+            "local": lambda: e_step(recurrent, batch, states, z, blocks),
+            "from words": from_words,
+            "exact": lambda: posterior(potentials()),
+            "alone": lambda: posterior(known),
+        },
         rounds=rounds,
     )
     classes = len(corpus.classes)
     return {
         f"estep_local_over_exact_{classes}": times.ratio("local", "exact"),
         f"estep_from_words_{classes}": times.ratio("from words", "exact"),
+        f"estep_alone_{classes}": times.ratio("local", "alone"),
         f"estep_words_s_{classes}": batch.n_words / times.median("exact"),
     }
 
