@@ -2,6 +2,7 @@
 
 import random
 import re
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tests.faults.fuzz import (
     make_compressed,
     make_corpus,
     make_parquet,
+    make_xlsx,
     read_source,
 )
 
@@ -57,6 +59,25 @@ def test_find_zip_with_an_unknown_compression(name: str, tmp_path: Path) -> None
     path.write_bytes(content)
     with pytest.raises(DataError, match="damaged"):
         FILES[name].read(path)
+
+
+def test_find_workbook_without_cells(tmp_path: Path) -> None:
+    """Without sheets, and with a chart alone."""
+    import openpyxl
+
+    book, empty = make_xlsx(tmp_path / "book.xlsx"), tmp_path / "empty.xlsx"
+    with zipfile.ZipFile(book) as parts, zipfile.ZipFile(empty, "w") as copy:
+        for name in parts.namelist():
+            content = parts.read(name)
+            copy.writestr(name, re.sub(rb"<sheet [^>]*/>", b"", content) if name == "xl/workbook.xml" else content)
+    with pytest.raises(DataError, match="no sheet"):
+        read_source(empty)
+    chart = openpyxl.Workbook()
+    chart.create_chartsheet()
+    del chart["Sheet"]
+    chart.save(tmp_path / "chart.xlsx")
+    with pytest.raises(DataError, match="not a readable"):
+        read_source(tmp_path / "chart.xlsx")
 
 
 def test_find_parquet_with_a_column_name_that_is_not_utf8(tmp_path: Path) -> None:

@@ -171,11 +171,13 @@ def read_xlsx(reading: InputFile) -> Iterator[Record]:
     with explain_damage(reading.path), reading.meter.file(size, lambda: 0):
         try:
             book = load_workbook(reading.path, read_only=True, data_only=True)
-        except (KeyError, ValueError) as error:
+        except (AttributeError, KeyError, ValueError) as error:  # the first of a sheet that is only a chart
             raise DataError(
                 f"{reading.path} is not a readable .xlsx file ({error}); save it again, or as csv"
             ) from None
         with closing(book):
+            if not book.worksheets:
+                raise DataError(f"{reading.path} has no sheet with cells; save it again, or as csv")
             yield from table_records(_sheet_rows(book.worksheets[0]), reading)
 
 
