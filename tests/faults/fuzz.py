@@ -249,7 +249,9 @@ def fuzz_texts(seed: int, until: float, tell: Tell) -> None:
         tell("as before", len(some))
 
     def odd() -> str:
-        parts = (rng.choice(FRAGMENTS) if rng.random() < 0.6 else chr(rng.randrange(0x110000)) for _ in range(40))
+        parts = rng.choices(FRAGMENTS, k=rng.randrange(1, 24))
+        for place in range(0, len(parts), 3):
+            parts[place] += chr(rng.randrange(0x110000))
         return "".join(parts)
 
     while time.monotonic() < until:
