@@ -26,6 +26,8 @@ lint: install
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell $(PROSE)
 	$(BIN)/python -m tools.prose
+	@mkdir -p build; $(BIN)/pip-audit --disable-pip --require-hashes --progress-spinner off -r requirements.lock >build/audit.txt 2>&1 \
+		|| { grep -A99 '^Found' build/audit.txt && exit 1; echo 'pip-audit could not ask for known weaknesses: build/audit.txt'; }
 
 # The documentation site, in build/site: strict, without network. tests/test_site.py builds it, too.
 docs: install
