@@ -61,6 +61,17 @@ def test_twenty_corrections_change_the_next_answer(cli: Cli, run: Path, tmp_path
     assert "20" in cli.ok("evaluate", tmp_path / "run3", path).out
 
 
+def test_names_that_the_model_does_not_read_change_nothing(cli: Cli, tmp_path: Path) -> None:
+    """Corrections bring none, and reviews often have a product."""
+    named = [{"text": text, "label": label, "product": f"p{n % 7}"} for n, (text, label) in enumerate(ROWS)]
+    data, path = tmp_path / "a.jsonl", tmp_path / "run.feedback.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in named))
+    path.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in CORRECTIONS))
+    cli.ok("train", data, "--out", tmp_path / "run", "--quiet")
+    cli.ok("train", path, "--from", tmp_path / "run", "--out", tmp_path / "run2", "--quiet")
+    assert emhrnn.load(tmp_path / "run2").predict([NEW]) == ["good"]
+
+
 def test_new_words_and_new_classes(run: Path, tmp_path: Path) -> None:
     rows = [(f"A zorble, glimmering at {i}.", "odd") for i in range(20)]
     model = emhrnn.load(run)

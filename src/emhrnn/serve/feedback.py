@@ -80,6 +80,7 @@ async def feedback_page(request: Request, saved: bool = False, run: str = "") ->
     learns = hasattr(chosen.model.run.config.model, "rationales")  # from phrases that people marked
     return rendered(
         request, "feedback.html", entries=entries, count=count, file=path.name, saved=saved, chosen=chosen,
+        continues=chosen.model.run.model.parameter_count > 0 and not chosen.reads_ids,
         marked=learns and any(entry["spans"] for entry in entries),
     )  # fmt: skip
 

@@ -79,7 +79,7 @@ def continued(
     name = run.config.model.name
     if run.model.fits_at_once:
         raise ConfigError(f"{name} is fitted in one go; train it again on all documents")
-    if run.config.reads_ids or run.users or run.products:
+    if run.config.reads_ids:
         raise ConfigError(f"the run {name} reads users and products, whose number is fixed; train it again")
     found = read(None, None)
     if not found.labelled or found.multi_label != run.multi_label:
