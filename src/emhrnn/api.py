@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from emhrnn.text import Vectors, Vocabulary
     from emhrnn.training.config import Config
     from emhrnn.training.data import Named
-    from emhrnn.training.progress import Epoch, FitResult, Step, Tracker
+    from emhrnn.training.progress import Epoch, FitResult, Step, Tracker, TrainingContext
 
 
 class Model:
@@ -338,7 +338,6 @@ def train(
     encoding: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
-    tensorboard: bool = False,
     log: "Sequence[str | Tracker]" = (),
     progress: bool = True,
     on_epoch: "Callable[[Epoch], None] | None" = None,
@@ -366,8 +365,8 @@ def train(
             be left out (data: None); what is given must be the same, except `training.epochs`, `patience`, `threads`
             and `checkpoint_seconds`. With more epochs, a finished run trains on. Processes that torchrun has started
             again always resume the run that they had begun.
-        tensorboard: also write losses and scores to RUN/tensorboard (needs the extra).
-        log: where losses and scores go, too: "tensorboard", "mlflow", "wandb", or a `training.progress.Tracker`.
+        log: where losses and scores go, too: "tensorboard" (RUN/tensorboard), "mlflow", "wandb", or a
+            `training.progress.Tracker`.
         progress: a live view in a terminal, else a line per epoch, on stderr.
         on_epoch, on_step: called when an epoch or a step is done.
         say: takes remarks, such as about damaged checkpoints or phrases that have collapsed.
@@ -381,7 +380,7 @@ def train(
     from emhrnn.training.config import make_config
     from emhrnn.training.data import Named, learned_from
     from emhrnn.training.distributed import begun_by_this_job, joined
-    from emhrnn.training.progress import Tracker, TrainingContext, tracker
+    from emhrnn.training.progress import TrainingContext
     from emhrnn.training.resume import followed_run, resumed_run
     from emhrnn.training.run import is_run, model_of
     from emhrnn.training.train import Opened, fit, new_run_at
@@ -425,8 +424,9 @@ def train(
         if fixed:
             raise ConfigError(f"{fixed[0]} cannot be changed when a run is continued; leave it out, or train again")
         given = {f"training.{name}": value for name, value in chosen.training.model_dump(exclude_unset=True).items()}
-        told = TrainingContext(progress, on_epoch, on_step, say)
-        done = continue_run(located(start), named, out, given, told, overwrite=overwrite)
+        with ExitStack() as tracked:
+            told = _tracked(tracked, TrainingContext(progress, on_epoch, on_step, say), log, out)
+            done = continue_run(located(start), named, out, given, told, overwrite=overwrite)
         return Trained(Model(done.run, out), done.fitted, out, done.train, done.valid)
     with joined() as job:
         context = TrainingContext(progress=False, say=lambda _: None, job=job)
@@ -444,11 +444,9 @@ def train(
         else:
             why = f"there is no run at {out} to resume" if resume else "no data was given"
             raise DataError(f"{why}; give the data to train on")
-        wanted = [*(["tensorboard"] if tensorboard else []), *log] if job.first else []
-        trackers = [one if isinstance(one, Tracker) else tracker(one, out) for one in wanted]
-        with ExitStack() as tracked, opening as opened:
-            for one in trackers:
-                context = tracked.enter_context(one).watching(context)
+        with ExitStack() as tracked:
+            context = _tracked(tracked, context, log if job.first else (), out)
+            opened = tracked.enter_context(opening)
             fitted = opened.finished or fit(
                 opened.run, opened.train, opened.valid, context, folder=out, select=opened.select
             )  # fmt: skip
@@ -458,3 +456,14 @@ def train(
     if job.first and valid_data is not None and learned_from(out, valid_data):
         say(f"{valid_data.path} holds documents that were trained on, too: validation says little about new ones")
     return Trained(Model(opened.run, out), fitted, out, opened.train, opened.valid)
+
+
+def _tracked(
+    stack: ExitStack, context: "TrainingContext", log: "Sequence[str | Tracker]", out: Path
+) -> "TrainingContext":
+    """The same context, whose numbers also go to these trackers until the stack is closed."""
+    from emhrnn.training.progress import Tracker, tracker
+
+    for one in [one if isinstance(one, Tracker) else tracker(one, out) for one in log]:
+        context = stack.enter_context(one).watching(context)
+    return context

@@ -19,7 +19,7 @@ def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
 def test_the_event_file_holds_the_history(cli: Cli, made: Path, tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     run, small = tmp_path / "run", ("--set", "training.batch_documents=2")
-    cli.ok("train", made / "reviews.csv", "--out", run, "--quiet", "--tensorboard", *TINY, *small)
+    cli.ok("train", made / "reviews.csv", "--out", run, "--quiet", "--log", "tensorboard", *TINY, *small)
     first = scalars(run / "tensorboard")
     epoch = json.loads((run / "history.jsonl").read_text())
     last = 21 // 2  # of the 22 documents that are trained on, two a step
@@ -28,7 +28,7 @@ def test_the_event_file_holds_the_history(cli: Cli, made: Path, tmp_path: Path) 
         assert first[f"valid/{name}"] == [(last, pytest.approx(value))]
     assert first["boundaries/boundary_rate"] == [(last, pytest.approx(epoch["boundaries"]["boundary_rate"]))]
     assert [step for step, _ in first["step/loss"]] == [0, 10]
-    cli.ok("train", "--out", run, "--resume", "--quiet", "--tensorboard", "--set", "training.epochs=2")
+    cli.ok("train", "--out", run, "--resume", "--quiet", "--log", "tensorboard", "--set", "training.epochs=2")
     both = scalars(run / "tensorboard")
     assert [step for step, _ in both["train/loss"]] == [last, 2 * last + 1]
     assert [step for step, _ in both["step/loss"]] == [0, 10, 20]
@@ -36,4 +36,4 @@ def test_the_event_file_holds_the_history(cli: Cli, made: Path, tmp_path: Path) 
 
 def test_without_the_package_nothing_is_begun(cli: Cli, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("emhrnn.extras.installed", lambda name: name != "tensorboard")
-    assert "pip install 'emhrnn[tensorboard]'" in cli.train_error(made / "reviews.csv", "--tensorboard")
+    assert "pip install 'emhrnn[tensorboard]'" in cli.train_error(made / "reviews.csv", "--log", "tensorboard")

@@ -62,6 +62,10 @@ def test_a_tracker_of_ones_own(made: Path, tmp_path: Path) -> None:
     emhrnn.train(made / "reviews.csv", tmp_path / "run", config=config, progress=False, log=[kept])
     assert {"valid/loss", "train/loss"} <= {name for name, _, _ in kept.numbers}
     assert kept.closed == 1
+    more, again = Kept(), {"training.threads": 1}
+    emhrnn.train(made / "reviews.csv", tmp_path / "a", settings=again, progress=False)
+    emhrnn.train(made / "reviews.csv", tmp_path / "b", start=tmp_path / "a", progress=False, log=[more])
+    assert {"valid/loss", "train/loss"} <= {name for name, _, _ in more.numbers}
 
 
 def test_what_cannot_be_logged_to(cli: Cli, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

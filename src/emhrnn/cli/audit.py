@@ -23,13 +23,13 @@ def audit(
     prodigy: Annotated[Path | None, option("Write the suspects as tasks (.jsonl).", "FILE")] = None,
     corrections: Annotated[
         Path | None,
-        option("Edited .csv, or what Label Studio (.json) or Prodigy (.jsonl) exported: put it into DATA.", "FILE"),
+        option("Apply corrections: the edited .csv, or an export of Label Studio (.json) or Prodigy (.jsonl).", "FILE"),
     ] = None,
     run: Annotated[
-        Path | None, option("A run that was trained on other rows judges, and nothing is trained.", "RUN")
+        Path | None, option("Judge the rows with this run, which was trained on other rows; nothing is trained.", "RUN")
     ] = None,
     limit: Annotated[int, option("Suspects and outliers to list.", "N", shown=True, min=1)] = 60,
-    folds: Annotated[int, option("Parts of DATA; a model of the others judges each.", "K", shown=True, min=2)] = 10,
+    folds: Annotated[int, option("Folds of DATA; models of the other folds judge each.", "K", shown=True, min=2)] = 10,
     seed: Annotated[int, option("Same seed, same result.", "N", shown=True, min=0)] = 0,
     read: DataOptions = GUESSED,
     json: Json = False,

@@ -2,9 +2,9 @@
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, RunFolder, option
+from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, RunFolder
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
@@ -19,7 +19,6 @@ def evaluate(
     run: RunFolder,
     data: Data,
     read: DataOptions = GUESSED,
-    confusion: Annotated[bool, option("Show the confusion matrix.", shown=True)] = True,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -51,7 +50,7 @@ def evaluate(
         facts = {"baselines": others, "skipped": report.skipped, "repaired": report.repaired}
         print_json(scores.to_dict() | facts)
     else:
-        say(score_tables(scores, beside, confusion=confusion))
+        say(score_tables(scores, beside))
 
 
 def evaluate_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[Scores, dict[str, Scores], Report]":
@@ -78,7 +77,7 @@ def evaluate_run(folder: Path, data: "Named", *, progress: bool = True) -> "tupl
         return scores, beside, corpus.report
 
 
-def score_tables(scores: "Scores", beside: "dict[str, Scores]", *, confusion: bool) -> str:
+def score_tables(scores: "Scores", beside: "dict[str, Scores]") -> str:
     """The scores as text: overall, beside those of simple systems, by class, and the confusion matrix."""
     from emhrnn.cli.output import aligned, percent
 
@@ -103,7 +102,7 @@ def score_tables(scores: "Scores", beside: "dict[str, Scores]", *, confusion: bo
         for c in scores.classes
     ]  # fmt: skip
     parts += ["", aligned(rows)]
-    if confusion and scores.confusion is not None:
+    if scores.confusion is not None:
         width = shutil.get_terminal_size((WIDTH, 24)).columns
         parts += ["", confusion_table([c.name for c in scores.classes], scores.confusion, width)]
     return "\n".join(parts)

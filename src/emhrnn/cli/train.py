@@ -63,9 +63,6 @@ def train(
     resume: Annotated[
         bool, flag("--resume", "Resume the run at --out; other options may be left out, or must be the same.")
     ] = False,
-    tensorboard: Annotated[
-        bool, flag("--tensorboard", "Also write RUN/tensorboard (pip install 'emhrnn[tensorboard]').")
-    ] = False,
     log: Annotated[
         list[str] | None,
         option("Also send losses and scores to tensorboard, mlflow or wandb; may be repeated.", "NAME"),
@@ -127,7 +124,7 @@ def train(
             trained = train_run(
                 data, out, config=settings, start=from_, vectors=vectors, valid=valid, valid_split=valid_split,
                 weight_column=weight_column, spans_column=spans_column, **vars(read), overwrite=overwrite,
-                resume=resume, tensorboard=tensorboard, log=log or (), progress=not quiet, say=complain,
+                resume=resume, log=log or (), progress=not quiet, say=complain,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_left(out)) from None

@@ -284,7 +284,7 @@ class TensorBoard(Tracker):
     """Numbers for `tensorboard --logdir RUN/tensorboard`."""
 
     def __init__(self, run: Path) -> None:
-        need("tensorboard", "--tensorboard", "tensorboard")
+        need("tensorboard", "--log tensorboard", "tensorboard")
         self.folder = run / "tensorboard"
         self._writer: Any = None  # a SummaryWriter
 
