@@ -58,7 +58,8 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         preset: "default", or "paper" for the paper's exact settings.
         vectors: pretrained word vectors, or a file of them.
         class_weight: "balanced", or a dict of label: weight; for one label per text.
-        validation_fraction: share of the texts that is held out to pick the best epoch; None: as `data.validation`.
+        validation_fraction: share of the texts that is held out to pick the best epoch; None: up to 1,500 texts are
+            cross-validated (docs/classes.md), of more a tenth is held out.
             With 0, all texts are learned from, the last epoch is kept, probabilities are not calibrated, and the scores
             in `history_` are of training texts.
         n_iter_no_change: epochs without improvement before training stops; None: as `training.patience`.
@@ -112,8 +113,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         validation: Any = None,
     ) -> "DocumentClassifier":
         """Train on texts and their labels (see `emhrnn.targets` for their kinds). A text of weight 2 counts in training
-        as if it were there twice. `validation`, a pair of other texts and their labels, picks the best epoch; by
-        default a part of the texts is held out for it."""
+        as if it were there twice. `validation`, a pair of other texts and their labels, picks the best epoch."""
         need("torch", "training")
         from emhrnn.training.data import held_out, selects
         from emhrnn.training.progress import TrainingContext
@@ -296,6 +296,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     ) -> tuple[Targets, Run, "Corpus"]:
         """The kind of the labels, an untrained run, and the corpus in its words. `validated`: on other texts."""
         from emhrnn.training.data import embedding_table, in_model_words, selects, suited
+        from emhrnn.training.folds import with_folds
         from emhrnn.training.train import check_settings
 
         config = self._config()
@@ -309,6 +310,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
             raise DataError(f"the only class is {targets.names[0]!r}; announce all labels that will come, two or more")
         corpus = in_model_words(corpus, config, vectors)
         if classes is None:  # else more documents may come
+            config = config if validated else with_folds(config, corpus)
             config = suited(config, corpus, vectors, validated=validated or selects(config))
         table = embedding_table(config, corpus.vocabulary, vectors)
         run = new_run(

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.audit import LEAST, folds_of, near_duplicates
+from emhrnn.audit import LEAST, near_duplicates
 from emhrnn.corpus import Corpus
+from emhrnn.training.folds import folds_of
 from tests.behaviour.commands import Cli, write_rows
 
 EVIL = "<script>alert(1)</script>"

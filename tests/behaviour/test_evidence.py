@@ -245,7 +245,7 @@ def test_small_is_a_file_of_20_megabytes(cli: Cli, tmp_path: Path) -> None:
     data, run = write_rows(tmp_path / "long.csv", copies), tmp_path / "run"
     cli.ok(
         "train", data, "--valid", data, "--out", run, "--quiet", "--model", "evidence", "--small",
-        "--set", "training.epochs=1", "--set", "model.longest=4",
+        "--set", "training.epochs=1", "--set", "model.longest=4", "--set", "model.sentence_weights=32",
     )  # fmt: skip
     loaded = load_run(run)
     seen = loaded.model.state_dict()

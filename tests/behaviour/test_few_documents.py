@@ -32,7 +32,7 @@ def many_classes(count: int, seed: int, classes: int = 150) -> list[tuple[str, s
     ("train", "test"),
     [
         pytest.param(reviews(300, 2), reviews(600, 9), id="300 rows"),
-        pytest.param(many_classes(1200, 1), many_classes(600, 2), id="150 classes"),
+        pytest.param(many_classes(1200, 30), many_classes(1500, 70), id="150 classes"),
     ],
 )
 def test_the_defaults_are_not_below_tfidf(
@@ -41,7 +41,7 @@ def test_the_defaults_are_not_below_tfidf(
     data, held_out = write_rows(tmp_path / "train.csv", train), write_rows(tmp_path / "test.csv", test)
     cli.ok("train", data, "--out", tmp_path / "run", "--quiet", "--set", "training.threads=1")
     scores = cli.ok("evaluate", tmp_path / "run", held_out, "--json").json
-    assert scores["accuracy"] >= scores["baselines"][TFIDF] - 0.02  # 600 documents say no more
+    assert scores["accuracy"] >= scores["baselines"][TFIDF]
 
 
 def test_few_documents_have_their_own_defaults_unless_settings_say_otherwise(cli: Cli, tmp_path: Path) -> None:

@@ -73,6 +73,9 @@ def test_columns_that_were_named_in_training_are_used_again(cli: Cli, tmp_path: 
 def test_training_says_why_it_ended_and_what_to_do_next(cli: Cli, tmp_path: Path) -> None:
     noise = [(f"Visit number{i}.", "ab"[i * 7919 % 13 % 2]) for i in range(200)]
     few = ("--set", "training.epochs=9", "--set", "training.patience=1", "--set", "training.threads=1", "--quiet")
+    told = cli.ok("train", write(tmp_path / "a.csv", noise), "--out", tmp_path / "few", *few).out
+    assert "on 200 documents, by cross-validation in 5 folds" in told
+    few = (*few, "--set", "data.validation=0.1")
     told = cli.ok("train", write(tmp_path / "a.csv", noise), "--out", tmp_path / "run", *few).out
     epochs = len((tmp_path / "run" / "history.jsonl").read_text().splitlines())
     assert epochs < 9

@@ -14,6 +14,7 @@ from emhrnn.training.config import make_config, settings_of, validated
 CONFIG = make_config("paper")
 GONE = "gone"
 LATER = {
+    "data.folds": 0,
     "data.language": "en",
     "model.rate": 0.23,
     "model.rationales": EvidenceConfig().rationales,

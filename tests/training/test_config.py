@@ -22,7 +22,7 @@ def test_every_setting_of_the_paper_preset() -> None:
     assert make_config("paper").model_dump() == {
         "data": {
             "language": "auto", "lowercase": True, "vocabulary": "vectors", "min_count": 2, "max_vocabulary": None,
-            "max_sentence_words": None, "max_sentences": None, "validation": 0.1,
+            "max_sentence_words": None, "max_sentences": None, "validation": 0.1, "folds": 0,
         },
         "model": {
             "name": "em-hrnn", "embedding_size": 100, "tune_embedding": False, "dropout": 0.0, "word_size": 50,

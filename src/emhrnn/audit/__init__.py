@@ -156,6 +156,8 @@ def audit(
         shares = run.predict(Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text)).probabilities
         fold, runs = np.zeros(len(corpus), dtype=np.int64), [run]
     else:
+        from emhrnn.training.folds import folds_of  # which takes torch
+
         corpus.check_trainable()
         fold = folds_of(corpus, folds, np.random.default_rng(seed))
         shares, runs = cross_validated(corpus, fold, seed=seed, progress=progress)
@@ -199,20 +201,6 @@ def source_of(data: Named, *, keep: bool = False) -> Source:
 
 def _tuple(label: Any) -> tuple[str, ...]:
     return label if isinstance(label, tuple) else (str(label),)
-
-
-def folds_of(corpus: Corpus, folds: int, generator: np.random.Generator) -> Int64[np.ndarray, " documents"]:
-    """The fold of each document: of every class about as many in each, and the same words in the same."""
-    first, labels = corpus.first_equal, corpus.labels
-    assert labels is not None
-    distinct = np.flatnonzero(first == np.arange(len(corpus)))
-    order = generator.permutation(distinct)
-    if labels.ndim == 1:
-        order = order[np.argsort(labels[order], kind="stable")]
-    fold = np.zeros(len(corpus), dtype=np.int64)
-    fold[order] = np.arange(len(order)) % folds
-    result: np.ndarray = fold[first]
-    return result
 
 
 def cross_validated(

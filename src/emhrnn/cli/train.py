@@ -133,7 +133,8 @@ def train(
         raise
     if not job.first:
         return
-    from emhrnn.evaluation.baselines import baselines  # not above: scikit-learn would come before the check of memory
+    from emhrnn.evaluation.baselines import baselines, cross_validated  # not above: after the check of memory
+    from emhrnn.training.folds import fold_numbers
 
     scores, best = trained.fitted.scores, trained.fitted.best
     report, valid_report = trained.train.report, trained.valid.report
@@ -142,7 +143,12 @@ def train(
     valid_skipped, valid_repaired = (valid_report.skipped, valid_report.repaired) if own else ({}, {})
     tell_of_rows(str(data or "the data"), skipped, repaired)
     tell_of_rows(str(valid or "the validation data"), valid_skipped, valid_repaired)
-    beside = {name: other.accuracy for name, other in baselines(trained.train, trained.valid).items()}
+    settings = trained.model.run.config
+    folds = settings.data.folds if trained.valid is trained.train else 0
+    if folds:
+        beside = cross_validated(trained.train, fold_numbers(settings, trained.train))
+    else:
+        beside = {name: other.accuracy for name, other in baselines(trained.train, trained.valid).items()}
     if json:
         print_json(
             {
@@ -152,21 +158,20 @@ def train(
             }
         )  # fmt: skip
         return
-    settings, epochs = trained.model.run.config, len(trained.fitted.epochs)
+    epochs = len(trained.fitted.epochs)
     system = MODELS[settings.model.name]
     if finished:
         more = f"to train on, give --set training.epochs=N with N above {epochs}"
-        say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" else "."))
+        say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" and not folds else "."))
     selected = from_ is None and (own or settings.data.validation > 0)
-    documents = "validation" if selected or from_ is not None else "training"
-    result = (
-        f"accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on {scores.documents:,} {documents} "
-        "documents."
-    )
+    kind = "validation documents" if selected or from_ is not None else "training documents"
+    if folds:
+        kind = f"documents, by cross-validation in {folds} folds"
+    result = f"accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on {scores.documents:,} {kind}."
     if system.learns == "fit":
         say(result[0].upper() + result[1:])
     elif selected:
-        if epochs < settings.training.epochs and not finished:
+        if epochs < settings.training.epochs and not finished and not folds:
             waited = epochs - 1 - best.epoch
             say(f"Stopped after epoch {epochs} of {settings.training.epochs}: {waited} without improvement.")
         say(f"Best epoch {best.epoch + 1} ({PICKED[settings.training.metric]}): {result}")

@@ -13,6 +13,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.scores import Scores, score
 from emhrnn.layers.phrases import UNKNOWN_WORD
 from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
+from emhrnn.shapes import Int64
 from emhrnn.text.language import CHARACTERS
 
 MAJORITY, TFIDF = "majority class", "TF-IDF + linear SVM"
@@ -41,6 +42,14 @@ def baselines(train: Corpus, test: Corpus) -> dict[str, Scores]:
         predicted[TFIDF] = svm.predict(tfidf.transform(counts[1]))
     one_hot = np.eye(len(test.classes))
     return {name: score(one_hot[labels], test.labels, test.classes) for name, labels in predicted.items()}
+
+
+def cross_validated(corpus: Corpus, fold: Int64[np.ndarray, " documents"]) -> dict[str, float]:
+    """The accuracy of both baselines, by name, where each fold is predicted after a fit to the others."""
+    folds = [fold == number for number in range(int(fold.max()) + 1)]
+    found = [baselines(corpus.select(np.flatnonzero(~one)), corpus.select(np.flatnonzero(one))) for one in folds]
+    weights = [one.sum() for one in folds]
+    return {name: float(np.average([part[name].accuracy for part in found], weights=weights)) for name in found[0]}
 
 
 def _batches(corpus: Corpus) -> Iterator[Batch]:

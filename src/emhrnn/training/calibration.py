@@ -17,6 +17,7 @@ from emhrnn.evaluation.decision import Conformal, abstentions
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
 from emhrnn.evaluation.scores import PhraseLengths, Scores, score
 from emhrnn.files import atomic_folder, check_free
+from emhrnn.shapes import Float32
 from emhrnn.training.arrays import load_arrays
 from emhrnn.training.card import write_card
 from emhrnn.training.data import Named, labelled_corpus, learned_from
@@ -61,22 +62,41 @@ def validate_epoch(run: Run, valid: Corpus, job: Processes = ALONE) -> Scores:
 
 
 def end_training(
-    run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Processes = ALONE
+    run: Run,
+    valid: Corpus,
+    folder: Path | None,
+    epoch: int,
+    job: Processes = ALONE,
+    logits: Float32[np.ndarray, "documents classes"] | None = None,
 ) -> tuple[Scores, Calibration | None]:
-    """Calibrate, if the settings want it; the scores are those after."""
-    if not run.config.training.calibrate:
-        run.uncalibrate()
-        return validate(run, valid, job), None
-    return calibrate(run, valid, folder, epoch, job)
+    """Calibrate, if the settings want it; the scores are those after. `logits` are those of models that have not seen
+    the documents, where the run has."""
+    if run.config.training.calibrate:
+        return calibrate(run, valid, folder, epoch, job, logits)
+    run.uncalibrate()
+    return _score(run, valid, _of_folds(run, predict_together(job, run, valid), logits)), None
+
+
+def _of_folds(
+    run: Run, predictions: Predictions, logits: Float32[np.ndarray, "documents classes"] | None
+) -> Predictions:
+    if logits is None:
+        return predictions
+    return replace(predictions, logits=logits, probabilities=run.probabilities(logits))
 
 
 def calibrate(
-    run: Run, valid: Corpus, folder: Path | None, epoch: int, job: Processes = ALONE
+    run: Run,
+    valid: Corpus,
+    folder: Path | None,
+    epoch: int,
+    job: Processes = ALONE,
+    logits: Float32[np.ndarray, "documents classes"] | None = None,
 ) -> tuple[Scores, Calibration]:
     """Fit the temperature, and the shares of a model that has some, and keep both with the weights; the scores are
-    those after."""
+    those after. `logits` as in `end_training`."""
     run.uncalibrate()
-    predictions = predict_together(job, run, valid)
+    predictions = _of_folds(run, predict_together(job, run, valid), logits)
     before = _score(run, valid, predictions)
     shares = _fit_shares(run, valid, job)
     if shares is not None:

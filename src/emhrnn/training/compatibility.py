@@ -64,7 +64,7 @@ def migrated(config: Any) -> Any:
             kept[key] = fields[key].default
     now = {**config, "model": kept}
     if isinstance(data := now.get("data"), dict):
-        now["data"] = {"language": USUAL, **data}  # all text was read as English
+        now["data"] = {"language": USUAL, "folds": 0, **data}  # all text was read as English
     em = now.pop("em", None)
     if MODELS[name].learns != "fit" and isinstance(training := now.get("training"), dict):
         now["training"] = {"average_epochs": 0.0, **training}  # weights were not averaged

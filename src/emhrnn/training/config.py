@@ -57,6 +57,9 @@ class DataConfig(Section):
     validation: float = Field(
         0.1, ge=0, lt=1, description="share of the training data, when no --valid is given; 0 = keep the last epoch"
     )
+    folds: Literal[0, 2, 3, 5, 10] = Field(
+        0, description="cross-validate in so many folds instead, and train on all of the data; few documents: 3"
+    )
 
 
 class TrainingConfig(Section):

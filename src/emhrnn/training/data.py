@@ -152,8 +152,11 @@ def training_corpus(
 
 
 def held_out(corpus: Corpus, config: Config) -> tuple[Corpus, Corpus]:
-    """The documents to learn from and those to validate on. With `data.validation = 0`, nothing is held out: scores are
-    then of documents that are trained on, and pick no epoch (`selects`)."""
+    """The documents to learn from and those to validate on. With `data.folds`, both are all of them, and `fit`
+    cross-validates. With `data.validation = 0`, nothing is held out: scores are then of documents that are trained on,
+    and pick no epoch (`selects`)."""
+    if config.data.folds:
+        return corpus, corpus
     if not selects(config):
         return corpus, corpus.select(corpus.spread(SCORED))
     return corpus.split(config.data.validation, numpy_generator(config.training.seed, Purpose.SPLIT))
@@ -161,7 +164,7 @@ def held_out(corpus: Corpus, config: Config) -> tuple[Corpus, Corpus]:
 
 def selects(config: Config) -> bool:
     """Whether documents that are held out pick the best epoch."""
-    return config.data.validation > 0
+    return config.data.validation > 0 or config.data.folds > 0
 
 
 def in_model_words(corpus: Corpus, config: Config, vectors: Vectors | None) -> Corpus:
@@ -309,14 +312,14 @@ def _for_characters(config: Config, corpus: Corpus) -> dict[str, Any]:
 
 
 def _for_few(config: Config, corpus: Corpus, vectors: Vectors | None) -> dict[str, Any]:
-    """With few documents, the evidence model takes more epochs, and has no encoder of word vectors where those would be
-    random (docs/evidence.md)."""
+    """With few documents, the evidence model takes more epochs, does not weigh sentences, and has no encoder of word
+    vectors where those would be random (docs/evidence.md)."""
     model = config.model
     if not isinstance(model, EvidenceConfig) or len(corpus) >= FEW:
         return {}
     batches = math.ceil(len(corpus) / (config.training.batch_documents or BATCH))
     epochs = min(max(config.training.epochs, math.ceil(STEPS / batches)), MOST_EPOCHS)
-    wanted: dict[str, Any] = {"training.epochs": epochs}
+    wanted: dict[str, Any] = {"training.epochs": epochs, "model.sentence_weights": 0}
     if vectors is None and (model.counts or model.tables):
         wanted["model.encoder_size"] = 0
     return wanted

@@ -19,6 +19,7 @@ from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, checksum, embedding_table, held_out, selects, with_frequent_names
 from emhrnn.training.distributed import Processes
 from emhrnn.training.folder import checkpoint_files, finish, locked_run, remove_partial
+from emhrnn.training.folds import fold_predictions
 from emhrnn.training.progress import FitResult, TrainingContext, read_history
 from emhrnn.training.run import (
     CONFIG,
@@ -93,11 +94,14 @@ def followed_run(out: Path, job: Processes) -> Opened:
 
 def _finished(out: Path, opened: Opened) -> Opened:
     """With what training came to before."""
-    run, epochs = load_run(out, trainable=True), read_history(out / HISTORY)
+    run, epochs, valid = load_run(out, trainable=True), read_history(out / HISTORY), opened.valid
     best = [epoch.epoch for epoch in epochs if epoch.best]
     if not best:
         raise CheckpointError(f"{out / HISTORY}: corrupt (no epoch was the best); copy the run again or train again")
-    return replace(opened, run=run, finished=FitResult(epochs, Best(max(best)), validate(run, opened.valid)))
+    scores = validate(run, valid)
+    if run.config.data.folds and valid is opened.train:
+        scores = fold_predictions(run, valid, out, trained=True).scores(run, max(best), scores.phrases)
+    return replace(opened, run=run, finished=FitResult(epochs, Best(max(best)), scores))
 
 
 def is_finished(out: Path, config: Config | None = None) -> bool:
@@ -132,6 +136,11 @@ def _settings(out: Path, description: dict[str, Any], given: Config | None) -> C
                     "out, or train again into another folder"
                 )
             values[section][name] = value
+    if before.data.folds and values["training"]["epochs"] > before.training.epochs:
+        raise ConfigError(
+            f"training.epochs = {values['training']['epochs']}, but the epochs of {out} were picked from "
+            f"{before.training.epochs} by cross-validation; train again into another folder"
+        )
     return validated(values)
 
 

@@ -1,9 +1,10 @@
 """From named data to a run folder: `new_run_at` prepares the data and describes the run, `fit` trains it."""
 
+import functools
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from emhrnn.corpus import Corpus, is_corpus
 from emhrnn.corpus.readers.source import data_files
 from emhrnn.corpus.summary import summarise
 from emhrnn.errors import CheckpointError, ConfigError, DataError
-from emhrnn.evaluation.scores import METRICS
+from emhrnn.evaluation.scores import METRICS, Scores
 from emhrnn.files import sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
@@ -41,6 +42,7 @@ from emhrnn.training.data import (
 )
 from emhrnn.training.distributed import Processes, name_of_job
 from emhrnn.training.folder import run_folder
+from emhrnn.training.folds import fold_predictions, with_folds
 from emhrnn.training.loop import InOrder, deferred_signals, make_objective, steps
 from emhrnn.training.objective import Objective, make_label_loss
 from emhrnn.training.optimizer import Optimizer, WeightAverage
@@ -94,7 +96,9 @@ def new_run_at(
     if out.resolve().is_relative_to(data.path.resolve()) and data_files(data.path) == [data.path]:
         raise DataError(f"{out} lies inside the data, whose folders are classes; give a folder outside {data.path}")
     with run_folder(out, overwrite=overwrite), context.job.watched():
-        training, validation = corpora_of(data, valid, out, config, table_of, progress=context.progress)
+        config, training, validation = corpora_of(
+            data, valid, out, config, table_of, progress=context.progress, folds=context.job.size == 1
+        )
         select = valid is not None or selects(config)
         run = untrained(config, training, table_of, validated=select)
         describe(
@@ -111,7 +115,7 @@ def new_run_at(
         )
         context.job.tell()
         if context.progress:
-            sys.stderr.write(material_line(data.path.name, training, validation) + "\n")
+            sys.stderr.write(material_line(data.path.name, training, validation, config.data.folds) + "\n")
             for problem in summarise(training.whole()).problems:
                 context.say(f"{data.path.name}: {problem}")
             usual = config.changed_settings()
@@ -122,21 +126,30 @@ def new_run_at(
 
 
 def corpora_of(
-    data: Named, valid: Named | None, out: Path, config: Config, vectors: Vectors | None, *, progress: bool
-) -> tuple[Corpus, Corpus]:
-    """Training and validation data, in the same words and classes; raw data is prepared in the folder `out`."""
+    data: Named,
+    valid: Named | None,
+    out: Path,
+    config: Config,
+    vectors: Vectors | None,
+    *,
+    progress: bool,
+    folds: bool = False,
+) -> tuple[Config, Corpus, Corpus]:
+    """Training and validation data, in the same words and classes; raw data is prepared in the folder `out`. The
+    settings get `data.folds` where `folds` allows it and documents are few."""
     corpus = training_corpus(data, out / TRAIN, config, vectors, progress=progress)
     if not corpus.labelled:
         raise DataError(f"{data.path} has no labels; training needs a label for every document")
     corpus.check_trainable()
     if valid is None:
-        return with_frequent_names(config, *held_out(corpus, config))
+        config = with_folds(config, corpus) if folds else config
+        return config, *with_frequent_names(config, *held_out(corpus, config))
     validation = other_corpus(valid, out / VALID, corpus, progress=progress)
     if not validation.labelled:
         raise DataError(f"{valid.path} has no labels; validation data needs a label for every document")
     check_same_kind(valid.path, validation, multi_label=corpus.multi_label)
     check_ids(config, valid.path, validation.report.columns)
-    return with_frequent_names(config, corpus, validation)
+    return config, *with_frequent_names(config, corpus, validation)
 
 
 def _place(out: Path, own: Path, data: Named) -> Path:
@@ -144,12 +157,13 @@ def _place(out: Path, own: Path, data: Named) -> Path:
     return own if is_corpus(out / own) else data.path.resolve()
 
 
-def material_line(name: str, train: Corpus, valid: Corpus) -> str:
+def material_line(name: str, train: Corpus, valid: Corpus, folds: int = 0) -> str:
     """What a training begins with, in a line: a column that was guessed wrong shows here, and not after an hour."""
     taken = ", ".join(f"{role} from {column!r}" for role, column in train.report.columns.items())
     classes = ", ".join(map(repr, train.classes[:SHOWN])) + ", ..." * (len(train.classes) > SHOWN)
     parts = [
-        f"{len(train):,} documents of {train.lengths.mean():.0f} words to learn from, {len(valid):,} to validate",
+        f"{len(train):,} documents of {train.lengths.mean():.0f} words to learn from, "
+        + (f"validated in {folds} folds" if folds else f"{len(valid):,} to validate"),
         taken,
         ", ".join(f"encoding {name}" for name in train.report.encodings if name != "utf-8"),
         f"language {train.text.language}",
@@ -226,9 +240,12 @@ def fit(
     *,
     folder: Path | None = None,
     select: bool = True,
+    judge: Callable[[int], Scores] | None = None,
 ) -> FitResult:
     """Train until the best epoch is `patience` epochs ago or `epochs` are done; the run then has the weights of the
-    best epoch. Without `select`, all epochs are done, and it has those of the last. With the folder of a described run,
+    best epoch. Without `select`, all epochs are done, and it has those of the last. `judge` scores an epoch; by default
+    the validation data does. With `data.folds`, and the training data as validation data, models of the folds are
+    trained first, and their scores decide (folds.py). With the folder of a described run,
     history, best weights and checkpoints are on disk as soon as they exist, training continues from the newest
     checkpoint, if there is any, as if it had never stopped, and Ctrl-C and SIGTERM wait until a step is done and saved.
     In a job of several processes, all of them call this."""
@@ -243,6 +260,10 @@ def fit(
         if job.size > 1:
             raise ConfigError(f"{run.config.model.name} is fitted at once by one process; start it without torchrun")
         return _fit_at_once(run, train, valid, context, folder)
+    crossed, last = None, config.epochs
+    if run.config.data.folds and valid is train:
+        crossed = fold_predictions(run, train, own)
+        judge, last = functools.partial(crossed.scores, run), crossed.best_epoch(run) + 1
     job.copy_first(run.model.state_dict().values())
     objective = make_objective(run.model, run.config, train, job)
     optimizer = Optimizer(run.model, config, indicator_pace=run.config.em.pace)
@@ -257,8 +278,10 @@ def fit(
     with now.meter, deferred_signals(checkpoints is not None) as came:
         ahead = steps(objective, optimizer, train, config, now.position, own, job)
         stopped = 0
-        while not stopped and not (
-            select and now.best.waited >= config.patience and objective.settled(now.position.epoch - 1)
+        while (
+            not stopped
+            and now.position.epoch < last
+            and not (select and now.best.waited >= config.patience and objective.settled(now.position.epoch - 1))
         ):
             step = next(ahead, None)
             if step is None:
@@ -266,7 +289,7 @@ def fit(
             now.meter.add(step)
             now.average.update(step.number, step.batches)
             if step.ends_epoch:
-                _end_epoch(now, step, valid, job, select=select)
+                _end_epoch(now, step, valid, job, judge, select=select)
             # A signal may reach one process first, and clocks differ: all of them stop or save at the same step.
             stopped, due = job.largest([came.signal or 0, checkpoints is not None and checkpoints.due])
             if checkpoints is not None and (step.ends_epoch or due or stopped):
@@ -290,7 +313,8 @@ def fit(
             )
         run.model.load_state_dict(now.best_weights)
     job.copy_first(run.model.state_dict().values())
-    fitted = FitResult(now.epochs, now.best, *end_training(run, valid, own, now.best.epoch, job))
+    logits = None if crossed is None else crossed.logits[now.best.epoch]
+    fitted = FitResult(now.epochs, now.best, *end_training(run, valid, own, now.best.epoch, job, logits))
     if own is not None:
         write_metrics(own, fitted)
     return fitted
@@ -307,7 +331,15 @@ def checkpoints_of(
     return Checkpoints(folder, key, run.config, say=context.say, writes=context.job.first)
 
 
-def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes, *, select: bool) -> None:
+def _end_epoch(
+    now: TrainingState,
+    step: Step,
+    valid: Corpus,
+    job: Processes,
+    judge: Callable[[int], Scores] | None,
+    *,
+    select: bool,
+) -> None:
     """Validate, compare with the best, and write down what happened."""
     run, objective, metric = now.run, now.objective, now.run.config.training.metric
     if not select or (objective.settled(step.epoch) and not objective.settled(step.epoch - 1)):
@@ -315,7 +347,7 @@ def _end_epoch(now: TrainingState, step: Step, valid: Corpus, job: Processes, *,
     notes = objective.end_epoch()
     job.copy_first([*run.model.state_dict().values(), *now.average.values.values()])  # machines round differently
     with now.average.applied():
-        scores = validate_epoch(run, valid, job)
+        scores = validate_epoch(run, valid, job) if judge is None else judge(step.epoch)
     values = torch.tensor([METRICS[metric] * scores.metrics()[metric], scores.loss], dtype=torch.float64)
     job.copy_first([values])  # or one process might stop where another continues
     is_best = now.best.update(step.epoch, *values.tolist())

@@ -16,7 +16,7 @@ from emhrnn.training.config import Config, make_config, settings_of
 
 # All trials share one corpus and one validation set, so that their scores can be compared.
 FIXED = {
-    "data.lowercase", "data.max_sentence_words", "data.max_sentences", "data.validation", "model.name",
+    "data.folds", "data.lowercase", "data.max_sentence_words", "data.max_sentences", "data.validation", "model.name",
     "training.metric", "training.seed", "training.threads", "training.checkpoint_seconds", "training.calibrate",
 }  # fmt: skip
 HOW = "write section.key=low:high, section.key=low:high:log or section.key=a,b,c"

@@ -185,9 +185,8 @@ class Material:
     def corpora(self, config: Config) -> tuple[Corpus, Corpus]:
         """The training and validation corpora that `emhrnn train` would use with these settings."""
         if config.data not in self._ready:
-            self._ready[config.data] = corpora_of(
-                self.train, self.valid, self.out, config, self.vectors, progress=False
-            )
+            _, *corpora = corpora_of(self.train, self.valid, self.out, config, self.vectors, progress=False)
+            self._ready[config.data] = corpora[0], corpora[1]
         return self._ready[config.data]
 
 
