@@ -9,25 +9,34 @@ PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
 FAULTS ?= 1000
 MINUTES ?= 10
 
-.PHONY: install demo test lint docs bench faults fuzz soak sanitize lock architecture clean
+.PHONY: install demo test check lint style types docs bench faults fuzz soak sanitize lock architecture clean
 
 install: .venv/.extras
 
 demo: .venv/.core
 	$(BIN)/emhrnn demo --out demo
 
-test: install lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+# Types take a minute of one core at first: the tests begin meanwhile. Bytecode is kept, whatever the shell says:
+# without it, each process that a test starts would compile the package again.
+test: style
+	$(MAKE) --no-print-directory -j 2 types check
 
-lint: install
+check: install
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: style types
+
+style: install
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check --quiet $(SOURCES)
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell $(PROSE)
 	$(BIN)/python -m tools.prose
 	@mkdir -p build; $(BIN)/pip-audit --disable-pip --require-hashes --progress-spinner off -r requirements.lock >build/audit.txt 2>&1 \
 		|| { grep -A99 '^Found' build/audit.txt && exit 1; echo 'pip-audit could not ask for known weaknesses: build/audit.txt'; }
+
+types: install
+	$(BIN)/mypy
 
 # The documentation site, in build/site: strict, without network. tests/test_site.py builds it, too.
 docs: install
