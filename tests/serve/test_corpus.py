@@ -111,6 +111,14 @@ def test_scores_of_each_class(client: TestClient) -> None:
             assert f"{name} is never predicted" in page
 
 
+def test_documents_of_the_training_file_are_counted(made: Path, data: Path, client: TestClient) -> None:
+    (data / "seen.csv").write_bytes((made / "reviews.csv").read_bytes())
+    page = finished(client, client.post("/corpus", data={"file": "seen.csv"}).url.path)
+    assert "7 of these documents are in the training file" in page
+    page = finished(client, client.post("/corpus", data={"file": "plain.csv"}).url.path)
+    assert "in the training file" not in page
+
+
 def test_the_run_is_chosen_and_said(client: TestClient) -> None:
     path = client.post("/corpus", data={"file": "plain.csv", "run": "other"}).url.path
     assert "Classified by <b>other</b>" in finished(client, path)

@@ -13,13 +13,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 
 from emhrnn.api import labels_of
-from emhrnn.corpus import Columns, Source
+from emhrnn.corpus import Columns, Corpus, Source
+from emhrnn.corpus.batch import fingerprints
 from emhrnn.corpus.encode import has_words
 from emhrnn.corpus.readers.arrow_formats import unpacked_bytes
 from emhrnn.corpus.readers.input import open_bytes
@@ -33,10 +35,12 @@ from emhrnn.explain.explanation import Explanation, joined
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.serve.engine import RequestText, ServedRun, columns
 from emhrnn.serve.limits import ServerLimits
+from emhrnn.shapes import UInt64
 from emhrnn.training.run import Run
 
 PIECE, PIECE_CHARACTERS = 64, 1 << 18  # rows per turn of the model, fewer where they are long: others wait behind it
 GATHERED = 500  # rows whose phrases are looked at
+TRAINED = 2000  # documents of the training file that are looked at together
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class FileJob:
     rows: list[FileRow] = field(default_factory=list)
     skipped: int = 0  # rows without words
     too_long: int = 0  # rows
+    known: int = 0  # rows that are in the training file of the run, too
     strange: int = 0  # rows with a label that is none of the model's classes
     lengths: Counter[int] = field(default_factory=Counter)  # of phrases
     lexicon: list[tuple[str, list[Entry]]] = field(default_factory=list)  # by class
@@ -124,6 +129,18 @@ class FileJob:
         """The file, if it is a copy for this job alone."""
         if self.own:
             shutil.rmtree(self.path.parent, ignore_errors=True)
+
+    @cached_property
+    def _trained(self) -> UInt64[np.ndarray, " documents"]:
+        """Fingerprints of the documents of the run's training file; none where it was copied without them."""
+        found = [np.zeros(0, dtype=np.uint64)]
+        with suppress(EmhrnnError, OSError, ImportError):
+            corpus = Corpus.open(self.served.folder / "corpus" / "train", verify=False)
+            if corpus.vocabulary.words == self.served.model.run.vocabulary.words:
+                for start in range(0, len(corpus), TRAINED):
+                    batch = corpus.batch(np.arange(start, min(start + TRAINED, len(corpus))))
+                    found.append(fingerprints(batch.words, batch.document_lengths))
+        return np.concatenate(found)
 
     def _choose_columns(self) -> None:
         """Of the usual names, unless a person chose; none where it is not clear which column has the text."""
@@ -184,7 +201,8 @@ class FileJob:
         if not words:
             return
         run = self.served.model.run
-        predictions = self.served.wait(lambda: _classified(run, words))
+        predictions, prints = self.served.wait(lambda: _classified(run, words))
+        self.known += int(np.isin(prints, self._trained).sum())
         table = predictions.probabilities
         if predictions.phrases is not None:
             self.lengths.update({k: n for k, n in enumerate(predictions.phrases.histogram, start=1) if n})
@@ -252,10 +270,12 @@ def column_names(path: Path) -> list[str]:
     return []
 
 
-def _classified(run: Run, records: list[Record]) -> Predictions:
+def _classified(run: Run, records: list[Record]) -> tuple[Predictions, UInt64[np.ndarray, " records"]]:
+    """With the fingerprints of the texts."""
     texts = [record.text if record.sentences is None else record.sentences for record in records]
     users, products = [record.user for record in records], [record.product for record in records]
-    return run.predict(run.encoder.encode(texts, users=users, products=products))
+    batch = run.encoder.encode(texts, users=users, products=products)
+    return run.predict(batch), fingerprints(batch.words, batch.document_lengths)
 
 
 def _explained(run: Run, documents: list[RequestText]) -> list[Explanation]:

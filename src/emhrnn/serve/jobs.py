@@ -22,7 +22,7 @@ from emhrnn.serve.file_job import FileJob, FileRow
 from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.training.pack import beside
 
-FACTS = ("key", "name", "names", "skipped", "too_long", "strange", "state", "trouble", "cut")
+FACTS = ("key", "name", "names", "skipped", "too_long", "known", "strange", "state", "trouble", "cut")
 STOPPING = 5.0  # seconds for jobs to save what they have
 log = logging.getLogger("emhrnn.serve")
 
