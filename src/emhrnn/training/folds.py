@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from tqdm import tqdm
 
 from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError
@@ -80,8 +81,11 @@ class FoldPredictions:
         return best.epoch
 
 
-def fold_predictions(run: Run, corpus: Corpus, folder: Path | None, *, trained: bool = False) -> FoldPredictions:
-    """Those in the run folder; else of an untrained run, whose model stays as it is, and they are put there.
+def fold_predictions(
+    run: Run, corpus: Corpus, folder: Path | None, *, trained: bool = False, show: bool = False
+) -> FoldPredictions:
+    """Those in the run folder; else of an untrained run, whose model stays as it is, and they are put there. `show` the
+    progress in a terminal.
 
     Raises:
         CheckpointError: the file is damaged, or missing where the run is `trained` or has a checkpoint.
@@ -97,7 +101,8 @@ def fold_predictions(run: Run, corpus: Corpus, folder: Path | None, *, trained: 
         )
     fold = fold_numbers(run.config, corpus)
     logits = np.zeros((run.config.training.epochs, len(corpus), len(run.classes)), dtype=np.float32)
-    for number in range(run.config.data.folds):
+    hidden = None if show else True
+    for number in tqdm(range(run.config.data.folds), desc="cross-validation", leave=False, disable=hidden):
         _train_one(run, corpus, fold == number, logits)
     if path is not None:
         path.parent.mkdir(exist_ok=True)

@@ -262,7 +262,7 @@ def fit(
         return _fit_at_once(run, train, valid, context, folder)
     crossed, last = None, config.epochs
     if run.config.data.folds and valid is train:
-        crossed = fold_predictions(run, train, own)
+        crossed = fold_predictions(run, train, own, show=context.progress)
         judge, last = functools.partial(crossed.scores, run), crossed.best_epoch(run) + 1
     job.copy_first(run.model.state_dict().values())
     objective = make_objective(run.model, run.config, train, job)
