@@ -55,7 +55,7 @@ def make_corpus(documents: int = 1500) -> Corpus:
 
 def training(corpus: Corpus, config: Config, job: Processes) -> Iterator[Step]:
     """The steps of the real loop."""
-    table = embedding_table(config, corpus.vocabulary, None)
+    table = embedding_table(config, corpus, None)
     run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
     objective = make_objective(run.model, config, corpus, job)
     return steps(objective, Optimizer(run.model, config.training), corpus, config.training, Position(), job=job)

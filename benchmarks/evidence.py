@@ -134,7 +134,7 @@ def in_batches(corpus: Corpus) -> list[Batch]:
 def untrained(name: str, corpus: Corpus) -> Run:
     """With default settings."""
     config = make_config(assignments=[f"model.name={name}"])
-    table = embedding_table(config, corpus.vocabulary, None)
+    table = embedding_table(config, corpus, None)
     return new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
 
 

@@ -312,7 +312,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         if classes is None:  # else more documents may come
             config = config if validated else with_folds(config, corpus)
             config = suited(config, corpus, vectors, validated=validated or selects(config))
-        table = embedding_table(config, corpus.vocabulary, vectors)
+        table = embedding_table(config, corpus, vectors)
         run = new_run(
             config, corpus.vocabulary, corpus.classes, table,
             multi_label=targets.multi_label, text=corpus.text,

@@ -57,7 +57,7 @@ def new(name: str, corpus: Corpus, settings: tuple[str, ...], folder: Path) -> R
         pytest.importorskip("transformers", reason="needs the extra `transformers`")
         own += (f"model.pretrained={make_bert(folder, corpus.vocabulary.words[1:], positions=200)}",)
     config = make_config(assignments=[f"model.name={name}", *own], shared=settings)
-    table = embedding_table(config, corpus.vocabulary, None)
+    table = embedding_table(config, corpus, None)
     return new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
 
 

@@ -38,7 +38,7 @@ def used(what: str = "VmData") -> int:
 def train_some(path: Path) -> Corpus:
     config = make_config(assignments=SETTINGS, model="em-hrnn")
     corpus, _ = Corpus.open(path).split(0.01, np.random.default_rng(0))
-    table = embedding_table(config, corpus.vocabulary, None)
+    table = embedding_table(config, corpus, None)
     run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
     objective = make_objective(run.model, config, corpus)
     optimizer = Optimizer(run.model, config.training)

@@ -40,7 +40,7 @@ def texts_of(lengths: list[list[int]], seed: int) -> list[str]:
 def loss_and_gradient(corpus: Corpus, batch: Batch, assignments: list[str]) -> list[torch.Tensor]:
     """The loss, then the gradient, or where there is none the value, of every parameter."""
     config = make_config(assignments=assignments, shared=STEADY, model="em-hrnn")
-    table = embedding_table(config, corpus.vocabulary, None)
+    table = embedding_table(config, corpus, None)
     run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
     objective: Objective = make_objective(run.model.double(), config, corpus)
     loss, _ = objective.loss(batch, 0, 0)

@@ -28,9 +28,9 @@ class ModelConfig(Section):
         return True
 
     @property
-    def draws_vectors(self) -> bool:
-        """Whether words without a pretrained vector start from a random one; else from the mean of all."""
-        return True
+    def freezes_vectors(self) -> bool:
+        """Whether word vectors stay as they begin, so that a random one would stay noise."""
+        return False
 
     def check_files(self) -> None:
         """Raise a ConfigError where files that training needs are missing. A trained run does not need them."""
@@ -74,9 +74,8 @@ class EvidenceConfig(ModelConfig):
     rate: float = Field(PAPER_RATE, gt=0, lt=1, description="segmentation = random: share of words that end a phrase")
 
     @property
-    def draws_vectors(self) -> bool:
-        """The encoder's vectors are frozen, so a random one would stay noise."""
-        return False
+    def freezes_vectors(self) -> bool:
+        return True
 
     @model_validator(mode="after")
     def _consistent(self) -> "EvidenceConfig":

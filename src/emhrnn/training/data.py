@@ -281,16 +281,20 @@ def with_frequent_names(config: Config, training: Corpus, validation: Corpus) ->
     )
 
 
-def embedding_table(config: Config, vocabulary: Vocabulary, vectors: Vectors | None) -> Any:
-    """The first value of the word vectors, a tensor: pretrained ones, or small random ones."""
+def embedding_table(config: Config, corpus: Corpus, vectors: Vectors | None) -> Any:
+    """The first value of the word vectors, a tensor: pretrained ones; without any, small random ones, or for a model
+    whose vectors stay as they begin, those that its documents give."""
     import torch
 
     generator = numpy_generator(config.training.seed, Purpose.INIT)
+    frozen, size = config.model.freezes_vectors, config.embedding_size
     if vectors is not None:
-        drawn = generator if config.model.draws_vectors else None
-        return torch.from_numpy(vectors.lookup(vocabulary, generator=drawn))
-    table = generator.normal(0, 0.4, (len(vocabulary), config.embedding_size)).astype(np.float32)
-    return torch.from_numpy(table)
+        return torch.from_numpy(vectors.lookup(corpus.vocabulary, generator=None if frozen else generator))
+    if frozen:
+        from emhrnn.training.word_vectors import learned_vectors
+
+        return torch.from_numpy(learned_vectors(corpus, size, config.training.seed))
+    return torch.from_numpy(generator.normal(0, 0.4, (len(corpus.vocabulary), size)).astype(np.float32))
 
 
 def suited(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated: bool = True) -> Config:
@@ -313,7 +317,7 @@ def _for_characters(config: Config, corpus: Corpus) -> dict[str, Any]:
 
 def _for_few(config: Config, corpus: Corpus, vectors: Vectors | None) -> dict[str, Any]:
     """With few documents, the evidence model takes more epochs, does not weigh sentences, and has no encoder of word
-    vectors where those would be random (docs/evidence.md)."""
+    vectors where none are given (docs/evidence.md)."""
     model = config.model
     if not isinstance(model, EvidenceConfig) or len(corpus) >= FEW:
         return {}
@@ -330,7 +334,7 @@ def untrained(config: Config, corpus: Corpus, vectors: Vectors | None, *, valida
     config = suited(config, corpus, vectors, validated=validated)
     run = new_run(
         config, corpus.vocabulary, corpus.classes,
-        embedding_table(config, corpus.vocabulary, vectors),
+        embedding_table(config, corpus, vectors),
         multi_label=corpus.multi_label, text=corpus.text, users=corpus.users, products=corpus.products,
     )  # fmt: skip
     run.lengths = corpus.length_range

@@ -180,7 +180,7 @@ def open_run(
         table = torch.zeros(len(vocabulary), int(description["embedding_size"]))
         fresh = vectors and not checkpoint_files(out)
         if fresh:
-            table = embedding_table(settings, vocabulary, _vectors(out, given_vectors, description))
+            table = embedding_table(settings, training, _vectors(out, given_vectors, description))
     except (KeyError, TypeError, AttributeError) as error:
         raise CheckpointError(
             f"{out / CONFIG} does not say how to resume ({type(error).__name__}: {error}); train again with --overwrite"

@@ -32,7 +32,7 @@ def corpus() -> Corpus:
 
 def make_run(corpus: Corpus, *settings: str) -> Run:
     config = make_config(assignments=[*SMALL, "training.batch_words=1500", *settings], model="em-hrnn")
-    table = embedding_table(config, corpus.vocabulary, None)
+    table = embedding_table(config, corpus, None)
     return new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
 
 

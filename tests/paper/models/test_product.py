@@ -43,7 +43,7 @@ def make_run(corpus: Corpus, model: str, *more: str) -> Run:
     """With large scores of n-grams, where it has some."""
     own = [f"model.{name}={value}" for name, value in SMALL.items() if name in MODELS[model].config.model_fields]
     config = make_config(assignments=[*own, *more], model=model)
-    table = embedding_table(config, corpus.vocabulary, None)
+    table = embedding_table(config, corpus, None)
     run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
     if isinstance(run.model, ProductOfExperts):
         torch.nn.init.normal_(run.model.ngrams.table, generator=torch.Generator().manual_seed(0))
