@@ -26,7 +26,7 @@ def test_a_small_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "Phrase evidence",
     ]
     assert all(0 < row["accuracy"] < 1 for row in report["rows"])
-    assert report["documents"] == {"train": 270, "valid": 30, "test": 60}
+    assert report["documents"] == {"train": 300, "valid": 300, "test": 60}
     page = (tmp_path / "report.html").read_text()
     assert all(explanation.text.split()[0] in page for explanation in made.explanations)
     again = demo.run_demo(tmp_path / "again", documents=300, assignments=["training.epochs=4"], progress=False)
