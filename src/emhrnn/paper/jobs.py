@@ -98,7 +98,7 @@ def _read_record(folder: Path, name: str) -> dict[str, Any] | None:
 
 def _outcome_of(folder: Path, job: JobSpec, *, failures: bool = False) -> Outcome | None:
     record = _read_record(folder, job.name)
-    if record is None or record["arguments"] != job.arguments:
+    if record is None or _identity(record["arguments"]) != _identity(job.arguments):
         return None
     if record["state"] == "done":
         return Outcome(job.name, record["result"], None, record["seconds"])
@@ -115,7 +115,7 @@ def _check_same(folder: Path, job: JobSpec) -> None:
     record = _read_record(folder, job.name)
     if record is None or record["state"] == "failed":
         return
-    before, now = _flat(record["arguments"]), _flat(job.arguments)
+    before, now = _identity(record["arguments"]), _identity(job.arguments)
     for key in sorted({*before, *now}):
         if before.get(key) != now.get(key):
             state = "done" if record["state"] == "done" else "begun"
@@ -123,6 +123,13 @@ def _check_same(folder: Path, job: JobSpec) -> None:
                 f"the job {job.name} in {folder} was {state} with {key} = {before.get(key)!r}, not {now.get(key)!r}; "
                 f"give another folder, or delete {folder / job.name}.json to do it again"
             )
+
+
+def _identity(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What a job is. A run may change its threads when it is resumed, too; and the checksums of documents tell in which
+    language they were read, also where it is detected."""
+    aside = {"settings.training.threads"} | ({"settings.data.language"} if "data_sha256" in arguments else set())
+    return {name: value for name, value in _flat(arguments).items() if name not in aside}
 
 
 def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
