@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from rich.cells import cell_len
 from rich.console import Console
 
+from emhrnn.api import load
 from emhrnn.explain.escape import BIDI_CONTROLS
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.page import percent, signed
@@ -30,6 +31,12 @@ def printed(
     print_explanation(explanation, console, attention=attention)
     stream.flush()
     return buffer.getvalue().decode(encoding)
+
+
+def test_punctuation_is_not_marked() -> None:
+    text = printed(load("demo").explain("The waiter was rude, but the food was not bad."), width=300)
+    assert "*bad*." in text
+    assert "*.*" not in text
 
 
 def test_without_colour_signs_say_what_colour_would() -> None:

@@ -18,7 +18,7 @@ from rich.text import Text
 from emhrnn.explain.contrast import Contrast, label_lines
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import visible, without_breaks
-from emhrnn.explain.explanation import Explanation, Phrase, Sentence, Word, as_tuple, joined
+from emhrnn.explain.explanation import Explanation, Phrase, Sentence, Word, as_tuple, is_spelled, joined
 from emhrnn.explain.headline import Fragment, Shading, attention_line, balance, headline, note, sides
 from emhrnn.explain.page import percent, signed
 from emhrnn.explain.svg import level
@@ -224,7 +224,7 @@ class _DocumentText:
         return line
 
     def word(self, word: Word, strength: float, style: Style) -> Text:
-        shown, large = self.ink.safe(word.text), abs(strength) >= LARGE_WORD
+        shown, large = self.ink.safe(word.text), abs(strength) >= LARGE_WORD and is_spelled(word)
         if self.ink.colour:
             own = style if self.shading.has_phrases else _style(strength)
             return Text(shown, own + Style(bold=True, underline=True) if large else own)
