@@ -43,10 +43,10 @@ def test_abstaining(folder: Path, tmp_path: Path) -> None:
     plain = tmp_path / "plain.csv"
     scored(folder, plain)
     highest = sorted(max(float(row[f"p_{name}"]) for name in ("good", "bad", "fair")) for row in read(plain))
-    limit = highest[12]
+    limit = highest[12]  # of documents that have it, none is below
     result = scored(folder, tmp_path / "p.csv", min_confidence=limit)
     table = read(tmp_path / "p.csv")
-    assert result.abstained == sum(row["label"] == "" for row in table) == highest.index(limit) > 0  # of equals, none is below
+    assert result.abstained == sum(row["label"] == "" for row in table) == highest.index(limit) > 0
     for row in table:
         assert float(row["confidence"]) == max(float(row[f"p_{name}"]) for name in ("good", "bad", "fair"))
         assert row["label"] == (row["guess"] if float(row["confidence"]) >= limit else "")
