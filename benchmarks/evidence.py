@@ -6,10 +6,10 @@ Documents are film reviews of about 230 words where ../shared/data has them, els
 which. Labels are random, which changes no time. Every model has its default settings and its own batch size.
 Figures are CPU time of one thread, ratios within one run, medians over rounds in which the candidates take turns:
 
-    train_over_em_hrnn       words/s of training: loss, gradient, clipping, optimiser, batches; counting the phrases is
-                             shared out over the epochs. EM-HRNN in its EM phase: local bootstrap, 10 x 2^5 boundaries
+    train_over_em_hrnn       words/s of training: loss, gradient, clipping, optimiser, batches; learning word vectors
+                             and counting phrases is shared out over the epochs. EM-HRNN in its EM phase: local bootstrap, 10 x 2^5 boundaries
     train_over_fasttext      words/s of an epoch after the first / the same of fastText on words and pairs: neither
-                             counts, reads files or starts
+                             learns vectors, counts, reads files or starts
     estep_local_over_exact   EM-HRNN's E-step of 320 configurations, given its word states / the posterior of every
                              candidate phrase over all segmentations, from word ids; 2 classes
     estep_from_words         the first one with EM-HRNN's word layer, so that both begin with word ids
@@ -21,7 +21,7 @@ Figures are CPU time of one thread, ratios within one run, medians over rounds i
     explain_tree_over_...    the same, and every sentence, phrase and word of the explanations is looked at
     read_over_predict        the model alone, from word ids: logits, shares of words and phrases to show / logits
     growth                   time per word of predicting documents of 10,000 words / of 100 words, the same sentences
-    counting_share           of the time that training takes, with the default number of epochs
+    counting_share           of the time that training takes, with the default number of epochs; word vectors included
     *_words_s, *_docs_s      for information: rates of one core in this run
 """
 
@@ -142,9 +142,9 @@ class Training:
     """Each call takes training steps, as `emhrnn train` does, until `words` words are read."""
 
     def __init__(self, name: str, corpus: Corpus, words: int) -> None:
+        began = time.process_time()
         self.run, self._words = untrained(name, corpus), words
         config = self.run.config
-        began = time.process_time()
         objective = make_objective(self.run.model, config, corpus)
         counting = time.process_time() - began
         self.counting = counting / float(corpus.lengths.sum()) / config.training.epochs  # seconds per word of a step
