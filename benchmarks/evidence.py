@@ -7,7 +7,8 @@ which. Labels are random, which changes no time. Every model has its default set
 Figures are CPU time of one thread, ratios within one run, medians over rounds in which the candidates take turns:
 
     train_over_em_hrnn       words/s of training: loss, gradient, clipping, optimiser, batches; learning word vectors
-                             and counting phrases is shared out over the epochs. EM-HRNN in its EM phase: local bootstrap, 10 x 2^5 boundaries
+                             and counting phrases is shared out over the epochs. EM-HRNN in its EM phase: local
+                             bootstrap, 10 x 2^5 boundaries
     train_over_fasttext      words/s of an epoch after the first / the same of fastText on words and pairs: neither
                              learns vectors, counts, reads files or starts
     estep_local_over_exact   EM-HRNN's E-step of 320 configurations, given its word states / the posterior of every
