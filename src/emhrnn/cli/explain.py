@@ -108,8 +108,12 @@ def explain(
         if other is not None:
             print_counterfactual(other)
     else:
-        predicted = explanation.predicted
-        print(f"{predicted if isinstance(predicted, str) else ', '.join(predicted)}; see {html}")
+        from emhrnn.explain.escape import visible, without_breaks
+        from emhrnn.explain.explanation import joined
+        from emhrnn.explain.headline import headline_text
+
+        print(f"{joined(explanation.predicted)}. {visible(without_breaks(headline_text(explanation)))}")
+        print(f"For the whole explanation, see {html}")
 
 
 def _read(text: str | None, file: Path | None) -> str:
