@@ -93,7 +93,6 @@ class Evidence(DocumentModel, AddsEvidence):
         self.overlapping = config.segmentation == OVERLAPPING
         self.table_documents, self.table_decay = config.table_documents, config.table_decay
         self.config, self.rule = config, segmentation_rule(config, vocabulary)
-        needs_vectors = bool(encoder_size or sentence_weights)
         self.scale = nn.Parameter(torch.full((longest, BUCKETS), START_SCALE))
         self.length_prior = nn.Parameter(START_LENGTH * torch.arange(longest, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(classes))
@@ -106,7 +105,7 @@ class Evidence(DocumentModel, AddsEvidence):
         self.ids = nn.ModuleDict()
         if config.ids:
             self.ids = nn.ModuleDict({kind: IdScores(kind, n, classes) for kind, n in zip(IDS, authors, strict=True)})
-        self.register_buffer("vectors", table if needs_vectors else table[:0])
+        self.register_buffer("vectors", table if config.reads_vectors else table[:0])
         others = sum(tensor.numel() for tensor in self.state_dict().values())
         most = rows_that_fit(config.megabytes, classes, besides=others)
         if most < LEAST_ROWS:

@@ -104,7 +104,7 @@ def expected_shapes(
     rows = arrays["ngrams.keys"].size if "ngrams.keys" in arrays else 0
     shapes: dict[str, tuple[int, ...]] = {
         "scale": (K, BUCKETS), "length_prior": (K,), "bias": (C,), "strength": (), "power": (), "pause_strength": (),
-        "vectors": (words if H or W else 0, size), "ngrams.keys": (rows,), "ngrams.counts": (rows, C),
+        "vectors": (words if config.reads_vectors else 0, size), "ngrams.keys": (rows,), "ngrams.counts": (rows, C),
         "ngrams.documents": (rows,), "ngrams.table": (rows, C), "ngrams.class_documents": (C,), "ngrams.total": (),
     }  # fmt: skip
     if config.pauses:

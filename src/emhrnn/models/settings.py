@@ -28,6 +28,11 @@ class ModelConfig(Section):
         return True
 
     @property
+    def reads_vectors(self) -> bool:
+        """Whether the model has any use for word vectors."""
+        return True
+
+    @property
     def freezes_vectors(self) -> bool:
         """Whether word vectors stay as they begin, so that a random one would stay noise."""
         return False
@@ -72,6 +77,10 @@ class EvidenceConfig(ModelConfig):
         "learned", description="learned, or an ablation: none, words, punctuation, random, every-K, overlapping"
     )
     rate: float = Field(PAPER_RATE, gt=0, lt=1, description="segmentation = random: share of words that end a phrase")
+
+    @property
+    def reads_vectors(self) -> bool:
+        return bool(self.encoder_size or self.sentence_weights)
 
     @property
     def freezes_vectors(self) -> bool:
