@@ -290,7 +290,7 @@ def embedding_table(config: Config, corpus: Corpus, vectors: Vectors | None) -> 
     frozen, size = config.model.freezes_vectors, config.embedding_size
     if vectors is not None:
         return torch.from_numpy(vectors.lookup(corpus.vocabulary, generator=None if frozen else generator))
-    if frozen and not config.model.reads_vectors:
+    if not config.model.reads_vectors:
         return torch.zeros(len(corpus.vocabulary), size)
     if frozen:
         from emhrnn.training.word_vectors import learned_vectors
