@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch, offsets_of
-from emhrnn.explain.arrays import Attention
+from emhrnn.explain.arrays import Attention, Effects
 from emhrnn.explain.build import explain_documents
-from emhrnn.explain.explanation import Effects, Explanation, Labels
+from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.text import Document
 
 CLASSES = ("bad", "so-so", "good")

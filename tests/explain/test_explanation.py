@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from emhrnn.errors import DataError
-from emhrnn.explain.arrays import Attention
-from emhrnn.explain.explanation import Effects, Explanation, is_spelled
+from emhrnn.explain.arrays import Attention, Effects
+from emhrnn.explain.explanation import is_spelled
 from tests.oracles import explanation as oracle
 
-from .documents import HOSTILE, REVIEW, explained, ragged
+from .documents import HOSTILE, explained, ragged
 
 
 @given(ragged())
@@ -59,17 +58,18 @@ def test_spans_point_into_the_original_text(case: tuple[str, int]) -> None:
 
 @given(ragged())
 @settings(max_examples=60, deadline=None)
-def test_json_gives_the_same_explanation_back(case: tuple[str, int]) -> None:
+def test_json_has_the_tree(case: tuple[str, int]) -> None:
     explanation = explained(*case)
     data = json.loads(json.dumps(explanation.to_dict()))
-    again = Explanation.from_dict(data)
-    assert again.to_dict() == explanation.to_dict()
-    assert again.sentences == explanation.sentences
+    for sentence, node in zip(data["sentences"], explanation.sentences, strict=True):
+        told = json.loads(json.dumps(dataclasses.asdict(node)))
+        for one in (told, *told["phrases"], *(word for phrase in told["phrases"] for word in phrase["words"])):
+            del one["index"]
+        assert sentence == told
 
 
 def test_hostile_text_survives_json() -> None:
-    explanation = explained(HOSTILE, label=None)
-    assert Explanation.from_dict(json.loads(json.dumps(explanation.to_dict()))).text == HOSTILE
+    assert json.loads(json.dumps(explained(HOSTILE, label=None).to_dict()))["text"] == HOSTILE
 
 
 @given(ragged())
@@ -151,12 +151,10 @@ def test_effects_say_which_way() -> None:
     assert best == [explanation.phrases[k] for k in order[:2]]
     assert worst == [explanation.phrases[k] for k in order[::-1][:2]]
     assert all((phrase.effect or 0) > 0 for phrase in best)
-    again = Explanation.from_dict(json.loads(json.dumps(explanation.to_dict())))
-    assert again.sentences == explanation.sentences
     without = dataclasses.replace(explanation, effects=None)
     assert without.supporting() == without.opposing() == []
     assert without.decisive_path() is without.decided_by is None
-    assert Explanation.from_dict(without.to_dict()).effects is None
+    assert without.to_dict()["effects_on"] is None
 
 
 @pytest.mark.parametrize(
@@ -167,14 +165,6 @@ def test_effects_on_one_of_several_labels_name_it(predicted: str | tuple[str, ..
     assert explanation.effects is not None
     effects = dataclasses.replace(explanation.effects, label="good")
     assert dataclasses.replace(explanation, predicted=predicted, effects=effects).subject == told
-
-
-def test_effects_must_fit() -> None:
-    explanation = explained()
-    assert explanation.effects is not None
-    wrong = dataclasses.replace(explanation.effects, words=explanation.effects.words[1:])
-    with pytest.raises(DataError, match="effects of words"):
-        dataclasses.replace(explanation, effects=wrong)
 
 
 def test_correct_compares_sets_of_labels() -> None:
@@ -190,44 +180,3 @@ def test_ranking_starts_with_the_most_probable() -> None:
     ranking = explained().ranking()
     assert [p for _, p in ranking] == sorted((p for _, p in ranking), reverse=True)
     assert sum(p for _, p in ranking) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"text": REVIEW[:10]}, "word spans must follow each other inside the text of 10 characters"),
-        ({"classes": ("bad", "bad", "good")}, "class names must differ"),
-        ({"predicted": "superb"}, "predicted label 'superb' is none of the classes"),
-        ({"probabilities": np.array([0.5, 1.5, 0.0])}, "probabilities must lie between 0 and 1"),
-    ],
-)
-def test_what_does_not_fit_is_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        dataclasses.replace(explained(), **change)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("gamma", "message"),
-    [
-        ([0.5, 0.2, 0.2], "gamma of document 1 sums to 0.9"),
-        ([1.5, -0.5, 0.0], "gamma holds a negative or missing weight"),
-        ([np.nan, 0.5, 0.5], "gamma holds a negative or missing weight"),
-        ([0.5, 0.5], "gamma has 2 values for 3 sentences"),
-    ],
-)
-def test_attention_is_a_softmax(gamma: list[float], message: str) -> None:
-    explanation = explained()
-    attention = dataclasses.replace(explanation.weights, gamma=np.array(gamma))
-    with pytest.raises(DataError, match=message):
-        dataclasses.replace(explanation, attention=attention)
-
-
-def test_broken_json_is_refused() -> None:
-    with pytest.raises(DataError, match="not an explanation: format is None"):
-        Explanation.from_dict({})
-    data = explained().to_dict()
-    del data["sentences"][0]["phrases"][0]["words"][0]["start"]
-    with pytest.raises(DataError, match=r"broken explanation .*start"):
-        Explanation.from_dict(data)
-    with pytest.raises(DataError, match=r"^predicted label 'superb' is none of the classes"):
-        Explanation.from_dict({**explained().to_dict(), "predicted": "superb"})

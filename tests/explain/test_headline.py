@@ -1,14 +1,14 @@
 """What decided, at every door: data, JSON, terminal and HTML say the same signed numbers, for every kind of model."""
 
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from emhrnn.errors import DataError
+from emhrnn.explain.arrays import Effects
 from emhrnn.explain.explainer import explain_texts
-from emhrnn.explain.explanation import Effects, Explanation, is_spelled
+from emhrnn.explain.explanation import Explanation, is_spelled
 from emhrnn.explain.headline import Shading, balance, headline, open_sentences
 from emhrnn.explain.html import html_page
 from emhrnn.explain.page import signed
@@ -36,15 +36,9 @@ def told(explanation: Explanation) -> str:
 
 
 @pytest.mark.parametrize("explanation", [evidenced(), evidenced(classes=("bad", "good"), several=True)])
-def test_json_and_back(explanation: Explanation) -> None:
+def test_json_adds_up(explanation: Explanation) -> None:
     data = explanation.to_dict()
     assert data["decided_by"] == "evidence"
-    again = Explanation.from_dict(data)
-    assert again.to_dict() == data
-    for mine, other in ((again.evidence, explanation.evidence), (again.effects, explanation.effects)):
-        assert mine is not None
-        for field in fields(mine):
-            assert np.array_equal(getattr(mine, field.name), getattr(other, field.name))
     sums = {name: data["evidence"]["bias"][name] for name in explanation.classes}
     for sentence in data["sentences"]:
         for name, value in sentence["evidence"].items():
@@ -71,35 +65,6 @@ def test_json_of_many_classes_keeps_the_likeliest() -> None:
     data = explanation.to_dict()
     kept = data["sentences"][0]["phrases"][0]["evidence"]
     assert kept.keys() == {name for name, _ in explanation.ranking()[:5]} | {explanation.predicted}
-    again = Explanation.from_dict(data)
-    assert again.to_dict() == data
-    assert again.effects is not None
-    assert explanation.effects is not None
-    assert again.effects.total == explanation.effects.total
-    assert told(again) == told(explanation)
-
-
-def test_older_files_are_read() -> None:
-    data = explained().to_dict()
-    assert data["decided_by"] == "estimate"
-    assert "evidence" not in data
-    for older in (
-        {key: value for key, value in data.items() if key != "decided_by"},
-        {**data, "decided_by": "attention"},
-    ):
-        assert Explanation.from_dict(older).decided_by == "estimate"
-
-
-def test_evidence_that_does_not_fit_is_refused() -> None:
-    explanation = evidenced()
-    evidence = explanation.evidence
-    assert evidence is not None
-    with pytest.raises(DataError, match="one number for each phrase and class"):
-        replace(explanation, evidence=replace(evidence, phrases=evidence.phrases[1:]))
-    with pytest.raises(DataError, match="not finite"):
-        replace(explanation, evidence=replace(evidence, phrases=evidence.phrases * np.nan))
-    with pytest.raises(DataError, match="without effects"):
-        replace(explanation, effects=None)
 
 
 MODELS = {

@@ -102,8 +102,8 @@ def test_values_add_up_to_the_log_odds(name: str, text: str) -> None:
     np.testing.assert_allclose(np.add.reduceat(effects.words, explanation.phrase_offsets[:-1]), effects.phrases)
     np.testing.assert_allclose(np.add.reduceat(effects.phrases, explanation.sentence_offsets[:-1]), effects.sentences)
     assert (effects.error > 0) == (text == TEXT)
-    again = type(explanation).from_dict(explanation.to_dict())
-    assert (again.decided_by, again.effects.error, again.effects.prior) == ("owen", effects.error, effects.prior)
+    data = explanation.to_dict()
+    assert (data["decided_by"], data["error"], data["prior"]) == ("owen", effects.error, effects.prior)
     assert ("Sampled" in str(explanation)) == (text == TEXT)
 
 

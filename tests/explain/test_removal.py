@@ -113,4 +113,4 @@ def test_the_headline_of_evidence_is_the_phrase_without_which_the_prediction_fal
     if falls[best] > 0:
         assert path.phrase.start == explanation.phrases[best].start
         assert "Without it, the l" in explanation.to_dict()["headline"]
-    assert type(explanation).from_dict(explanation.to_dict()).effects.left_out == effects.left_out
+    assert explanation.to_dict()["left_out"] == {str(k): fall for k, fall in effects.left_out.items()}

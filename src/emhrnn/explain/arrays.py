@@ -1,14 +1,17 @@
-"""Attention weights of a document or of a batch, and checks that arrays of an explanation fit each other."""
+"""What an explanation is made of, as flat arrays: attention, effects and evidence; and checks that they fit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from emhrnn.errors import DataError
 from emhrnn.shapes import Float, Float64, Int64
 
-TOLERANCE = 1e-4  # float32 softmaxes over thousands of words are off by about 1e-6
+TOLERANCE = 1e-4  # of sums of weights, and rounding
+
+EffectsBy = Literal["evidence", "removal", "owen", "estimate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,24 +28,66 @@ class Attention:
         direct = None if self.direct is None else self.direct[words].copy()
         return Attention(self.alpha[words].copy(), self.beta[phrases].copy(), self.gamma[sentences].copy(), direct)
 
-    def check(
+    def normalised(
         self,
         phrase_offsets: Int64[np.ndarray, " phrases_plus_1"],
         sentence_offsets: Int64[np.ndarray, " sentences_plus_1"],
         document_offsets: Int64[np.ndarray, " documents_plus_1"],
-    ) -> None:
-        """Raise a DataError unless there is a weight for each node, and siblings sum to 1."""
-        check_weights("alpha", self.alpha, phrase_offsets, "word", "phrase")
-        check_weights("beta", self.beta, sentence_offsets, "phrase", "sentence")
-        check_weights("gamma", self.gamma, document_offsets, "sentence", "document")
+    ) -> "Attention":
+        """Without rounding. Raises a DataError unless there is a weight for each node, and siblings sum to 1."""
         check_length("direct", self.direct, len(self.alpha), "word")
         check_unit("direct", self.direct)
+        return Attention(
+            _softmaxes("alpha", self.alpha, phrase_offsets, "word", "phrase"),
+            _softmaxes("beta", self.beta, sentence_offsets, "phrase", "sentence"),
+            _softmaxes("gamma", self.gamma, document_offsets, "sentence", "document"),
+            self.direct,
+        )
 
 
-def check_offsets(name: str, offsets: Int64[np.ndarray, " n"], total: int) -> None:
-    """Raise a DataError unless offsets rise strictly from 0 to `total`, which is at least 1."""
-    if len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) < 1).any():
-        raise DataError(f"{name} must rise strictly from 0 to {total}; got {offsets.tolist()[:10]}")
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """On the log-odds of one class: positive for what supports it, negative for what opposes it."""
+
+    label: str
+    words: Float64[np.ndarray, " words"]
+    phrases: Float64[np.ndarray, " phrases"]
+    sentences: Float64[np.ndarray, " sentences"]
+    prior: float | None = None  # of the class without any text; known where effects add up
+    by: EffectsBy = "estimate"
+    error: float | None = None  # the largest standard error of a phrase's effect, where effects are sampled
+    left_out: Mapping[int, float] | None = None  # by how much the log-odds fall without some phrases, by their numbers
+
+    @property
+    def total(self) -> float:
+        """The prior and all sentences: the log-odds of the probabilities."""
+        return (self.prior or 0.0) + float(self.sentences.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseEvidence:
+    """One document. With one label a document, every row is centred over the classes: a softmax does not see the mean.
+    All numbers are divided by the temperature of the shown probabilities."""
+
+    classes: tuple[str, ...]  # the columns
+    phrases: Float64[np.ndarray, "phrases classes"]
+    bias: Float64[np.ndarray, " classes"]  # of the classes, without any phrase
+    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]  # sentence i is phrases[offsets[i] : offsets[i + 1]]
+
+    def sentences(self) -> Float64[np.ndarray, "sentences classes"]:
+        """The sums of their phrases."""
+        sums: np.ndarray = np.add.reduceat(self.phrases, self.sentence_offsets[:-1], axis=0)
+        return sums
+
+    def logits(self) -> Float64[np.ndarray, " classes"]:
+        """The bias and all sentences: the logits of the probabilities."""
+        sums: np.ndarray = self.bias + self.sentences().sum(axis=0)
+        return sums
+
+    def only(self, classes: Sequence[str]) -> "PhraseEvidence":
+        """For some of the classes, in this order."""
+        columns = [self.classes.index(name) for name in classes]
+        return PhraseEvidence(tuple(classes), self.phrases[:, columns], self.bias[columns], self.sentence_offsets)
 
 
 def check_length(name: str, values: np.ndarray | None, count: int, unit: str) -> None:
@@ -51,19 +96,23 @@ def check_length(name: str, values: np.ndarray | None, count: int, unit: str) ->
         raise DataError(f"{name} has {len(values)} values for {count} {unit}s; give one value per {unit}")
 
 
-def check_weights(
-    name: str, weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " m"], unit: str, parent: str
-) -> None:
-    """Attention is a softmax: no weight is negative or NaN, and the weights of each segment sum to 1."""
+def _softmaxes(
+    name: str, weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"], unit: str, parent: str
+) -> Float64[np.ndarray, " n"]:
+    """float32 softmaxes sum to 1 only to rounding, which grows with their length; shares are products of three, so the
+    rounding is removed here. Weights that are wrong by more are refused."""
     check_length(name, weights, int(offsets[-1]), unit)
     if not (weights >= 0).all():  # also catches NaN
         raise DataError(f"{name} holds a negative or missing weight; attention weights are softmaxes, check the model")
-    sums = np.add.reduceat(weights, offsets[:-1])
-    wrong = np.flatnonzero(~(np.abs(sums - 1) < TOLERANCE))
+    exact: Float64[np.ndarray, " n"] = weights.astype(np.float64)
+    sums, lengths = np.add.reduceat(exact, offsets[:-1]), np.diff(offsets)
+    wrong = np.flatnonzero(~(np.abs(sums - 1) < TOLERANCE + lengths * np.finfo(np.float32).eps))
     if len(wrong):
         raise DataError(
             f"{name} of {parent} {wrong[0] + 1} sums to {sums[wrong[0]]:.4g}; weights of a {parent} sum to 1"
         )
+    exact /= np.repeat(sums, lengths)
+    return exact
 
 
 def check_effects(name: str, values: Float64[np.ndarray, " n"], count: int) -> None:

@@ -9,8 +9,16 @@ import numpy as np
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.evaluation.decision import Decision
-from emhrnn.explain.arrays import Attention, check_classes, check_effects, check_length
-from emhrnn.explain.explanation import Effects, EffectsBy, Explanation, Labels, PhraseEvidence
+from emhrnn.explain.arrays import (
+    Attention,
+    Effects,
+    EffectsBy,
+    PhraseEvidence,
+    check_classes,
+    check_effects,
+    check_length,
+)
+from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.warnings import warnings_of
 from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.text import Document, Located
@@ -77,13 +85,7 @@ def explain_documents(
     sentence_offsets = np.searchsorted(phrase_offsets, ends).astype(np.int64)
     check_length("pi", pi, batch.n_words, "word")
     if attention is not None:
-        attention = Attention(
-            normalised(attention.alpha, phrase_offsets),
-            normalised(attention.beta, sentence_offsets),
-            normalised(attention.gamma, document_offsets),
-            attention.direct,
-        )
-        attention.check(phrase_offsets, sentence_offsets, document_offsets)
+        attention = attention.normalised(phrase_offsets, sentence_offsets, document_offsets)
     if effects is not None:
         check_effects("words", effects.words, batch.n_words)
         check_effects("phrases", effects.phrases, len(phrase_offsets) - 1)
@@ -130,22 +132,6 @@ def explain_documents(
             if evidence is None
             else PhraseEvidence(names, evidence.phrases[p].copy(), evidence.bias[d].copy(), phrases_of),
             warnings=warnings[d],
-            checked=True,
         )
         explanations.append(explanation)
     return explanations
-
-
-def normalised(
-    weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]
-) -> Float64[np.ndarray, " n"]:
-    """float32 softmaxes sum to 1 only to rounding, which grows with their length; shares are products of three, so the
-    rounding is removed here. A segment that is wrong by more is left as it is, for `Attention.check` to refuse."""
-    exact: Float64[np.ndarray, " n"] = weights.astype(np.float64)
-    if len(exact) != offsets[-1]:
-        return exact  # refused there, too
-    sums, lengths = np.add.reduceat(exact, offsets[:-1]), np.diff(offsets)
-    rounding = 1e-4 + lengths * np.finfo(np.float32).eps
-    sums[~(np.abs(sums - 1) < rounding)] = 1
-    exact /= np.repeat(sums, lengths)
-    return exact

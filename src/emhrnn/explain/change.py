@@ -34,8 +34,8 @@ def with_change(run: Run, batch: Batch, explanation: Explanation) -> Explanation
         whole = _odds(explanation.probabilities[chosen])
         falls = {change.phrases[0]: whole - _odds(change.probabilities[chosen]) for change in alone}
         effects = replace(effects, left_out={**(effects.left_out or {}), **falls})
-        changes.explanation = explanation = replace(explanation, effects=effects, checked=True)
-    return replace(explanation, change=changes.deciding(alone), checked=True)
+        changes.explanation = explanation = replace(explanation, effects=effects)
+    return replace(explanation, change=changes.deciding(alone))
 
 
 def _odds(chance: float) -> float:

@@ -23,49 +23,20 @@ phrase adds for every class.
 built when somebody asks for it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from emhrnn.errors import DataError
-from emhrnn.explain.arrays import (
-    Attention,
-    check_classes,
-    check_effects,
-    check_length,
-    check_offsets,
-    check_unit,
-    shares,
-)
+from emhrnn.explain.arrays import Attention, Effects, EffectsBy, PhraseEvidence, shares
 from emhrnn.shapes import Bool, Float64, Int64
 
 PRINTED_WIDTH = 100
 
-EffectsBy = Literal["evidence", "removal", "owen", "estimate"]
 Labels = str | tuple[str, ...]  # one label, or the labels of a multi-label document
-
-
-@dataclass(frozen=True, eq=False)
-class Effects:
-    """On the log-odds of one class: positive for what supports it, negative for what opposes it."""
-
-    label: str
-    words: Float64[np.ndarray, " words"]
-    phrases: Float64[np.ndarray, " phrases"]
-    sentences: Float64[np.ndarray, " sentences"]
-    prior: float | None = None  # of the class without any text; known where effects add up
-    by: EffectsBy = "estimate"
-    error: float | None = None  # the largest standard error of a phrase's effect, where effects are sampled
-    left_out: Mapping[int, float] | None = None  # by how much the log-odds fall without some phrases, by their numbers
-
-    @property
-    def total(self) -> float:
-        """The prior and all sentences: the log-odds of the probabilities."""
-        return (self.prior or 0.0) + float(self.sentences.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,85 +49,39 @@ class Change:
     predicted: Labels
 
 
-@dataclass(frozen=True, eq=False)
-class PhraseEvidence:
-    """One document. With one label a document, every row is centred over the classes: a softmax does not see the mean.
-    All numbers are divided by the temperature of the shown probabilities."""
-
-    classes: tuple[str, ...]  # the columns
-    phrases: Float64[np.ndarray, "phrases classes"]
-    bias: Float64[np.ndarray, " classes"]  # of the classes, without any phrase
-    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]  # sentence i is phrases[offsets[i] : offsets[i + 1]]
-
-    def sentences(self) -> Float64[np.ndarray, "sentences classes"]:
-        """The sums of their phrases."""
-        sums: np.ndarray = np.add.reduceat(self.phrases, self.sentence_offsets[:-1], axis=0)
-        return sums
-
-    def logits(self) -> Float64[np.ndarray, " classes"]:
-        """The bias and all sentences: the logits of the probabilities."""
-        sums: np.ndarray = self.bias + self.sentences().sum(axis=0)
-        return sums
-
-    def only(self, classes: Sequence[str]) -> "PhraseEvidence":
-        """For some of the classes, in this order."""
-        columns = [self.classes.index(name) for name in classes]
-        return PhraseEvidence(tuple(classes), self.phrases[:, columns], self.bias[columns], self.sentence_offsets)
-
-    def check(self, phrases: int) -> None:
-        """Raise a DataError unless there is one finite number for each phrase and class."""
-        if self.phrases.shape != (phrases, len(self.classes)) or self.bias.shape != (len(self.classes),):
-            raise DataError(
-                f"evidence of shape {self.phrases.shape} for {phrases} phrases and {len(self.classes)} classes; give "
-                "one number for each phrase and class, and a bias for each class"
-            )
-        if not (np.isfinite(self.phrases).all() and np.isfinite(self.bias).all()):
-            raise DataError("evidence holds a number that is not finite; check the model")
-
-
 @dataclass(frozen=True, slots=True)
-class Word:
-    """`boundary` is pi, the probability that a phrase ends here; None where the model has no latent boundaries."""
+class Node:
+    """A word, a phrase or a sentence."""
 
     text: str
     start: int
     end: int
-    index: int
+    index: int  # among its siblings
     weight: float
     share: float
     lift: float
     effect: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Word(Node):
+    """`boundary` is pi, the probability that a phrase ends here; None where the model has no latent boundaries."""
+
     known: bool
     boundary: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(Node):
     """A run of words that the model reads as one."""
 
-    text: str
-    start: int
-    end: int
-    index: int
-    weight: float
-    share: float
-    lift: float
-    effect: float | None
     words: tuple[Word, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(Node):
     """A sentence and its phrases."""
 
-    text: str
-    start: int
-    end: int
-    index: int
-    weight: float
-    share: float
-    lift: float
-    effect: float | None
     phrases: tuple[Phrase, ...]
 
 
@@ -189,36 +114,6 @@ class Explanation:
     evidence: PhraseEvidence | None = None  # for every class, of models whose phrases add up to the logits
     warnings: tuple[str, ...] = ()  # why the label may be wrong: a text unlike those of training (explain/warnings.py)
     change: Change | None = None  # without the phrases that decided, on request (explain/change.py)
-    checked: InitVar[bool] = False  # the arrays are known to be right: they are part of a batch that is
-
-    def __post_init__(self, checked: bool) -> None:
-        if checked:
-            return
-        words, phrases, sentences = len(self.starts), len(self.phrase_offsets) - 1, len(self.sentence_offsets) - 1
-        check_offsets("phrase_offsets", self.phrase_offsets, words)
-        check_offsets("sentence_offsets", self.sentence_offsets, phrases)
-        for name, column in (("ends", self.ends), ("known", self.known), ("pi", self.pi)):
-            check_length(name, column, words, "word")
-        check_unit("pi", self.pi)
-        spans = np.stack([self.starts, self.ends], axis=1).ravel()
-        if spans[0] < 0 or spans[-1] > len(self.text) or (np.diff(spans) < 0).any():
-            raise DataError(
-                f"word spans must follow each other inside the text of {len(self.text)} characters; check the offsets"
-            )
-        if self.attention is not None:
-            self.attention.check(self.phrase_offsets, self.sentence_offsets, np.array([0, sentences]))
-        if (effects := self.effects) is not None:
-            check_effects("words", effects.words, words)
-            check_effects("phrases", effects.phrases, phrases)
-            check_effects("sentences", effects.sentences, sentences)
-        check_classes(self.classes, self.probabilities)
-        if self.evidence is not None:
-            self.evidence.check(phrases)
-            if self.effects is None:
-                raise DataError("evidence without effects; give the effects on the predicted class, too")
-        unknown = [name for name in as_tuple(self.predicted) if name not in self.classes]
-        if unknown:
-            raise DataError(f"predicted label {unknown[0]!r} is none of the classes {list(self.classes)}")
 
     # ---- weights and shares ----------------------------------------------------------------------------------------
 
@@ -399,16 +294,10 @@ class Explanation:
     # ---- renderings ----------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The tree as plain JSON values; `from_dict` gives the same explanation back."""
+        """The tree as plain JSON values."""
         from emhrnn.explain.json import explanation_to_dict
 
         return explanation_to_dict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> "Explanation":
-        from emhrnn.explain.json import explanation_from_dict
-
-        return explanation_from_dict(data)
 
     def __str__(self) -> str:
         """What `print` shows: the terminal's view, without colour."""

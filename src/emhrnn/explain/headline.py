@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from emhrnn.explain.explanation import Effects, Explanation, Phrase, Sentence, Word, is_spelled
+from emhrnn.explain.arrays import Effects
+from emhrnn.explain.explanation import Explanation, Node, Phrase, Sentence, Word, is_spelled
 from emhrnn.explain.page import percent, signed
 from emhrnn.shapes import Bool, Float64
 
@@ -188,7 +189,7 @@ class Shading:
             return own / self._word
         return float(np.copysign(min(abs(own), abs(whole)), own)) / self._word if own * whole > 0 else 0.0
 
-    def bar(self, node: Sentence | Phrase | Word) -> float:
+    def bar(self, node: Node) -> float:
         """The length of its bar."""
         whole = {Sentence: self._sentence, Phrase: self._phrase, Word: self._word}[type(node)]
         return (node.effect or 0.0) / whole
