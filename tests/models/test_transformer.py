@@ -35,8 +35,10 @@ def small(folder, seed: int = 0, *, layer_decay: float = 0.95, **settings) -> Tr
     )
 
 
-def encoder(folder, *, pooling: str = "cls", head: int = 128, tail: int = 382) -> Encoder:
-    return Encoder(*pretrained.load(str(folder)), WORDS, pooling=pooling, head=head, tail=tail)
+def encoder(folder, *, pooling: str = "cls", head: int = 128, tail: int = 382, bfloat16: bool = False) -> Encoder:
+    return Encoder(
+        *pretrained.load(str(folder)), WORDS, pooling=pooling, head=head, tail=tail, bfloat16=bfloat16
+    )  # fmt: skip
 
 
 def ids(*pieces: str) -> list[int]:
@@ -116,6 +118,27 @@ def test_fine_tunes_and_survives_saving(folder) -> None:
     model, batch = small(folder), separable_batch()
     check_learns(model, batch, steps=80, learning_rate=0.01)
     check_survives_saving(model, small(folder, 1), batch)
+
+
+def test_bfloat16_is_close_and_learns(folder) -> None:
+    """Weights, states and gradients stay float32; only products inside the encoder are rounded."""
+    rounded, exact, batch = small(folder, bfloat16=True), small(folder), separable_batch()
+    output = rounded(batch)
+    torch.testing.assert_close(output.v, exact(batch).v, atol=0.05, rtol=0)
+    assert not torch.equal(output.v, exact(batch).v)
+    assert output.logits.dtype == torch.float32
+    check_learns(rounded, batch, steps=80, learning_rate=0.01)
+    assert {p.dtype for p in rounded.parameters()} == {torch.float32}
+
+
+def test_attention_dropout_may_be_left_out(folder, tmp_path) -> None:
+    """And stays left out in the run, which is built from the configuration that it keeps."""
+    usual, none = pretrained.load(str(folder)), pretrained.load(str(folder), attention_dropout=0.0)
+    assert usual[1].config.attention_probs_dropout_prob == 0.1
+    pretrained.save(tmp_path, *none)
+    for _, network in (none, pretrained.from_run(str(tmp_path), attention="eager")):
+        assert network.config.attention_probs_dropout_prob == 0.0
+        assert network.config.hidden_dropout_prob == 0.1
 
 
 def test_lower_layers_learn_more_slowly(folder) -> None:

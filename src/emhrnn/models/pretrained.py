@@ -15,20 +15,24 @@ from emhrnn.errors import ConfigError, ExtraError
 from emhrnn.files import sha256
 
 WANTED = "give a folder with config.json, model.safetensors and a tokenizer, as transformers' save_pretrained writes it"
+DROPOUTS = ("attention_probs_dropout_prob", "attention_dropout")  # of attention weights, in configurations
 
 
-def load(source: str) -> tuple[Any, Any]:
-    """Tokenizer and network."""
+def load(source: str, *, attention: str | None = None, attention_dropout: float | None = None) -> tuple[Any, Any]:
+    """Tokenizer and network. `attention` is the implementation, as transformers names it; None: its default."""
     AutoConfig, AutoModel, AutoTokenizer = _transformers()
     check_source(source)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
         config = AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)
+        for name in DROPOUTS:
+            if attention_dropout is not None and hasattr(config, name):
+                setattr(config, name, attention_dropout)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # parts that the file lacks are drawn at random
             network = AutoModel.from_pretrained(
                 source, config=config, local_files_only=True, use_safetensors=True, trust_remote_code=False,
-                dtype=torch.float32,
+                dtype=torch.float32, attn_implementation=attention,
             )  # fmt: skip
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -36,14 +40,16 @@ def load(source: str) -> tuple[Any, Any]:
     return tokenizer, _without_pooler(network)
 
 
-def from_run(folder: str) -> tuple[Any, Any]:
+def from_run(folder: str, *, attention: str | None = None) -> tuple[Any, Any]:
     """Tokenizer and network as `save` left them; the network's weights are arbitrary."""
     AutoConfig, AutoModel, AutoTokenizer = _transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         with torch.random.fork_rng(devices=[]):
-            network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)
+            network = AutoModel.from_config(
+                config, trust_remote_code=False, dtype=torch.float32, attn_implementation=attention
+            )
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
         raise ConfigError(f"{folder} cannot be read: {reason}") from None

@@ -173,6 +173,12 @@ class TransformerConfig(ModelConfig):
         None, description="the state of [CLS], or the mean of all states; none = cls, and mean if frozen"
     )
     layer_decay: float = Field(0.95, gt=0, le=1, description="learning rate of a layer / of the one above")
+    attention_dropout: float | None = Field(
+        None, ge=0, lt=1, description="dropout of attention weights; none = as the encoder was trained. 0 saves time"
+    )
+    bfloat16: bool = Field(
+        False, description="multiply matrices with 8 bits of mantissa: twice as fast where the CPU has avx512_bf16"
+    )
     C: float = Field(1.0, gt=0, description="frozen: inverse strength of the head's regularisation")
 
     @property

@@ -40,6 +40,7 @@ from emhrnn.models.settings import TransformerConfig
 from emhrnn.shapes import Float, Int64
 
 Pooling = Literal["cls", "mean"]
+PLAIN = "eager"  # of attention: with bfloat16, the gradient of the fused one is slower for most documents
 GROUP = 16  # documents that are encoded together when nothing is learned
 
 
@@ -47,9 +48,16 @@ def build_transformer(
     config: TransformerConfig, facts: Facts, table: Tensor, vocabulary: Sequence[str], seed: int
 ) -> DocumentModel:
     """A pretrained encoder with a head; from the folder of a run, where the run has its configuration."""
-    tokenizer, network = from_run(facts.encoder) if facts.encoder else load(config.pretrained)
+    attention = PLAIN if config.bfloat16 else None
+    if facts.encoder:
+        tokenizer, network = from_run(facts.encoder, attention=attention)
+    else:
+        tokenizer, network = load(config.pretrained, attention=attention, attention_dropout=config.attention_dropout)
     pooling = config.pooling or ("mean" if config.frozen else "cls")
-    encoder = Encoder(tokenizer, network, vocabulary, pooling=pooling, head=config.head, tail=config.tail)
+    encoder = Encoder(
+        tokenizer, network, vocabulary,
+        pooling=pooling, head=config.head, tail=config.tail, bfloat16=config.bfloat16,
+    )  # fmt: skip
     if config.frozen:
         return FrozenTransformer(encoder, classes=facts.classes, C=config.C)
     generator = torch.Generator().manual_seed(seed)
@@ -63,9 +71,11 @@ class Encoder(nn.Module):
     piece_offsets: Tensor
 
     def __init__(
-        self, tokenizer: Any, network: Any, vocabulary: Sequence[str], *, pooling: Pooling, head: int, tail: int
-    ) -> None:
+        self, tokenizer: Any, network: Any, vocabulary: Sequence[str], *, pooling: Pooling, head: int, tail: int,
+        bfloat16: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
+        self.bfloat16 = bfloat16
         self.tokenizer = tokenizer
         self.network = network
         self.pooling = pooling
@@ -98,7 +108,9 @@ class Encoder(nn.Module):
     def _encode(
         self, ids: Int64[Tensor, "documents length"], mask: Int64[Tensor, "documents length"]
     ) -> Float[Tensor, "documents size"]:
-        states = self.network(input_ids=ids, attention_mask=mask).last_hidden_state  # (documents, length, size)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bfloat16):
+            states = self.network(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+        # (documents, length, size)
         if self.pooling == "cls":
             first: Tensor = states[:, 0]
             return first

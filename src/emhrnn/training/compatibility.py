@@ -68,6 +68,9 @@ def migrated(config: Any) -> Any:
     em = now.pop("em", None)
     if MODELS[name].learns != "fit" and isinstance(training := now.get("training"), dict):
         now["training"] = {"average_epochs": 0.0, **training}  # weights were not averaged
+    if name == "transformer":
+        kept.setdefault("attention_dropout", None)
+        kept.setdefault("bfloat16", False)
     if name == "evidence":
         kept.setdefault("table_decay", 0.0)
         kept.setdefault("rationales", fields["rationales"].default)  # nothing changes without marked parts

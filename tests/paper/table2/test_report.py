@@ -81,7 +81,7 @@ def test_a_frozen_encoder_is_run_once_and_its_record_names_no_place(tmp_path: Pa
     folder = make_bert(tmp_path / "here" / "mini")
     out = tmp_path / "out"
     given = [
-        "paper", "table2", "--data", yelp(tmp_path), "--out", out, "--work", out, "--frozen", "--rows", ROW,
+        "paper", "table2", "--data", yelp(tmp_path), "--out", out, "--work", out, "--rows", ROW,
         "--seeds", "3", "--processes", "1", "--quiet", "--json",
     ]  # fmt: skip
     table = cli.ok(*given, "--pretrained", folder).json
@@ -106,7 +106,7 @@ def test_a_frozen_encoder_is_run_once_and_its_record_names_no_place(tmp_path: Pa
     (moved / "model.safetensors").write_bytes(b"other weights")
     assert "was done with pretrained_sha256 = " in cli.error(*given, "--pretrained", moved)
     assert "is not a row of the table; give some of" in cli.error(*given, "--pretrained", moved, "--rows", "Bert-base")
-    assert "--frozen is about pretrained weights, and none are given" in cli.error(*given)
+    assert "is not a row of the table; give some of" in cli.error(*given)
 
 
 FRONTIER_ROW = TableRow(

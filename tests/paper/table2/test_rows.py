@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from emhrnn.errors import ConfigError
-from emhrnn.paper.table2.rows import COLUMNS, FROZEN, PAPER_ROWS, REFERENCE, table2_rows
+from emhrnn.paper.table2.rows import COLUMNS, FINE_TUNED, FROZEN, PAPER_ROWS, REFERENCE, table2_rows
 
 
 def test_the_rows_of_the_paper_are_all_there() -> None:
@@ -41,10 +41,6 @@ def encoder(folder: Path, **other: Any) -> Path:
     return folder
 
 
-def names(folder: Path, *, frozen: bool = False) -> list[str]:
-    return [row.name for row in table2_rows(folder, frozen=frozen)]
-
-
 def test_every_row_can_be_read() -> None:
     rows = table2_rows()
     assert len(rows) == 28  # 17 of the paper without Bert-base, six with n-grams, and five more
@@ -58,7 +54,6 @@ def test_every_row_can_be_read() -> None:
     assert set(with_ngrams.values()) == {"em-hrnn+ngrams", "hn-att+ngrams", "ngrams"}
 
 
-@pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize(
     ("other", "name"),
     [
@@ -68,23 +63,24 @@ def test_every_row_can_be_read() -> None:
         ({"model_type": "mpnet"}, "mine"),
     ],
 )
-def test_only_bert_base_is_called_so(tmp_path: Path, other: dict[str, Any], name: str, frozen: bool) -> None:
+def test_only_bert_base_is_called_so(tmp_path: Path, other: dict[str, Any], name: str) -> None:
     folder = encoder(tmp_path / "mine", **other)
-    told = names(folder, frozen=frozen)
-    name += ", frozen" * frozen
-    place = told.index(name)
-    assert (told[place - 1], told[place + 1]) == ("MHS-RNN with attention", "EM-HRNN with window size 1")
-    assert len(told) == 29
-    assert table2_rows(folder, frozen=frozen)[place].settings == (f"model.pretrained={folder}", *FROZEN * frozen)
+    rows = table2_rows(folder)
+    assert len(rows) == 30
+    place = [row.model for row in rows].index("transformer")
+    before, tuned, frozen, after = rows[place - 1 : place + 3]
+    assert (before.name, after.name) == ("MHS-RNN with attention", "EM-HRNN with window size 1")
+    assert (tuned.name, frozen.name) == (f"{name}, fine-tuned" if other else name, f"{name}, frozen")
+    weights = f"model.pretrained={folder}"
+    assert tuned.settings == (weights, *FINE_TUNED * bool(other))
+    assert frozen.settings == (weights, *FROZEN)
 
 
 def test_weights_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--frozen is about pretrained weights, and none are given; add --pret"):
-        table2_rows(frozen=True)
     with pytest.raises(ConfigError, match=r"nowhere: no such folder; give a folder with config.json"):
         table2_rows(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="another network than the row 'Bert-base'; give the folder another name"):
-        table2_rows(encoder(tmp_path / "Bert-base", hidden_size=384), frozen=True)
+        table2_rows(encoder(tmp_path / "Bert-base", hidden_size=384))
     with pytest.raises(ConfigError, match="another network than the row 'fastText'"):
         table2_rows(encoder(tmp_path / "fastText", hidden_size=384))
     (encoder(tmp_path / "torn") / "config.json").write_text("{")

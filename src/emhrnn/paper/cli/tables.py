@@ -41,14 +41,9 @@ FOLDS = option(
 )  # fmt: skip
 PRETRAINED = option(
     "Folder with weights for the row Bert-base, or with a smaller encoder, which stands in for it and is called by the "
-    "folder's name.",
+    "folder's name: fine-tuned in one row; in another frozen, under a linear head.",
     "FOLDER", shown="no such row",
 )  # fmt: skip
-FROZEN = flag(
-    "--frozen",
-    "Only fit a linear head on what the encoder of --pretrained makes of 128 word pieces: for CPUs. The row's name "
-    "ends in ', frozen', and it is not a row of the paper.",
-)
 
 
 def compare(
@@ -130,7 +125,6 @@ def table2(
     quick: Quick = False,
     vectors: VectorsFile = None,
     pretrained: Annotated[Path | None, PRETRAINED] = None,
-    frozen: Annotated[bool, FROZEN] = False,
     processes: Processes = None,
     preset: Preset = "default",
     set_: Settings = None,
@@ -145,7 +139,7 @@ def table2(
       emhrnn paper table2 --data sets --vectors glove.npz
       emhrnn paper table2 --data sets --sets yelp-2013 --rows HN-ATT --rows 'EM-HRNN with local bootstrap'
       emhrnn paper table2 --data sets --quick
-      emhrnn paper table2 --data sets --pretrained all-MiniLM-L6-v2 --frozen --rows 'all-MiniLM-L6-v2, frozen'
+      emhrnn paper table2 --data sets --pretrained all-MiniLM-L6-v2 --rows 'all-MiniLM-L6-v2, fine-tuned'
 
     Known in --data: yelp-2013-train.txt.ss with -dev and -test (likewise 2014, 2015), yahoo_answers_csv,
     amazon_review_full_csv, yelp_review_full_csv, yelp_academic_dataset_review.json, Amazon's reviews_*.json.gz; and
@@ -170,7 +164,6 @@ def table2(
         sets=sets or (),
         rows=rows or (),
         pretrained=pretrained,
-        frozen=frozen,
         quick=quick,
     )
     told = f"Beside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}"

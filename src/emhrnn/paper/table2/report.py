@@ -158,7 +158,6 @@ def reproduce_table2(
     sets: Sequence[str] = (),
     rows: Sequence[str] = (),
     pretrained: Path | None = None,
-    frozen: bool = False,
     quick: bool = False,
 ) -> Table2:
     """All rows of the paper, with TF-IDF and fastText, on the sets in the folder `data`. The runs are kept in `work`.
@@ -167,12 +166,11 @@ def reproduce_table2(
         sets: names of some of the sets; by default the paper's own that are there, else the stand-ins.
         rows: names of some of the rows; by default all.
         pretrained: a folder with the weights of the row Bert-base, or of an encoder that stands in for it and is called
-            by the folder's name; without, there is no such row.
-        frozen: only fit a linear head on that encoder's features; its name then ends in ", frozen".
+            by the folder's name; without, there is no such row. It is fine-tuned in one row, and frozen in another.
         quick: a few documents and one epoch, to see that everything works.
     """
     found = find_sets(data, sets)
-    chosen = table2_rows(pretrained, frozen=frozen)
+    chosen = table2_rows(pretrained)
     wanted = _known(rows, [row.name for row in chosen])
     chosen = [row for row in chosen if not wanted or row.name in wanted]
     if quick:
