@@ -11,10 +11,10 @@ Figures are CPU time of one thread, ratios within one run, medians over rounds i
                              bootstrap, 10 x 2^5 boundaries
     train_over_fasttext      words/s of an epoch after the first / the same of fastText on words and pairs: neither
                              learns vectors, counts, reads files or starts
-    estep_local_over_exact   EM-HRNN's E-step of 320 configurations, given its word states / the posterior of every
-                             candidate phrase over all segmentations, from word ids; 2 classes
-    estep_from_words         the first one with EM-HRNN's word layer, so that both begin with word ids
-    estep_alone              both begin with what does not depend on phrases: word states / potentials of candidates
+    estep_local_over_exact   EM-HRNN's E-step of 320 configurations / the posterior of every candidate phrase over all
+                             segmentations, both from word ids; 2 classes
+    estep_given_states       the same, but EM-HRNN is given its word states, and ours still begins with word ids
+    estep_alone              both are given what does not depend on phrases: word states / potentials of candidates
     estep_..._5, estep_..._20  the same for 5 and 20 classes
     infer_over_em_hrnn       documents/s of predicting documents in memory
     infer_over_tfidf         the same / `tfidf-lr`
@@ -249,8 +249,8 @@ def estep(ours: Run, em_hrnn: Run, corpus: Corpus, rounds: int) -> dict[str, flo
     )
     classes = len(corpus.classes)
     return {
-        f"estep_local_over_exact_{classes}": times.ratio("local", "exact"),
-        f"estep_from_words_{classes}": times.ratio("from words", "exact"),
+        f"estep_local_over_exact_{classes}": times.ratio("from words", "exact"),
+        f"estep_given_states_{classes}": times.ratio("local", "exact"),
         f"estep_alone_{classes}": times.ratio("local", "alone"),
         f"estep_words_s_{classes}": batch.n_words / times.median("exact"),
     }
