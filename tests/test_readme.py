@@ -2,15 +2,18 @@
 
 A block is run when the line before its fence is `<!-- test: console -->` or `<!-- test: python -->`. All blocks run in
 order, in one folder that holds reviews.csv, test.csv, new.jsonl and letter.txt: a few generated reviews, so that the
-commands can stay as they are and still be quick.
+commands can stay as they are and still be quick. Python and lines of one command of ours run in this process, which
+has torch already; the other lines run in a shell.
 """
 
 import csv
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +21,7 @@ import pytest
 
 from emhrnn.cli import main
 from emhrnn.corpus.reviews import Review, generate_reviews
+from tests.behaviour.commands import Cli
 from tests.explain.browser import chromium, screenshots
 
 README = Path(__file__).parents[1] / "README.md"
@@ -76,16 +80,28 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
         ),
     ],
 )
-def test_the_marked_blocks_run(folder: Path, pages: tuple[str, ...]) -> None:
+def test_the_marked_blocks_run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, pages: tuple[str, ...]) -> None:
+    monkeypatch.chdir(folder)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for page in pages:
         blocks = marked_blocks((README.parent / page).read_text(encoding="utf-8"))
         assert blocks, f"{page} has no block to test"
         for kind, block in blocks:
-            program = ["bash", "-euo", "pipefail", "-c"] if kind == "console" else [sys.executable, "-c"]
-            code = commands(block) if kind == "console" else block
-            done = subprocess.run([*program, code], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True)
-            assert done.returncode == 0, f"{page}: {code}\n{done.stderr.decode()}"
+            if kind == "python":
+                exec(compile(block, page, "exec"), {"__name__": "__main__"})
+                continue
+            for plain, lines in groupby(commands(block).splitlines(), is_plain):
+                for line in lines if plain else ():
+                    cli.ok(*shlex.split(line, comments=True)[1:])
+                if not plain:
+                    script = ["bash", "-euo", "pipefail", "-c", "\n".join(lines)]
+                    done = subprocess.run(script, env={**os.environ, "PATH": path}, capture_output=True)
+                    assert done.returncode == 0, f"{page}: {script[-1]}\n{done.stderr.decode()}"
+
+
+def is_plain(line: str) -> bool:
+    """Whether a line is one command of ours and asks nothing of a shell."""
+    return line.startswith("emhrnn ") and not re.search(r"[;|&<>$*]", line.partition(" # ")[0])
 
 
 def outputs(block: str) -> list[tuple[str, str]]:
@@ -164,5 +180,6 @@ def test_commands_are_separated_from_their_output() -> None:
     assert commands("$ a --b\noutput\n$ c\n") == "a --b\nc"
     assert outputs("$ a --b\noutput\n$ c\n") == [("a --b", "output")]
     assert commands("a   # why\nb\n") == "a   # why\nb"
+    assert [is_plain(line) for line in ("emhrnn a 'b c'   # d; e", "emhrnn a &", "ls")] == [True, False, False]
     text = "<!-- test: console -->\n```\na\n```\n\n```\nnot this\n```\n<!-- test: python -->\n\n```python\nb\n```\n"
     assert marked_blocks(text) == [("console", "a\n"), ("python", "b\n")]
