@@ -13,7 +13,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.training.checkpoint import load_tensors
+from emhrnn.training.arrays import load_arrays
 from emhrnn.training.run import CARD, HISTORY, METRICS, WEIGHTS
 from tests.behaviour.commands import BAD, GOOD, SMALL, SMALL_EM, known, rows, write_reviews
 
@@ -206,7 +206,7 @@ def test_more_is_learned_by_what_was_learned_and_is_not_calibrated(trained: EMHR
 
     trained.save(tmp_path / "run")
     assert not any((tmp_path / "run" / name).exists() for name in (METRICS, CARD, HISTORY))
-    note = load_tensors(tmp_path / "run" / WEIGHTS)[1]
+    note = load_arrays(tmp_path / "run" / WEIGHTS)[1]
     assert (note["temperature"], note["epoch"]) == (1.0, trained.n_iter_ - 1)
 
 

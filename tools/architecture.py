@@ -48,13 +48,12 @@ src/emhrnn/
   evaluation/    predictions, scores, calibration
   training/      how a model learns
     train.py         from data to a run folder: prepare, describe, fit
-    loop.py          for each batch: loss, gradient, step
-    objective.py     the loss of labels
-    run.py           the run folder: save, load, lock
-    checkpoint.py, resume.py        resume after a crash, bit for bit
+    loop.py          for each batch: loss of the labels, gradient, step
+    run.py           a run folder: save and load; pack.py: as one file
+    folder.py, resume.py            locks and checkpoints; resume after a crash, bit for bit
     progress.py      history, live view, TensorBoard
     distributed.py   several processes on one model (torchrun)
-    calibration.py, card.py         calibrated probabilities; the model card
+    validation.py, card.py          scores, folds and calibration; the model card
   explain/       Explanation tree -> terminal, JSON, self-contained HTML
   api.py         load and train; estimator.py: the same for scikit-learn
   scoring/ serve/ export/ tuning/ demo/ cli/    files, the viewer, web page, search, demo, commands

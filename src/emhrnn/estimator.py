@@ -296,8 +296,8 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
     ) -> tuple[Targets, Run, "Corpus"]:
         """The kind of the labels, an untrained run, and the corpus in its words. `validated`: on other texts."""
         from emhrnn.training.data import embedding_table, in_model_words, selects, suited
-        from emhrnn.training.folds import with_folds
         from emhrnn.training.train import check_settings
+        from emhrnn.training.validation import with_folds
 
         config = self._config()
         vectors = self.vectors if isinstance(self.vectors, Vectors | None) else read_vectors(Path(self.vectors))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from emhrnn.audit import LEAST, near_duplicates
 from emhrnn.corpus import Corpus
-from emhrnn.training.folds import folds_of
+from emhrnn.training.validation import folds_of
 from tests.behaviour.commands import Cli, write_rows
 
 EVIL = "<script>alert(1)</script>"

@@ -20,15 +20,14 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.evaluation.predict import predict
 from emhrnn.evaluation.scores import METRICS
-from emhrnn.training.arrays import save_arrays
-from emhrnn.training.calibration import calibrate_run, validate_epoch
-from emhrnn.training.checkpoint import load_tensors
+from emhrnn.training.arrays import load_arrays, save_arrays
 from emhrnn.training.config import TrainingConfig, make_config
 from emhrnn.training.data import Named
 from emhrnn.training.distributed import Processes
 from emhrnn.training.folder import locked_run
 from emhrnn.training.run import WEIGHTS, load_run, save_weights
 from emhrnn.training.schedule import Best
+from emhrnn.training.validation import calibrate_run, validate_epoch
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_rows
 from tests.oracles import calibration as oracle
 
@@ -101,16 +100,16 @@ def test_the_classifier_is_calibrated_and_saves_it(tmp_path: Path) -> None:
     classifier.save(tmp_path / "run")
     assert load_run(tmp_path / "run").temperature == run.temperature
     assert np.array_equal(load(tmp_path / "run").predict_proba(TEXTS), classifier.predict_proba(TEXTS))
-    tensors, note = load_tensors(tmp_path / "run" / WEIGHTS)
+    tensors, note = load_arrays(tmp_path / "run" / WEIGHTS)
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["calibration"]["shares"] is None
     pickle.loads(pickle.dumps(classifier)).save(tmp_path / "again")  # noqa: S301 # our own
-    again, same_note = load_tensors(tmp_path / "again" / WEIGHTS)
+    again, same_note = load_arrays(tmp_path / "again" / WEIGHTS)
     assert same_note == note
-    assert all(torch.equal(again[name], tensor) for name, tensor in tensors.items())
+    assert all(np.array_equal(again[name], tensor) for name, tensor in tensors.items())
 
 
 def test_runs_without_a_temperature_load_and_damaged_ones_are_refused(own_run: Path) -> None:
-    tensors, note = load_tensors(own_run / WEIGHTS)
+    tensors, note = load_arrays(own_run / WEIGHTS)
     save_arrays(own_run / WEIGHTS, tensors, {name: value for name, value in note.items() if name != "temperature"})
     assert load_run(own_run).temperature == 1.0
     for wrong in (0.0, -1.0, "1", None):

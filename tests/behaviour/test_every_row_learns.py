@@ -13,12 +13,12 @@ from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.errors import ConfigError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.models.table import MODELS
-from emhrnn.training.calibration import validate_epoch
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
 from emhrnn.training.progress import Epoch, TrainingContext
 from emhrnn.training.run import Run, new_run
 from emhrnn.training.train import fit
+from emhrnn.training.validation import validate_epoch
 from tests.models.tiny_bert import make_bert
 
 SMALL = (

@@ -17,8 +17,7 @@ import torch
 from emhrnn.api import train
 from emhrnn.errors import DataError
 from emhrnn.text import Vectors
-from emhrnn.training.arrays import save_arrays
-from emhrnn.training.checkpoint import load_tensors
+from emhrnn.training.arrays import load_arrays, save_arrays
 from emhrnn.training.config import make_config
 from emhrnn.training.folder import checkpoint_files
 from emhrnn.training.progress import Meter
@@ -77,7 +76,7 @@ def snapshot(run: Path) -> dict[str, bytes]:
 
 def test_ctrl_c_and_resume_end_as_if_nothing_had_happened(cli: Cli, whole: Path, data: Path, stopped: Path) -> None:
     assert "--resume" in cli.error("train", data, "--out", stopped, *THREE)
-    assert load_tensors(saved(stopped)[0])[1]["progress"]["position"]["step"] == 11
+    assert load_arrays(saved(stopped)[0])[1]["progress"]["position"]["step"] == 11
     data.unlink()  # the run has what it needs
     cli.ok("train", "--out", stopped, "--resume", "--quiet")
     check_equal(whole / "run", stopped)
@@ -109,7 +108,7 @@ def test_sgd_on_a_prepared_corpus_that_gets_more_epochs(cli: Cli, data: Path, tm
     assert described["valid"]["corpus"] == "corpus/valid"
     cli.ok("train", "--out", run, "--resume", "--quiet", "--set", "training.epochs=3")
     check_equal(tmp_path / "whole", run)
-    tensors = load_tensors(saved(run)[0])[0]
+    tensors = load_arrays(saved(run)[0])[0]
     assert {name.split("/")[1] for name in tensors if name.startswith("optimizer/")} == {"momentum_buffer"}
 
 
@@ -290,7 +289,7 @@ def test_no_checkpoint_that_can_be_read(cli: Cli, stopped: Path) -> None:
 
 def test_a_checkpoint_of_a_newer_version(cli: Cli, stopped: Path, whole: Path) -> None:
     newest = saved(stopped)[0]
-    tensors, note = load_tensors(newest)
+    tensors, note = load_arrays(newest)
     whole_note = newest.read_bytes()
     save_arrays(newest, tensors, {**note, "version": 2})
     before = snapshot(stopped)
@@ -355,7 +354,7 @@ def test_a_loss_that_is_not_a_number_leaves_batch_and_checkpoint(
         message = cli.error("train", "--out", stopped, "--resume", "--quiet")
     assert "loss or gradient is nan at epoch 2" in message
     assert "what was saved before is intact; train again with a smaller training.learning_rate" in message
-    assert "words" in load_tensors(stopped / "bad-batch.safetensors")[0]
+    assert "words" in load_arrays(stopped / "bad-batch.safetensors")[0]
     assert snapshot(stopped / "checkpoint") == before
     (stopped / "bad-batch.safetensors").unlink()
     cli.ok("train", "--out", stopped, "--resume", "--quiet")

@@ -5,15 +5,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
+from safetensors.torch import save_file
+from torch import nn
 
 from emhrnn.api import load, train
 from emhrnn.errors import CheckpointError
+from emhrnn.models.model import DocumentModel
 from emhrnn.text import Vectors
 from emhrnn.training import arrays as module
-from emhrnn.training.arrays import LEAST, compacted, load_arrays, restored, save_arrays
+from emhrnn.training.arrays import LEAST, compacted, load_arrays, load_into, restored, save_arrays
 from emhrnn.training.run import WEIGHTS, copy_model
 from tests.behaviour.commands import GOOD, write_reviews
 
@@ -118,3 +122,42 @@ def test_a_run_is_smaller_and_its_probabilities_are_the_same(tmp_path: Path) -> 
     assert small < 0.7 * large
     for name in ("run", "plain"):
         assert np.array_equal(load(tmp_path / name).predict_proba([GOOD, "Anything else."]), expected)
+
+
+def test_round_trip_is_exact(tmp_path: Path) -> None:
+    tensors = {"a": torch.randn(3, 4), "b": torch.arange(5), "t": torch.randn(4, 3).t()}
+    save_arrays(tmp_path / "x.safetensors", tensors, {"epoch": 3})
+    loaded, note = load_arrays(tmp_path / "x.safetensors")
+    assert note == {"epoch": 3}
+    assert loaded.keys() == tensors.keys()
+    assert all(torch.equal(torch.from_numpy(loaded[name]), tensors[name]) for name in tensors)
+
+
+def test_missing_corrupt_and_foreign_files(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    with pytest.raises(CheckpointError, match="no such file"):
+        load_arrays(path)
+    save_arrays(path, {"a": torch.randn(100)}, {})
+    whole = path.read_bytes()
+    for broken in (b"", whole[:50], whole[:-8], b"\x80\x04" + whole):  # truncated; and a pickle's first bytes
+        path.write_bytes(broken)
+        with pytest.raises(CheckpointError, match="corrupt checkpoint"):
+            load_arrays(path)
+    save_file({"a": torch.zeros(1)}, path)
+    with pytest.raises(CheckpointError, match="not written by emhrnn"):
+        load_arrays(path)
+
+
+def test_tensors_must_fit_the_module() -> None:
+    module = DocumentModel()
+    module.weight, module.bias = nn.Parameter(torch.zeros(2, 3)), nn.Parameter(torch.zeros(2))
+    good = {"weight": torch.ones(2, 3), "bias": torch.ones(2)}
+    load_into(module, good, Path("x"))
+    assert torch.equal(module.weight, torch.ones(2, 3))
+    for bad, message in (
+        ({"weight": good["weight"]}, "bias is missing"),
+        ({**good, "more": torch.ones(1)}, "unexpected tensor more"),
+        ({**good, "bias": torch.ones(3)}, r"bias is \(3,\), the configuration asks for \(2,\)"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            load_into(module, bad, Path("x"))

@@ -9,8 +9,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.model import DocumentModel
 from emhrnn.training.config import TrainingConfig
-from emhrnn.training.loop import order_of, steps
-from emhrnn.training.objective import LabelLoss, PlainObjective
+from emhrnn.training.loop import LabelLoss, PlainObjective, order_of, steps
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.schedule import Position
 

@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from emhrnn.training.checkpoint import load_tensors
+from emhrnn.training.arrays import load_arrays
 from tests.behaviour.commands import rows, tiny, write_rows
 from tests.training import together
 from tests.training.kill import check_equal
@@ -57,14 +58,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def weights_differ_by(left: Path, right: Path) -> float:
     """The largest difference of any weight."""
-    ours, theirs = (load_tensors(run / "model.safetensors")[0] for run in (left, right))
+    ours, theirs = (load_arrays(run / "model.safetensors")[0] for run in (left, right))
     assert ours.keys() == theirs.keys()
-    return max(float((ours[name] - theirs[name]).abs().max()) for name in ours)
+    return max(float(np.abs(ours[name] - theirs[name]).max()) for name in ours)
 
 
 def facts(run: Path) -> dict[str, float]:
     """What validation says of a run: where the best epoch is, its scores, temperature and shares."""
-    note, metrics = load_tensors(run / "model.safetensors")[1], json.loads((run / "metrics.json").read_text())
+    note, metrics = load_arrays(run / "model.safetensors")[1], json.loads((run / "metrics.json").read_text())
     numbers = {"best_epoch": metrics["best_epoch"], "temperature": note["temperature"], **note.get("shares", {})}
     for part in ("valid", "calibration"):
         numbers |= {f"{part}.{name}": n for name, n in metrics[part].items() if isinstance(n, int | float)}

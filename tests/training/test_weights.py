@@ -10,8 +10,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.training.config import make_config
 from emhrnn.training.data import embedding_table
-from emhrnn.training.loop import make_objective
-from emhrnn.training.objective import LabelLoss, Objective, balanced_weights
+from emhrnn.training.loop import LabelLoss, Objective, balanced_weights, make_objective
 from emhrnn.training.run import new_run
 from tests.oracles import label_loss as oracle
 

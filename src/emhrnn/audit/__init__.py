@@ -156,7 +156,7 @@ def audit(
         shares = run.predict(Corpus.from_texts(texts, vocabulary=run.vocabulary, text=run.text)).probabilities
         fold, runs = np.zeros(len(corpus), dtype=np.int64), [run]
     else:
-        from emhrnn.training.folds import folds_of  # which takes torch
+        from emhrnn.training.validation import folds_of  # which takes torch
 
         corpus.check_trainable()
         fold = folds_of(corpus, folds, np.random.default_rng(seed))

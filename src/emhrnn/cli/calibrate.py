@@ -35,7 +35,7 @@ def calibrate(
     model.safetensors, metrics.json and card.md in RUN. The trained weights do not change, so the command is idempotent.
     """
     from emhrnn.cli.output import print_json, say, tell_of_rows
-    from emhrnn.training.calibration import calibrate_run
+    from emhrnn.training.validation import calibrate_run
 
     given = read.named(data, run=run)
     fitted, report = calibrate_run(run, given, out=out, dry_run=dry_run, progress=not quiet)

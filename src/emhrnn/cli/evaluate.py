@@ -62,10 +62,10 @@ def evaluate_run(folder: Path, data: "Named", *, progress: bool = True) -> "tupl
     """
     from emhrnn.errors import EmhrnnError
     from emhrnn.evaluation.baselines import baselines
-    from emhrnn.training.calibration import validate
     from emhrnn.training.data import labelled_corpus
     from emhrnn.training.resume import open_run
     from emhrnn.training.run import load_run
+    from emhrnn.training.validation import validate
 
     run = load_run(folder)
     with labelled_corpus(run, data, why="to compare with; `emhrnn predict` needs none", progress=progress) as corpus:

@@ -134,7 +134,7 @@ def train(
     if not job.first:
         return
     from emhrnn.evaluation.baselines import baselines, cross_validated  # not above: after the check of memory
-    from emhrnn.training.folds import fold_numbers
+    from emhrnn.training.validation import fold_numbers
 
     scores, best = trained.fitted.scores, trained.fitted.best
     report, valid_report = trained.train.report, trained.valid.report

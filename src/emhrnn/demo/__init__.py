@@ -27,10 +27,10 @@ from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import segmented
 from emhrnn.files import write_json, write_text
 from emhrnn.models import segmentation
-from emhrnn.training.calibration import validate
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.data import Named, other_corpus
 from emhrnn.training.run import Run, read_description
+from emhrnn.training.validation import validate
 
 TRAIN, TEST = 6000, 1000
 EXAMPLES = 3  # test documents that the report explains

@@ -13,7 +13,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -21,6 +21,9 @@ from safetensors.numpy import save
 
 from emhrnn.errors import CheckpointError
 from emhrnn.files import write_bytes
+
+if TYPE_CHECKING:
+    from emhrnn.models.model import DocumentModel
 
 NARROW, ROWS = "/narrow", "/rows"
 SMALLER = (np.uint8, np.uint16, np.float16)
@@ -127,6 +130,16 @@ def check_arrays(path: Path, arrays: Mapping[str, Any], expected: Mapping[str, t
             raise CheckpointError(
                 f"{path}: {name} is {tuple(array.shape)}, the configuration asks for {expected[name]}"
             )
+
+
+def load_into(model: "DocumentModel", arrays: Mapping[str, Any], path: Path) -> None:
+    """Put arrays, or tensors, into the model; every name and shape must fit."""
+    import torch  # here: most who read arrays need no torch
+
+    tensors = {name: torch.as_tensor(array) for name, array in arrays.items()}
+    model.take_sizes(tensors)
+    check_arrays(path, tensors, {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()})
+    model.load_state_dict(tensors)
 
 
 def _sha256(arrays: dict[str, np.ndarray], note: dict[str, Any]) -> str:

@@ -1,18 +1,46 @@
-"""The folder of a run while it is written: taken, locked, given back after a failure, recognised after a kill."""
+"""The folder of a run while it is written: taken, locked, given back after a failure, recognised after a kill; and the
+checkpoints in it that make training go on as if it had never stopped.
+
+RUN/checkpoint/step-000001200.safetensors    arrays: model/..., optimizer/..., objective/...; counters in the note
+RUN/checkpoint/step-000001100.safetensors    the one before, should the newest be damaged
+
+The weights of the best epoch are not in a checkpoint: they are `model.safetensors` of the run.
+"""
 
 import secrets
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
 from pathlib import Path
+from typing import Any
 
-from emhrnn.errors import DataError, TrainingError
+import numpy as np
+
+from emhrnn.corpus import Corpus
+from emhrnn.errors import CheckpointError, DataError, TrainingError
 from emhrnn.files import UNFINISHED, locked, write_text
-from emhrnn.training.run import BAD_BATCH, CHECKPOINTS, CORPUS, METRICS, MODEL, TENSORBOARD, WEIGHTS, is_run
+from emhrnn.training.arrays import load_arrays, save_arrays
+from emhrnn.training.compatibility import difference, fixed_settings, migrated_tensors
+from emhrnn.training.data import checksum
+from emhrnn.training.run import (
+    BAD_BATCH,
+    CHECKPOINTS,
+    CORPUS,
+    METRICS,
+    MODEL,
+    TENSORBOARD,
+    WEIGHTS,
+    Run,
+    identity,
+    is_run,
+)
 
 LOCK = "lock"
 MARK = "unfinished"  # a place that was killed before it had a description is still known as ours by this file
+VERSION, KEPT = 1, 2  # of the format of checkpoints; how many there are
+_SHARE = 0.02  # of the time, at most, is spent on checkpoints within an epoch
 NAMES = {*MODEL, LOCK, BAD_BATCH, MARK, CORPUS, TENSORBOARD, CHECKPOINTS}
 
 
@@ -149,3 +177,96 @@ def _put_back(out: Path, old: Path | None, *, empty: bool) -> None:
         old.rename(out)
     elif empty:
         out.mkdir()
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(
+        self,
+        out: Path,
+        run: Run,
+        corpora: Sequence[Corpus],
+        *,
+        say: Callable[[str], None] = print,
+        writes: bool = True,
+    ) -> None:
+        """A checkpoint is continued with the same words, classes, data and settings only. Of several processes that
+        train together all have the same to save, and only one `writes`."""
+        self.out, self.folder = out, out / CHECKPOINTS
+        self.identity = {
+            "words or classes": identity(run),
+            "data": "-".join(checksum(corpus.path) for corpus in corpora if corpus.path is not None),
+        }
+        self.config = run.config
+        self.say = say
+        self.writes = writes
+        self._saved = time.monotonic()
+        self._took = 0.0
+
+    @property
+    def due(self) -> bool:
+        """Only a matter of time: when checkpoints are saved has no influence on what is learned."""
+        seconds = self.config.training.checkpoint_seconds
+        pause = max(seconds, self._took / _SHARE if seconds else 0.0)
+        return self.writes and time.monotonic() - self._saved >= pause
+
+    def save(self, step: int, tensors: Mapping[str, Any], progress: dict[str, Any]) -> None:
+        """Keep what training is made of after so many steps: tensors, and `progress` as plain values.
+
+        Raises:
+            CheckpointError: it cannot be written; those that are there stay as they are.
+        """
+        if not self.writes:
+            return
+        began = time.monotonic()
+        identity = {**self.identity, "settings": fixed_settings(self.config)}
+        note = {"version": VERSION, "identity": identity, "progress": progress}
+        try:
+            save_arrays(self.folder / f"step-{step:09}.safetensors", tensors, note)
+            for old in checkpoint_files(self.out)[KEPT:]:
+                old.unlink()
+        except OSError as error:
+            remedy = "make it possible to write there, then give the same command again"
+            if checkpoint_files(self.out):
+                remedy = "the last good one is intact: make it possible to write there, then resume with --resume"
+            raise CheckpointError(f"cannot save a checkpoint to {self.folder}: {error.strerror}; {remedy}") from None
+        self._saved = time.monotonic()
+        self._took = self._saved - began
+
+    def load(self) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]] | None:
+        """The newest good checkpoint: its file, arrays and progress; None where there is none at all.
+
+        Raises:
+            CheckpointError: it is of a newer version, or of other settings, words or data; or none can be read.
+        """
+        damaged = ""
+        for path in checkpoint_files(self.out):
+            try:
+                arrays, note = load_arrays(path)
+            except CheckpointError:
+                note = {}
+            version = note.get("version")
+            if isinstance(version, int) and version > VERSION:
+                raise CheckpointError(
+                    f"{path} has version {version} of the checkpoint format, this emhrnn reads version {VERSION}; "
+                    "install the emhrnn that wrote it"
+                )
+            if version == VERSION:
+                self._check(path, note["identity"])
+                return path, migrated_tensors(self.config.model.name, arrays, checkpoint=True), note["progress"]
+            damaged = f"{path} is damaged"
+            self.say(f"{damaged}; the checkpoint before it is tried")
+        if damaged:
+            raise CheckpointError(f"{damaged}; no other checkpoint is there: train again with --overwrite")
+        return None
+
+    def _check(self, path: Path, saved: dict[str, Any]) -> None:
+        others = [what for what, ours in self.identity.items() if saved.get(what) != ours]
+        told = difference(saved["settings"], self.config) or next(
+            (f"other {what} than now (the checksums differ)" for what in others), None
+        )
+        if told is not None:
+            raise CheckpointError(
+                f"{path} was saved with {told}; put back what was changed, or train again into another folder"
+            )

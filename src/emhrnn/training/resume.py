@@ -13,13 +13,11 @@ from emhrnn.corpus import Corpus
 from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.files import sha256, write_json
 from emhrnn.text import Vectors, Vocabulary, read_vectors
-from emhrnn.training.calibration import validate
 from emhrnn.training.compatibility import FREE, unknown_setting
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, checksum, embedding_table, held_out, selects, with_frequent_names
 from emhrnn.training.distributed import Processes
-from emhrnn.training.folder import checkpoint_files, finish, locked_run, remove_partial
-from emhrnn.training.folds import fold_predictions
+from emhrnn.training.folder import Checkpoints, checkpoint_files, finish, locked_run, remove_partial
 from emhrnn.training.progress import FitResult, TrainingContext, read_history
 from emhrnn.training.run import (
     CONFIG,
@@ -33,7 +31,8 @@ from emhrnn.training.run import (
     read_description,
 )
 from emhrnn.training.schedule import Best
-from emhrnn.training.train import DEFAULT, Opened, checkpoints_of
+from emhrnn.training.train import DEFAULT, Opened
+from emhrnn.training.validation import fold_predictions, validate
 
 
 @contextmanager
@@ -71,7 +70,8 @@ def resumed_run(
         if not opened.run.model.fits_at_once and (out / WEIGHTS).exists() and not checkpoint_files(out):
             raise CheckpointError(f"{out} has no checkpoint to resume from; train again with --overwrite")
         _check_known(out, description, opened.run.config)
-        checkpoints_of(out, opened.run, opened.train, opened.valid).load(silent=True)  # raises before a file is touched
+        corpora = [opened.train, opened.valid]
+        Checkpoints(out, opened.run, corpora, say=lambda _: None).load()  # raises before a file is touched
         remove_partial(out)
         (out / METRICS).unlink(missing_ok=True)
         write_json(out / CONFIG, {**description, "config": opened.run.config.model_dump()})

@@ -39,7 +39,7 @@ from emhrnn.models.row import Facts
 from emhrnn.models.table import MODELS, build_model
 from emhrnn.shapes import Float
 from emhrnn.text import TextLimits, TextSettings, Vocabulary
-from emhrnn.training.arrays import check_arrays, load_arrays, save_arrays
+from emhrnn.training.arrays import check_arrays, load_arrays, load_into, save_arrays
 from emhrnn.training.compatibility import migrated, migrated_tensors
 from emhrnn.training.config import Config, validated
 from emhrnn.version import __version__
@@ -307,8 +307,6 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
         raise corrupt(folder / CONFIG, error) from None
     arrays = migrated_tensors(run.config.model.name, arrays, note.get("shares"))
     if run.model is not None:
-        from emhrnn.training.checkpoint import load_into  # which takes torch
-
         load_into(run.model, arrays, folder / WEIGHTS)
         run.model.eval()
     elif row.read is not None and row.shapes is not None:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,16 +23,14 @@ from emhrnn.files import sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.text import Vectors, read_vectors
-from emhrnn.training.calibration import end_training, validate, validate_epoch
+from emhrnn.training.arrays import load_arrays, load_into
 from emhrnn.training.card import write_metrics
-from emhrnn.training.checkpoint import Checkpoints, load_into, load_tensors
 from emhrnn.training.compatibility import migrated_tensors
 from emhrnn.training.config import Config
 from emhrnn.training.data import (
     Named,
     check_ids,
     check_same_kind,
-    checksum,
     described,
     held_out,
     other_corpus,
@@ -41,14 +40,13 @@ from emhrnn.training.data import (
     with_frequent_names,
 )
 from emhrnn.training.distributed import Processes, name_of_job
-from emhrnn.training.folder import run_folder
-from emhrnn.training.folds import fold_predictions, with_folds
-from emhrnn.training.loop import InOrder, deferred_signals, make_objective, steps
-from emhrnn.training.objective import Objective, make_label_loss
+from emhrnn.training.folder import Checkpoints, run_folder
+from emhrnn.training.loop import InOrder, Objective, deferred_signals, make_label_loss, make_objective, steps
 from emhrnn.training.optimizer import Optimizer, WeightAverage
 from emhrnn.training.progress import Epoch, FitResult, Meter, Step, TrainingContext, append_history, write_history
-from emhrnn.training.run import CORPUS, HISTORY, WEIGHTS, Run, describe, identity, save_weights
+from emhrnn.training.run import CORPUS, HISTORY, WEIGHTS, Run, describe, save_weights
 from emhrnn.training.schedule import Best, Position
+from emhrnn.training.validation import end_training, fold_predictions, validate, validate_epoch, with_folds
 
 TRAIN, VALID = Path(CORPUS, "train"), Path(CORPUS, "valid")  # in the run folder
 SHOWN = 8  # classes; of the others, how many there are
@@ -200,12 +198,12 @@ class TrainingState:
             "meter": self.meter.state(),
         }
 
-    def restore(self, path: Path, tensors: dict[str, Tensor], note: dict[str, Any], folder: Path | None) -> None:
+    def restore(self, path: Path, arrays: dict[str, np.ndarray], note: dict[str, Any], folder: Path | None) -> None:
         """Put back a checkpoint, and find the weights of the best epoch in the run folder."""
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "objective": {}, "optimizer": {}, "average": {}}
-        for name, tensor in tensors.items():
+        for name, array in arrays.items():
             part, _, rest = name.partition("/")
-            parts[part][rest] = tensor
+            parts[part][rest] = torch.as_tensor(array)
         load_into(self.run.model, parts["model"], path)
         self.objective.load_state_dict(parts["objective"])
         self.optimizer.load_state_dict(parts["optimizer"])
@@ -219,7 +217,7 @@ class TrainingState:
         if self.best.epoch >= 0 and self.position.batch == 0 and self.best.epoch == self.position.epoch - 1:
             self.keep_best(folder)
         elif self.best.epoch >= 0 and folder is not None and (folder / WEIGHTS).is_file():
-            weights, saved = load_tensors(folder / WEIGHTS)
+            weights, saved = load_arrays(folder / WEIGHTS)
             if saved.get("epoch") == self.best.epoch:
                 now = migrated_tensors(self.run.config.model.name, weights)
                 self.best_weights = {name: torch.as_tensor(array) for name, array in now.items()}
@@ -245,7 +243,7 @@ def fit(
     """Train until the best epoch is `patience` epochs ago or `epochs` are done; the run then has the weights of the
     best epoch. Without `select`, all epochs are done, and it has those of the last. `judge` scores an epoch; by default
     the validation data does. With `data.folds`, and the training data as validation data, models of the folds are
-    trained first, and their scores decide (folds.py). With the folder of a described run,
+    trained first, and their scores decide (validation.py). With the folder of a described run,
     history, best weights and checkpoints are on disk as soon as they exist, training continues from the newest
     checkpoint, if there is any, as if it had never stopped, and Ctrl-C and SIGTERM wait until a step is done and saved.
     In a job of several processes, all of them call this."""
@@ -270,7 +268,9 @@ def fit(
     now = TrainingState(
         run, objective, optimizer, Meter(run.config, len(train) // job.size, show=context.progress and job.first)
     )
-    checkpoints = None if folder is None else checkpoints_of(folder, run, train, valid, context)
+    checkpoints = (
+        None if folder is None else Checkpoints(folder, run, [train, valid], say=context.say, writes=job.first)
+    )
     if checkpoints is not None and (found := checkpoints.load()):
         now.restore(*found, own)
         if own is not None:
@@ -318,17 +318,6 @@ def fit(
     if own is not None:
         write_metrics(own, fitted)
     return fitted
-
-
-def checkpoints_of(
-    folder: Path, run: Run, train: Corpus, valid: Corpus, context: TrainingContext = DEFAULT
-) -> Checkpoints:
-    """The checkpoints of a run on these data."""
-    key = {
-        "words or classes": identity(run),
-        "data": "-".join(checksum(corpus.path) for corpus in (train, valid) if corpus.path is not None),
-    }
-    return Checkpoints(folder, key, run.config, say=context.say, writes=context.job.first)
 
 
 def _end_epoch(

@@ -26,7 +26,7 @@ from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.shapes import Bool, Float
 from emhrnn.training.config import Config
 from emhrnn.training.distributed import ALONE, Processes
-from emhrnn.training.objective import TINY, LabelLoss, label_part
+from emhrnn.training.loop import TINY, LabelLoss, label_part
 from emhrnn.training.progress import FitResult
 from emhrnn.training.schedule import Purpose, is_latent, numpy_generator, phase, torch_generator
 

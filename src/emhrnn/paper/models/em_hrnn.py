@@ -46,7 +46,7 @@ from emhrnn.shapes import Bool, Float, Int64
 if TYPE_CHECKING:  # training imports the table of models
     from emhrnn.training.config import Config
     from emhrnn.training.distributed import Processes
-    from emhrnn.training.objective import LabelLoss, Objective
+    from emhrnn.training.loop import LabelLoss, Objective
 
 REPEATED = 2  # how often a word of a batch comes, at least, for a table of the batch's words to pay
 

@@ -42,7 +42,7 @@ from emhrnn.shapes import Bool, Float, Float64, Int64
 if TYPE_CHECKING:  # the table of models imports this file, and training imports the table
     from emhrnn.training.config import Config
     from emhrnn.training.distributed import Processes
-    from emhrnn.training.objective import LabelLoss, Objective
+    from emhrnn.training.loop import LabelLoss, Objective
 
 PACE = 50.0  # learning rate, times that of the rest: of the first step, later ones are shorter (RowAdagrad)
 COMMON = 3_000  # words, which come first in the vocabulary. Rarer ones have learned in few steps
@@ -178,7 +178,7 @@ class ProductObjective:
         self.model, self.network, self.label_loss, self.seed, self.job = model, network, label_loss, seed, job
 
     def loss(self, batch: Batch, epoch: int, step: int) -> tuple[Tensor, dict[str, float]]:
-        from emhrnn.training.objective import label_part
+        from emhrnn.training.loop import label_part
         from emhrnn.training.schedule import Purpose, torch_generator
 
         noise = self.job.noise(torch_generator(self.seed, Purpose.NGRAMS, step))

@@ -1,30 +1,57 @@
-"""Predictions of a run made right, with all processes of a job: scores on labelled data, and the calibration of its
-probabilities at the end of training and on new data (the mathematics are in evaluation/calibration.py)."""
+"""Predictions on held-out documents, made with all processes of a job: scores of an epoch, cross-validation where
+documents are few, and the calibration of probabilities at the end of training and on new data (the mathematics are in
+evaluation/calibration.py).
 
+A tenth of 300 documents cannot pick an epoch, and is missed in training. So models are first trained on all folds but
+one, for each fold; their predictions of the fold that they have not seen give the scores of every epoch. The model
+itself is trained on all documents, to the best epoch of those scores; they also calibrate its probabilities.
+
+RUN/checkpoint/folds.safetensors    these predictions, to resume with
+"""
+
+import copy
 import tempfile
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from tqdm import tqdm
 
 from emhrnn.corpus import Corpus, Report
 from emhrnn.corpus.batch import BatchPlan
-from emhrnn.errors import DataError
+from emhrnn.errors import CheckpointError, DataError
 from emhrnn.evaluation.calibration import FEWEST, Calibration, Labels, fit_temperature
 from emhrnn.evaluation.decision import Conformal, abstentions
 from emhrnn.evaluation.predict import BATCH_WORDS, Predictions
-from emhrnn.evaluation.scores import PhraseLengths, Scores, score
+from emhrnn.evaluation.scores import METRICS, PhraseLengths, Scores, score
 from emhrnn.files import atomic_folder, check_free
-from emhrnn.shapes import Float32
-from emhrnn.training.arrays import load_arrays
+from emhrnn.models.settings import EvidenceConfig
+from emhrnn.shapes import Float32, Int64
+from emhrnn.training.arrays import load_arrays, save_arrays
 from emhrnn.training.card import write_card
+from emhrnn.training.config import Config, with_settings
 from emhrnn.training.data import Named, labelled_corpus, learned_from
 from emhrnn.training.distributed import ALONE, Processes
-from emhrnn.training.folder import locked_run
+from emhrnn.training.folder import checkpoint_files, locked_run
 from emhrnn.training.pack import SUFFIX, is_unpacked, pack
-from emhrnn.training.run import WEIGHTS, Run, copy_model, load_run, read_description, read_metrics, save_weights
+from emhrnn.training.progress import TrainingContext
+from emhrnn.training.run import (
+    CHECKPOINTS,
+    WEIGHTS,
+    Run,
+    copy_model,
+    load_run,
+    read_description,
+    read_metrics,
+    save_weights,
+)
+from emhrnn.training.schedule import Best, Purpose, numpy_generator
+
+FOLDS = 5
+LEAST, MOST = 50, 1500  # documents: with fewer nothing helps; of more, a tenth is enough
+FILE = "folds.safetensors"
 
 
 def predict_together(job: Processes, run: Run, corpus: Corpus) -> Predictions:
@@ -74,15 +101,14 @@ def end_training(
     if run.config.training.calibrate:
         return calibrate(run, valid, folder, epoch, job, logits)
     run.uncalibrate()
-    return _score(run, valid, _of_folds(run, predict_together(job, run, valid), logits)), None
+    return _score(run, valid, _predicted(run, valid, job, logits)), None
 
 
-def _of_folds(
-    run: Run, predictions: Predictions, logits: Float32[np.ndarray, "documents classes"] | None
+def _predicted(
+    run: Run, valid: Corpus, job: Processes, logits: Float32[np.ndarray, "documents classes"] | None
 ) -> Predictions:
-    if logits is None:
-        return predictions
-    return replace(predictions, logits=logits, probabilities=run.probabilities(logits))
+    found = predict_together(job, run, valid)
+    return found if logits is None else replace(found, logits=logits, probabilities=run.probabilities(logits))
 
 
 def calibrate(
@@ -96,7 +122,7 @@ def calibrate(
     """Fit the temperature, and the shares of a model that has some, and keep both with the weights; the scores are
     those after. `logits` as in `end_training`."""
     run.uncalibrate()
-    predictions = _of_folds(run, predict_together(job, run, valid), logits)
+    predictions = _predicted(run, valid, job, logits)
     before = _score(run, valid, predictions)
     shares = _fit_shares(run, valid, job)
     if shares is not None:
@@ -142,6 +168,112 @@ def _labels(corpus: Corpus) -> Labels:
     if corpus.labels is None:
         raise DataError("the data has no labels, so there is nothing to compare predictions with; give a label column")
     return corpus.labels
+
+
+def with_folds(config: Config, corpus: Corpus) -> Config:
+    """The settings with `data.folds` where they leave the validation open, and documents are few: of one label each,
+    and FOLDS different ones or more of every class. For models that are trained in seconds."""
+    settled = {"folds", "validation"} & config.data.model_fields_set
+    quick = isinstance(config.model, EvidenceConfig) and not config.model.ids
+    labels = corpus.labels
+    if settled or not quick or not LEAST <= len(corpus) <= MOST or labels is None or labels.ndim == 2:
+        return config
+    distinct = labels[corpus.first_equal == np.arange(len(corpus))]
+    if np.bincount(distinct, minlength=len(corpus.classes)).min() < FOLDS:
+        return config
+    return with_settings(config, {"data.folds": FOLDS})
+
+
+def folds_of(corpus: Corpus, folds: int, generator: np.random.Generator) -> Int64[np.ndarray, " documents"]:
+    """The fold of each document: of every class about as many in each, and the same words in the same."""
+    first, labels = corpus.first_equal, corpus.labels
+    assert labels is not None
+    distinct = np.flatnonzero(first == np.arange(len(corpus)))
+    order = generator.permutation(distinct)
+    if labels.ndim == 1:
+        order = order[np.argsort(labels[order], kind="stable")]
+    fold = np.zeros(len(corpus), dtype=np.int64)
+    fold[order] = np.arange(len(order)) % folds
+    result: np.ndarray = fold[first]
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class FoldPredictions:
+    """What models of the other folds said of each document after each epoch."""
+
+    logits: Float32[np.ndarray, "epochs documents classes"]
+    labels: Int64[np.ndarray, " documents"]
+    classes: tuple[str, ...]
+
+    def scores(self, run: Run, epoch: int, phrases: PhraseLengths | None = None) -> Scores:
+        """With the temperature that the run has."""
+        return score(run.probabilities(self.logits[epoch]), self.labels, self.classes, phrases)
+
+    def best_epoch(self, run: Run) -> int:
+        """The one that early stopping would keep."""
+        settings, best = run.config.training, Best()
+        for epoch in range(len(self.logits)):
+            scores = self.scores(run, epoch)
+            best.update(epoch, METRICS[settings.metric] * scores.metrics()[settings.metric], scores.loss)
+            if best.waited >= settings.patience:
+                break
+        return best.epoch
+
+
+def fold_predictions(
+    run: Run, corpus: Corpus, folder: Path | None, *, trained: bool = False, show: bool = False
+) -> FoldPredictions:
+    """Those in the run folder; else of an untrained run, whose model stays as it is, and they are put there. `show` the
+    progress in a terminal.
+
+    Raises:
+        CheckpointError: the file is damaged, or missing where the run is `trained` or has a checkpoint.
+    """
+    path = None if folder is None else folder / CHECKPOINTS / FILE
+    labels = corpus.labels
+    assert labels is not None
+    if path is not None and path.exists():
+        return FoldPredictions(load_arrays(path)[0]["logits"][: run.config.training.epochs], labels, run.classes)
+    if folder is not None and (trained or checkpoint_files(folder)):
+        raise CheckpointError(
+            f"{path} is missing, so the scores of its epochs are unknown; train again with --overwrite"
+        )
+    fold = fold_numbers(run.config, corpus)
+    logits = np.zeros((run.config.training.epochs, len(corpus), len(run.classes)), dtype=np.float32)
+    hidden = None if show else True
+    for number in tqdm(range(run.config.data.folds), desc="cross-validation", leave=False, disable=hidden):
+        _train_one(run, corpus, fold == number, logits)
+    if path is not None:
+        path.parent.mkdir(exist_ok=True)
+        save_arrays(path, {"logits": logits}, {})
+    return FoldPredictions(logits, labels, run.classes)
+
+
+def fold_numbers(config: Config, corpus: Corpus) -> Int64[np.ndarray, " documents"]:
+    """The fold of each document of a run."""
+    return folds_of(corpus, config.data.folds, numpy_generator(config.training.seed, Purpose.SPLIT))
+
+
+def _train_one(run: Run, corpus: Corpus, held_out: np.ndarray, logits: np.ndarray) -> None:
+    """Train a copy on the other documents, and put down what it says of the held-out ones after each epoch. Where it
+    stops early, the last epoch stands for all that would have followed."""
+    from emhrnn.training.train import fit  # which validates
+
+    places = np.flatnonzero(held_out)
+    judged = corpus.select(places)
+    config = with_settings(run.config, {"data.folds": 0, "training.calibrate": False})
+    each = replace(run, model=copy.deepcopy(run.model), config=config)
+
+    def judge(epoch: int) -> Scores:
+        predicted = each.predict(judged)
+        logits[epoch, places] = predicted.logits
+        assert judged.labels is not None
+        return score(predicted.probabilities, judged.labels, run.classes)
+
+    quiet = TrainingContext(progress=False, say=lambda _: None)
+    done = fit(each, corpus.select(np.flatnonzero(~held_out)), judged, quiet, judge=judge)
+    logits[len(done.epochs) :, places] = logits[len(done.epochs) - 1, places]
 
 
 def calibrate_run(

@@ -11,9 +11,9 @@ from emhrnn.corpus.reviews import everyday_reviews
 from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.training.arrays import load_arrays
 from emhrnn.training.config import make_config
-from emhrnn.training.folds import FILE, FOLDS, LEAST, MOST, fold_numbers, with_folds
 from emhrnn.training.progress import Epoch
 from emhrnn.training.run import read_metrics
+from emhrnn.training.validation import FILE, FOLDS, LEAST, MOST, fold_numbers, with_folds
 from tests.behaviour.commands import write_rows
 from tests.training.kill import check_equal
 
