@@ -1,12 +1,9 @@
 """`emhrnn export`: a run as a web page."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from emhrnn.cli.options import Json, RunFolder, flag, option
-
-if TYPE_CHECKING:
-    from emhrnn.export.web_folder import WebExport
 
 
 def export(
@@ -27,25 +24,14 @@ def export(
     """
     from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
+    from emhrnn.export.web_folder import export_web
+    from emhrnn.training.run import load_run
 
     if web is None:
         raise ConfigError("nothing to write was named; give --web FOLDER")
-    page = export_page(run, web, overwrite=overwrite)
+    page = export_web(load_run(run), web, overwrite=overwrite)
     if json:
         print_json(page.to_dict())
         return
     say(f"{web}/model.js   {page.bytes / 1e6:7.1f} MB, {page.phrases:,} phrases and {page.words:,} words")
     say(f"\nNext: open {web / 'index.html'} in a browser, or copy the folder to a web server.")
-
-
-def export_page(folder: Path, out: Path, *, overwrite: bool = False) -> "WebExport":
-    """Write the web page of a run.
-
-    Raises:
-        ConfigError: the model is not an evidence model with learned segmentation.
-        DataError: `out` is taken.
-    """
-    from emhrnn.export.web_folder import export_web
-    from emhrnn.training.run import load_run
-
-    return export_web(load_run(folder), out, overwrite=overwrite)
