@@ -24,9 +24,10 @@ from emhrnn.models.table import MODELS
 from emhrnn.shapes import Float32, Float64
 from emhrnn.targets import Targets
 from emhrnn.text import Vectors, read_vectors
+from emhrnn.training.card import write_results
 from emhrnn.training.config import Config, make_config
 from emhrnn.training.folder import run_folder
-from emhrnn.training.run import HISTORY, Run, describe, new_run, run_files, run_of_files, save_weights
+from emhrnn.training.run import Run, describe, new_run, run_files, run_of_files, save_weights
 
 if TYPE_CHECKING:
     from emhrnn.corpus.dataset import Corpus
@@ -275,15 +276,10 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         folder, run = Path(folder), self.model_.run
         with run_folder(folder, overwrite=overwrite):
             describe(folder, run)
-            if self._increments is not None:
+            if self._increments is None:
+                write_results(folder, run, self._fitted)
+            else:
                 save_weights(folder, run, self.n_iter_ - 1)
-                return
-            from emhrnn.training.card import write_metrics
-            from emhrnn.training.progress import write_history
-
-            write_history(folder / HISTORY, self.history_)
-            save_weights(folder, run, self.best_epoch_)
-            write_metrics(folder, self._fitted)
 
     def _begin(
         self,

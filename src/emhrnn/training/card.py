@@ -15,8 +15,8 @@ import numpy as np
 from emhrnn.errors import CheckpointError
 from emhrnn.files import UNFINISHED, write_text
 from emhrnn.training.config import validated
-from emhrnn.training.progress import FitResult, read_history
-from emhrnn.training.run import CARD, HISTORY, read_description, read_metrics, save_metrics
+from emhrnn.training.progress import FitResult, read_history, write_history
+from emhrnn.training.run import CARD, HISTORY, Run, read_description, read_metrics, save_metrics, save_weights
 
 LIMITS = (
     "It only predicts the classes above: a text that belongs to none of them still gets one.",
@@ -60,6 +60,13 @@ class Card:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def write_results(folder: Path, run: Run, fitted: FitResult) -> None:
+    """History, weights, scores and card of a run that was trained elsewhere, and is described in the folder."""
+    write_history(folder / HISTORY, fitted.epochs)
+    save_weights(folder, run, fitted.best.epoch)
+    write_metrics(folder, fitted)
 
 
 def write_metrics(folder: Path, fitted: FitResult) -> None:

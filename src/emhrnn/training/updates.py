@@ -27,15 +27,15 @@ from emhrnn.corpus.preparation import union
 from emhrnn.errors import ConfigError, DataError, EmhrnnError
 from emhrnn.models.evidence import Evidence
 from emhrnn.text import Vocabulary
-from emhrnn.training.card import write_metrics
+from emhrnn.training.card import write_results
 from emhrnn.training.config import with_settings
 from emhrnn.training.data import Named, described
 from emhrnn.training.folder import run_folder
 from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
-from emhrnn.training.progress import FitResult, TrainingContext, write_history
+from emhrnn.training.progress import FitResult, TrainingContext
 from emhrnn.training.resume import open_run
-from emhrnn.training.run import HISTORY, Run, describe, load_run, new_run, run_files, run_of_files, save_weights
+from emhrnn.training.run import Run, describe, load_run, new_run, run_files, run_of_files
 from emhrnn.training.schedule import Position, Purpose, numpy_generator
 from emhrnn.training.train import DEFAULT, TRAIN, VALID, check_label_settings, fit
 
@@ -145,9 +145,7 @@ def continue_run(
             job=None,
             **{"from": {"run": str(start), "new": done.new, "replayed": done.replayed}},
         )
-        write_history(out / HISTORY, done.fitted.epochs)
-        save_weights(out, done.run, done.fitted.best.epoch)
-        write_metrics(out, done.fitted)
+        write_results(out, done.run, done.fitted)
     return done
 
 
