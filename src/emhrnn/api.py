@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from emhrnn.text import Vectors, Vocabulary
     from emhrnn.training.config import Config
     from emhrnn.training.data import Named
-    from emhrnn.training.progress import Epoch, FitResult, Step, Tracker, TrainingContext
+    from emhrnn.training.progress import Epoch, FitResult, Step, Tracker
 
 
 class Model:
@@ -424,9 +424,9 @@ def train(
         if fixed:
             raise ConfigError(f"{fixed[0]} cannot be changed when a run is continued; leave it out, or train again")
         given = {f"training.{name}": value for name, value in chosen.training.model_dump(exclude_unset=True).items()}
-        with ExitStack() as tracked:
-            told = _tracked(tracked, TrainingContext(progress, on_epoch, on_step, say), log, out)
-            done = continue_run(located(start), named, out, given, told, overwrite=overwrite)
+        with ExitStack() as stack:
+            context = TrainingContext(progress, on_epoch, on_step, say, trackers=_entered(stack, log, out))
+            done = continue_run(located(start), named, out, given, context, overwrite=overwrite)
         return Trained(Model(done.run, out), done.fitted, out, done.train, done.valid)
     with joined() as job:
         context = TrainingContext(progress=False, say=lambda _: None, job=job)
@@ -444,9 +444,9 @@ def train(
         else:
             why = f"there is no run at {out} to resume" if resume else "no data was given"
             raise DataError(f"{why}; give the data to train on")
-        with ExitStack() as tracked:
-            context = _tracked(tracked, context, log if job.first else (), out)
-            opened = tracked.enter_context(opening)
+        with ExitStack() as stack:
+            context = replace(context, trackers=_entered(stack, log if job.first else (), out))
+            opened = stack.enter_context(opening)
             fitted = opened.finished or fit(
                 opened.run, opened.train, opened.valid, context, folder=out, select=opened.select
             )  # fmt: skip
@@ -458,12 +458,8 @@ def train(
     return Trained(Model(opened.run, out), fitted, out, opened.train, opened.valid)
 
 
-def _tracked(
-    stack: ExitStack, context: "TrainingContext", log: "Sequence[str | Tracker]", out: Path
-) -> "TrainingContext":
-    """The same context, whose numbers also go to these trackers until the stack is closed."""
+def _entered(stack: ExitStack, log: "Sequence[str | Tracker]", out: Path) -> "list[Tracker]":
+    """The trackers that are asked for, until the stack is closed."""
     from emhrnn.training.progress import Tracker, tracker
 
-    for one in [one if isinstance(one, Tracker) else tracker(one, out) for one in log]:
-        context = stack.enter_context(one).watching(context)
-    return context
+    return [stack.enter_context(one if isinstance(one, Tracker) else tracker(one, out)) for one in log]

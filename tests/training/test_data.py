@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from emhrnn.corpus import Columns, prepare
-from emhrnn.training.train import SHOWN, material_line
+from emhrnn.training.data import SHOWN, material_line
 
 
 def test_it_names_the_columns_that_were_taken_and_the_classes(tmp_path: Path) -> None:
@@ -15,5 +15,5 @@ def test_it_names_the_columns_that_were_taken_and_the_classes(tmp_path: Path) ->
     first = ", ".join(repr(str(n)) for n in range(SHOWN))
     assert material_line("a.csv", corpus, corpus.select(np.arange(2))) == (
         f"a.csv: {SHOWN + 2} documents of 6 words to learn from, 2 to validate; text from 'body', label from 'stars'; "
-        f"language en; {SHOWN + 2} classes: {first}, ..."
+        f"language en; {SHOWN + 2} classes: {first} and 2 more"
     )

@@ -26,6 +26,7 @@ from emhrnn.training.schedule import Purpose, numpy_generator
 
 COUNTED_ROWS = 10_000  # documents whose words are counted together
 FEW = 3000  # documents: fewer have other defaults
+SHOWN = 8  # classes, where they are listed
 SCORED = 1000  # documents that are scored where none are held out
 NGRAMS = ("model.ngram_words", 4)
 FOR_CHARACTERS = {"evidence": ("model.longest", 8), "tfidf-lr": NGRAMS, "tfidf-svm": NGRAMS}  # by model
@@ -89,6 +90,20 @@ def described(data: Named, corpus: Corpus, place: Path | None) -> dict[str, Any]
         "words": int(corpus.lengths.sum()),
         "classes": dict(zip(corpus.classes, corpus.class_counts.tolist(), strict=True)),
     }
+
+
+def material_line(name: str, train: Corpus, valid: Corpus, folds: int = 0) -> str:
+    """What a training begins with, in a line: a column that was guessed wrong shows here, and not after an hour."""
+    taken = ", ".join(f"{role} from {column!r}" for role, column in train.report.columns.items())
+    parts = [
+        f"{len(train):,} documents of {train.lengths.mean():.0f} words to learn from, "
+        + (f"validated in {folds} folds" if folds else f"{len(valid):,} to validate"),
+        taken,
+        ", ".join(f"encoding {name}" for name in train.report.encodings if name != "utf-8"),
+        f"language {train.text.language}",
+        f"{len(train.classes)} classes: {_some(train.classes)}",
+    ]
+    return f"{name}: {'; '.join(filter(None, parts))}"
 
 
 def text_settings(config: DataConfig) -> TextSettings:
@@ -208,7 +223,11 @@ def other_corpus(data: Named, destination: Path, like: Run | Corpus, *, progress
             f"{data.path} was prepared with the classes {_some(corpus.classes)}, the model has {_some(like.classes)}; "
             "give the raw file, or prepare it again with --like RUN"
         )
-    check_read_alike(data.path, corpus.text, like.text)
+    if corpus.text != like.text:
+        raise DataError(
+            f"{data.path} was prepared with {_told(corpus.text)}, the model reads with {_told(like.text)}; "
+            "give the raw file, or prepare it again with --like RUN"
+        )
     return corpus.remap(like.vocabulary, users=like.users, products=like.products)
 
 
@@ -227,15 +246,6 @@ def labelled_corpus(run: Run, data: Named, *, why: str, progress: bool = False) 
         check_same_kind(data.path, corpus, multi_label=run.multi_label)
         check_ids(run.config, data.path, corpus.report.columns)
         yield corpus
-
-
-def check_read_alike(path: Path, corpus: TextSettings, model: TextSettings) -> None:
-    """Raise a DataError for a prepared corpus whose text was not read as the model's was."""
-    if corpus != model:
-        raise DataError(
-            f"{path} was prepared with {_told(corpus)}, the model reads with {_told(model)}; "
-            "give the raw file, or prepare it again with --like RUN"
-        )
 
 
 def check_same_kind(path: Path, corpus: Corpus, *, multi_label: bool) -> None:
@@ -344,8 +354,8 @@ def untrained(config: Config, corpus: Corpus, vectors: Vectors | None, *, valida
 
 
 def _some(names: tuple[str, ...]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
-    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    shown = ", ".join(map(repr, names[:SHOWN]))
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def _told(text: TextSettings) -> str:

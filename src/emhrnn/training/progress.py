@@ -5,11 +5,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -90,6 +90,19 @@ class TrainingContext:
     on_step: Callable[[Step], None] | None = None
     say: Callable[[str], None] = print  # takes remarks, such as about damaged checkpoints
     job: "Processes" = field(default_factory=_alone)
+    trackers: Sequence["Tracker"] = ()
+
+    def step_done(self, step: Step) -> None:
+        """Tell all who want to know."""
+        for listen in (*(tracker.step for tracker in self.trackers), self.on_step):
+            if listen is not None:
+                listen(step)
+
+    def epoch_done(self, epoch: Epoch) -> None:
+        """Tell all who want to know."""
+        for listen in (*(tracker.epoch for tracker in self.trackers), self.on_epoch):
+            if listen is not None:
+                listen(epoch)
 
 
 def write_history(path: Path, epochs: list[Epoch]) -> None:
@@ -122,7 +135,6 @@ def read_history(path: Path) -> list[Epoch]:
         raise CheckpointError(f"{path}: cannot be read ({error}); copy the run again or train again") from None
 
 
-_Told = TypeVar("_Told")
 EVERY = 10  # steps between points of the training loss in TensorBoard
 
 
@@ -239,8 +251,8 @@ class Meter:
 
 
 class Tracker:
-    """Sends the numbers of a training somewhere: train with the context of `watching`, within the block. For another
-    service, override `write` and `close`.
+    """Sends the numbers of a training somewhere, which takes place within its block. For another service, override
+    `write` and `close`.
 
     The x axis is the number of steps since the start, so that a resumed run continues where it was.
     """
@@ -259,10 +271,6 @@ class Tracker:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def watching(self, context: TrainingContext) -> TrainingContext:
-        """The same context, with the calls that come here, too."""
-        return replace(context, on_epoch=_both(self.epoch, context.on_epoch), on_step=_both(self.step, context.on_step))
 
     def step(self, step: Step) -> None:
         """Every tenth step: loss and learning rate."""
@@ -358,12 +366,3 @@ def tracker(name: str, run: Path) -> Tracker:
     if name not in TRACKERS:
         raise ConfigError(f"cannot log to {name!r}; give tensorboard, mlflow or wandb, or in Python a Tracker")
     return TRACKERS[name](run)
-
-
-def _both(one: Callable[[_Told], None], other: Callable[[_Told], None] | None) -> Callable[[_Told], None]:
-    def call(told: _Told) -> None:
-        one(told)
-        if other is not None:
-            other(told)
-
-    return call

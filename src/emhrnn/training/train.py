@@ -33,6 +33,7 @@ from emhrnn.training.data import (
     check_same_kind,
     described,
     held_out,
+    material_line,
     other_corpus,
     selects,
     training_corpus,
@@ -49,7 +50,6 @@ from emhrnn.training.schedule import Best, Position
 from emhrnn.training.validation import end_training, fold_predictions, validate, validate_epoch, with_folds
 
 TRAIN, VALID = Path(CORPUS, "train"), Path(CORPUS, "valid")  # in the run folder
-SHOWN = 8  # classes; of the others, how many there are
 DEFAULT = TrainingContext()
 
 
@@ -153,21 +153,6 @@ def corpora_of(
 def _place(out: Path, own: Path, data: Named) -> Path:
     """Where the corpus is: in the run if it was prepared for it."""
     return own if is_corpus(out / own) else data.path.resolve()
-
-
-def material_line(name: str, train: Corpus, valid: Corpus, folds: int = 0) -> str:
-    """What a training begins with, in a line: a column that was guessed wrong shows here, and not after an hour."""
-    taken = ", ".join(f"{role} from {column!r}" for role, column in train.report.columns.items())
-    classes = ", ".join(map(repr, train.classes[:SHOWN])) + ", ..." * (len(train.classes) > SHOWN)
-    parts = [
-        f"{len(train):,} documents of {train.lengths.mean():.0f} words to learn from, "
-        + (f"validated in {folds} folds" if folds else f"{len(valid):,} to validate"),
-        taken,
-        ", ".join(f"encoding {name}" for name in train.report.encodings if name != "utf-8"),
-        f"language {train.text.language}",
-        f"{len(train.classes)} classes: {classes}",
-    ]
-    return f"{name}: {'; '.join(filter(None, parts))}"
 
 
 class TrainingState:
@@ -294,8 +279,7 @@ def fit(
             stopped, due = job.largest([came.signal or 0, checkpoints is not None and checkpoints.due])
             if checkpoints is not None and (step.ends_epoch or due or stopped):
                 checkpoints.save(now.position.step, now.tensors(), now.note())  # first: the rest is made again from it
-            if context.on_step is not None:
-                context.on_step(step)
+            context.step_done(step)
             if not step.ends_epoch:
                 continue
             epoch = now.epochs[-1]
@@ -303,8 +287,7 @@ def fit(
                 append_history(own / HISTORY, epoch)
             if epoch.best:
                 now.keep_best(own)
-            if context.on_epoch is not None:
-                context.on_epoch(epoch)
+            context.epoch_done(epoch)
         came.signal = came.signal or stopped or None
     if job.first:
         if now.best_weights is None:
@@ -365,8 +348,7 @@ def _fit_at_once(run: Run, train: Corpus, valid: Corpus, context: TrainingContex
     if folder is not None:
         write_history(folder / HISTORY, [epoch])
         save_weights(folder, run, 0)
-    if context.on_epoch is not None:
-        context.on_epoch(epoch)
+    context.epoch_done(epoch)
     fitted = FitResult([epoch], Best(0, scores.accuracy), *end_training(run, valid, folder, 0))
     if folder is not None:
         write_metrics(folder, fitted)
