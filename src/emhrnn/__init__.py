@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from emhrnn.corpus import Corpus, prepare
     from emhrnn.estimator import DocumentClassifier, EMHRNNClassifier
     from emhrnn.explain.explanation import Explanation
-    from emhrnn.paper.models.em_hrnn import EMHRNN
     from emhrnn.text import Document, read_document
 
 __all__ = [
-    "EMHRNN",
     "Corpus",
     "Document",
     "DocumentClassifier",
@@ -48,7 +46,6 @@ _HOME = {
     "Corpus": "emhrnn.corpus",
     "Document": "emhrnn.text",
     "DocumentClassifier": "emhrnn.estimator",
-    "EMHRNN": "emhrnn.paper.models.em_hrnn",
     "EMHRNNClassifier": "emhrnn.estimator",
     "Explanation": "emhrnn.explain.explanation",
     "load": "emhrnn.api",
