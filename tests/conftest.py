@@ -2,11 +2,14 @@
 
 import shutil
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from emhrnn.files import locked
+from emhrnn.paper import jobs
 from tests.behaviour.commands import TINY, Cli, write_reviews
 
 settings.register_profile("no clock", deadline=None)  # no test fails because the machine is busy
@@ -46,3 +49,24 @@ def run(made: Path) -> Path:
 def own_run(made: Path, tmp_path: Path) -> Path:
     """A copy of the run, to be damaged."""
     return Path(shutil.copytree(made / "run", tmp_path / "own-run"))
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of the paper run here, one after the other: a process for each spends seconds on imports. test_jobs.py has
+    processes."""
+
+    def run_all(
+        function: jobs.Function,
+        todo: Sequence[jobs.JobSpec],
+        folder: Path,
+        how: jobs.HowToRun,
+    ) -> None:
+        for job in todo:
+            own = jobs._begin(job, folder)
+            with locked(own / jobs.LOCK):
+                jobs._run(jobs._target(function), folder / f"{job.name}.json", own)
+            if how.say is not None:
+                how.say(job.name)
+
+    monkeypatch.setattr(jobs, "_run_all", run_all)

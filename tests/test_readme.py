@@ -60,6 +60,7 @@ def test_the_readme_has_blocks_of_both_kinds() -> None:
     assert {kind for kind, _ in marked_blocks(README.read_text(encoding="utf-8"))} == {"console", "python"}
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
     "pages",
     [
