@@ -16,7 +16,7 @@ import pytest
 
 from emhrnn import compiler
 from emhrnn.version import __version__
-from tests.behaviour.commands import GOOD, TINY, write_reviews
+from tests.behaviour.commands import GOOD, tiny, write_reviews
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "emhrnn"
@@ -146,7 +146,7 @@ print(json.dumps([str(home), (home / "py.typed").exists(), kernels_for(x, x) is 
 def test_its_command_works(clean: Path, tmp_path: Path) -> None:
     write_reviews(tmp_path / "reviews.csv", 24)
     emhrnn = clean / "emhrnn"
-    run(emhrnn, "train", "reviews.csv", "--out", "run", "--quiet", *TINY, cwd=tmp_path)
+    run(emhrnn, "train", "reviews.csv", "--out", "run", "--quiet", *tiny("evidence"), cwd=tmp_path)
     run(emhrnn, "explain", "run", GOOD, "--html", "why.html", cwd=tmp_path)
     assert "<style>" in (tmp_path / "why.html").read_text(encoding="utf-8")
     run(emhrnn, "predict", "run", "reviews.csv", "--out", "labels.csv", "--quiet", cwd=tmp_path)

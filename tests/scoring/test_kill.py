@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from emhrnn.training.run import SHIPPED
 from tests.behaviour.commands import BAD, GOOD
 
 ROWS = 12_000
@@ -68,8 +69,8 @@ def command(run: Path, data: Path, out: Path, workers: int = 2) -> list[str]:
 
 
 @pytest.mark.slow
-def test_kill_9_three_times(run: Path, data: Path, tmp_path: Path) -> None:
-    whole, out = tmp_path / "whole.csv", tmp_path / "p.csv"
+def test_kill_9_three_times(data: Path, tmp_path: Path) -> None:
+    run, whole, out = SHIPPED, tmp_path / "whole.csv", tmp_path / "p.csv"  # 15 processes, which need no torch for it
     subprocess.run(command(run, data, whole), check=True, capture_output=True, timeout=200)
     journal = tmp_path / "p.csv.unfinished" / "journal.jsonl"
     for kills in (1, 2, 3):

@@ -13,6 +13,7 @@ import pytest
 from emhrnn.errors import CheckpointError, DataError
 from emhrnn.scoring.chunks import Data, read_chunks
 from emhrnn.scoring.scorer import Task, score_chunks
+from emhrnn.training.run import SHIPPED
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 PARENT = """
@@ -31,8 +32,8 @@ if __name__ == "__main__":
 """
 
 
-def test_a_killed_worker_is_an_error(run: Path, reviews: Path) -> None:
-    scored = score_chunks(read_chunks(Data(paths=(reviews,))), Task(run=run, suffix=".csv"), 2)
+def test_a_killed_worker_is_an_error(reviews: Path) -> None:
+    scored = score_chunks(read_chunks(Data(paths=(reviews,))), Task(run=SHIPPED, suffix=".csv"), 2)
     next(scored)
     for process in multiprocessing.active_children():
         os.kill(process.pid or 0, signal.SIGKILL)
@@ -45,11 +46,11 @@ def test_an_error_of_a_worker_is_raised(reviews: Path, tmp_path: Path) -> None:
         list(score_chunks(read_chunks(Data(paths=(reviews,))), Task(run=tmp_path / "none", suffix=".csv"), 2))
 
 
-def test_workers_end_with_their_parent(run: Path, reviews: Path, tmp_path: Path) -> None:
+def test_workers_end_with_their_parent(reviews: Path, tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(PARENT)
     with subprocess.Popen(
-        [sys.executable, script, run, reviews], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, script, SHIPPED, reviews], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
         workers = list(map(int, parent.stdout.readline().split()))
