@@ -28,7 +28,7 @@ from emhrnn.paper.em.blocks import exact_blocks, local_blocks
 from emhrnn.paper.em.plan import make_plan
 from emhrnn.paper.em.steps import e_step
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.paper.models.settings import PAPER_NETWORK
+from emhrnn.paper.models.rows import PAPER_NETWORK
 
 BLOCKS, LENGTH = 10, 5
 PASSES = BLOCKS << LENGTH

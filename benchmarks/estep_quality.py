@@ -28,7 +28,7 @@ from emhrnn.models.output import log_likelihood
 from emhrnn.models.settings import EMConfig
 from emhrnn.paper.em.steps import STRATEGIES
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.paper.models.settings import PAPER_NETWORK
+from emhrnn.paper.models.rows import PAPER_NETWORK
 from emhrnn.text import read_document
 from emhrnn.text.vectors import read_vectors
 from emhrnn.text.vocabulary import Vocabulary

@@ -129,7 +129,7 @@ def inference(words: int) -> Callable[[Batch], object]:
     import torch
 
     from emhrnn.paper.models.em_hrnn import EMHRNN
-    from emhrnn.paper.models.settings import PAPER_NETWORK
+    from emhrnn.paper.models.rows import PAPER_NETWORK
 
     generator = torch.Generator().manual_seed(0)
     boundaries = np.random.default_rng(0)

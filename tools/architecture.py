@@ -40,7 +40,7 @@ TREE = """\
 src/emhrnn/
   text/          raw string -> Document (sentences, words, character offsets); vocabulary; pretrained vectors
   corpus/        csv | jsonl | parquet | folders -> memory-mapped Arrow -> ragged Batch; encode.py: new texts -> Batch
-    readers/     one file per format
+    readers/     files of every format as records
     reviews/     the embedded corpus: a seeded grammar that knows its phrase boundaries
   layers/        ragged LSTM and GRU, phrase candidates, semi-Markov recursion: pure torch, and
     native/      the same in C++, compiled on first use; kernels.cpp lists its parts

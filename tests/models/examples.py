@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import Output, log_likelihood
-from emhrnn.paper.models.settings import PAPER_NETWORK, EMHRNNConfig
+from emhrnn.paper.models.rows import PAPER_NETWORK, EMHRNNConfig
 
 VOCABULARY, SIZE, CLASSES = 12, 5, 3
 PLAIN = {"tune_embedding": False, "dropout": 0.0}  # settings of a network that neither draws nor moves word vectors

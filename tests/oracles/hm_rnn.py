@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from emhrnn.paper.models.multiscale_lstm import LIMIT
+from emhrnn.paper.models.hm_rnn import LIMIT
 
 
 def step_through(x: Tensor, slope: float, forced: bool = False) -> Tensor:

@@ -220,7 +220,7 @@ def make_config(
 
 
 def _preset(name: str) -> Settings:
-    preset: Settings = import_module(f"{PAPER}.settings").PRESET if name == "paper" else {}
+    preset: Settings = import_module(f"{PAPER}.rows").PRESET if name == "paper" else {}
     return preset
 
 

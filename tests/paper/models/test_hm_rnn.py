@@ -1,15 +1,18 @@
-"""HM-RNN against its oracle: states, boundaries and straight-through gradients."""
+"""HM-RNN against its oracle: states, boundaries and straight-through gradients; the native layers against torch."""
 
 import itertools
+import shutil
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from emhrnn.layers.native import native_kernels
-from emhrnn.paper.models.hm_rnn import HMRNN, HMRNNConfig
-from emhrnn.paper.models.multiscale_lstm import annealed_slope, hard_sigmoid
+from emhrnn.layers.order import Order
+from emhrnn.paper.models.hm_rnn import HMRNN, HMRNNConfig, Wiring, annealed_slope, hard_sigmoid, multiscale_states
+from tests.layers.shapes import hidden_sizes, offsets_of
 from tests.models.examples import (
     CLASSES,
     PLAIN,
@@ -92,3 +95,49 @@ def test_slope_grows_to_five() -> None:
     assert model.state_dict()["slope"] == 2
     x = torch.tensor([-1.0, -0.25, 0, 0.25, 1])
     assert hard_sigmoid(x, model.slope).tolist() == [0, 0.25, 0.5, 0.75, 1]
+
+
+needs_compiler = pytest.mark.skipif(not any(map(shutil.which, ("c++", "g++", "clang++"))), reason="no C++ compiler")
+
+
+@needs_compiler
+@settings(max_examples=40, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=20),
+    layers=st.integers(2, 4),
+    size=hidden_sizes,
+    flush_own=st.booleans(),
+    some_forced=st.booleans(),
+    seed=seeds,
+)
+def test_native_layers_equal_torch(lengths, layers, size, flush_own, some_forced, seed) -> None:
+    generator, offsets = generator_of(seed), offsets_of(lengths)
+    n, wiring = int(offsets[-1]), Wiring(layers, size, flush_own)
+
+    def random(*shape: int, scale: float = 1.0) -> torch.Tensor:
+        return (scale * torch.randn(*shape, generator=generator)).requires_grad_()
+
+    gates = [4 * size + wiring.has_detector(l) for l in range(layers)]
+    projection = random(n, gates[0])
+    weights = [random(gates[l], size * len(wiring.sources(l)), scale=size**-0.5) for l in range(layers)]
+    biases = [random(gates[l]) for l in range(1, layers)]
+    forced = torch.rand(n, generator=generator) < 0.3 if some_forced else None
+    seen, leaves = torch.randn(n, layers, size, generator=generator), [projection, *weights, *biases]
+    results = []
+    for native in (False, True):
+        with native_kernels(native):
+            h, x_z = multiscale_states(projection, weights, biases, torch.tensor(1.2), Order(offsets), wiring, forced)
+            assume(x_z.abs().min() > 1e-4)  # else the back ends may see different ends
+            assume(((1.2 * x_z).abs() - 1).abs().min() > 1e-4)  # or pass a gradient here and none there
+            results.append((h.detach(), x_z, *torch.autograd.grad((h * seen).sum(), leaves)))
+    torch.testing.assert_close(results[1], results[0], atol=1e-4, rtol=1e-4)
+
+
+@needs_compiler
+def test_wrong_offsets_are_an_error_not_a_crash() -> None:
+    wiring = Wiring(2, 3)
+    with pytest.raises(IndexError, match="4 input rows for offsets that end at 5"):
+        multiscale_states(
+            torch.zeros(4, 13), [torch.zeros(13, 6), torch.zeros(12, 6)], [torch.zeros(12)], torch.ones(()),
+            Order(offsets_of([5])), wiring,
+        )  # fmt: skip

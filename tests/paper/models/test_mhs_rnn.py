@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 
 from emhrnn.layers.order import Order
-from emhrnn.paper.models.mhs_rnn import MHSRNN, MHSRNNAttConfig, MHSRNNConfig
-from emhrnn.paper.models.multiscale_lstm import multiscale_states
+from emhrnn.paper.models.hm_rnn import multiscale_states
+from emhrnn.paper.models.mhs_rnn import MHSRNN, AttentionConfig, HierarchyConfig
 from tests.models.examples import (
     CLASSES,
     PLAIN,
@@ -26,7 +26,7 @@ from tests.oracles import mhs_rnn as oracle
 
 def small(seed: int = 0, *, attention: bool = False, **settings) -> MHSRNN:
     sizes = PLAIN | {"word_size": 4, "sentence_size": 3} | settings
-    config = MHSRNNAttConfig(**sizes, attention_size=6) if attention else MHSRNNConfig(**sizes)
+    config = AttentionConfig(**sizes, attention_size=6) if attention else HierarchyConfig(**sizes)
     return MHSRNN(config, table=make_table(seed), classes=CLASSES, generator=generator_of(seed))
 
 

@@ -12,14 +12,11 @@ from hypothesis import given, settings
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.model import DocumentModel
-from emhrnn.paper.models import settings as configs
-from emhrnn.paper.models.basis_cust import BasisCust
-from emhrnn.paper.models.cma import CMA
-from emhrnn.paper.models.cnn_word import CNNWord
-from emhrnn.paper.models.grnn import GRNN
-from emhrnn.paper.models.han import HAN
+from emhrnn.paper.models import rows as configs
+from emhrnn.paper.models.authors import CMA, BasisCust
+from emhrnn.paper.models.flat import CNNWord, MeanLSTM
+from emhrnn.paper.models.hierarchical import GRNN, HAN
 from emhrnn.paper.models.hm_rnn import HMRNN
-from emhrnn.paper.models.lstm import MeanLSTM
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from tests.models.examples import (
     CLASSES,
@@ -71,14 +68,14 @@ TWO, ATTENTION, WIDE = {"word_size": 4, "sentence_size": 3}, {"attention_size": 
 SLOWLY, BRIEFLY = {"steps": 100}, {"steps": 60, "learning_rate": 0.03}
 OF_IDS = {"id_size": 3, "word_size": 4, "attention_size": 6}
 NETWORKS = {
-    "lstm": Network(MeanLSTM, configs.LSTMConfig, {"word_size": 4}, lstm, learner=WIDE, descent=SLOWLY),
-    "hn-att": Network(HAN, configs.HNAttConfig, TWO | ATTENTION, han, {"pooling": "attention"}, weighs=True),
-    "hn-ave": Network(HAN, configs.HANConfig, TWO, han, {"pooling": "mean"}),
-    "hn-max": Network(HAN, configs.HANConfig, TWO, han, {"pooling": "max"}),
+    "lstm": Network(MeanLSTM, configs.FlatConfig, {"word_size": 4}, lstm, learner=WIDE, descent=SLOWLY),
+    "hn-att": Network(HAN, configs.AttentionConfig, TWO | ATTENTION, han, {"pooling": "attention"}, weighs=True),
+    "hn-ave": Network(HAN, configs.HierarchyConfig, TWO, han, {"pooling": "mean"}),
+    "hn-max": Network(HAN, configs.HierarchyConfig, TWO, han, {"pooling": "max"}),
     "conv-grnn": Network(
-        GRNN, configs.GRNNConfig, TWO, grnn, {"sentences": "convolution"}, learner=WIDE, descent=SLOWLY
+        GRNN, configs.HierarchyConfig, TWO, grnn, {"sentences": "convolution"}, learner=WIDE, descent=SLOWLY
     ),
-    "lstm-grnn": Network(GRNN, configs.GRNNConfig, TWO, grnn, {"sentences": "lstm"}, learner=WIDE, descent=SLOWLY),
+    "lstm-grnn": Network(GRNN, configs.HierarchyConfig, TWO, grnn, {"sentences": "lstm"}, learner=WIDE, descent=SLOWLY),
     "cma": Network(CMA, configs.CMAConfig, OF_IDS | {"sentence_size": 5}, cma, weighs=True, ids=True),
     "cma without ids": Network(
         CMA, configs.CMAConfig, OF_IDS | {"sentence_size": 5, "ids": False}, cma, weighs=True, ids=True
@@ -87,8 +84,8 @@ NETWORKS = {
         BasisCust, configs.BasisCustConfig, OF_IDS | {"bases": 2}, basis_cust, weighs=True, ids=True
     ),
     "hm-rnn": Network(HMRNN, configs.HMRNNConfig, WIDE, documents=18, descent=BRIEFLY),
-    "mhs-rnn": Network(MHSRNN, configs.MHSRNNConfig, TWO | WIDE, documents=18, descent=BRIEFLY),
-    "mhs-rnn-att": Network(MHSRNN, configs.MHSRNNAttConfig, TWO | ATTENTION | WIDE, documents=18, descent=BRIEFLY),
+    "mhs-rnn": Network(MHSRNN, configs.HierarchyConfig, TWO | WIDE, documents=18, descent=BRIEFLY),
+    "mhs-rnn-att": Network(MHSRNN, configs.AttentionConfig, TWO | ATTENTION | WIDE, documents=18, descent=BRIEFLY),
     "cnn-word": Network(
         CNNWord, configs.CNNWordConfig, {"features": 16, "dense_size": 16, "length": 123},
         descent={"steps": 60, "learning_rate": 0.01},

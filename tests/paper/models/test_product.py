@@ -17,7 +17,7 @@ from emhrnn.models.table import MODELS
 from emhrnn.paper.explanations.networks import gradient_effects
 from emhrnn.paper.models import product
 from emhrnn.paper.models.product import MOST, MOST_SCORES, NGrams, ProductOfExperts, best_shares, build_ngrams
-from emhrnn.paper.models.settings import NGramsConfig
+from emhrnn.paper.models.rows import NGramsConfig
 from emhrnn.training.arrays import load_arrays
 from emhrnn.training.compatibility import WITH_NGRAMS, migrated_tensors
 from emhrnn.training.config import make_config

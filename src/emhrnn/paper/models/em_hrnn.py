@@ -40,7 +40,7 @@ from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE, rule
 from emhrnn.paper.models.attention import AttentionPool, attend
 from emhrnn.paper.models.embedding import Table, WordNetwork
-from emhrnn.paper.models.settings import EMHRNNConfig
+from emhrnn.paper.models.rows import EMHRNNConfig
 from emhrnn.shapes import Bool, Float, Int64
 
 if TYPE_CHECKING:  # training imports the table of models

@@ -1,7 +1,6 @@
-"""Word vectors: a table from word id to x, frozen (the paper) or tuned with the rest. All networks have one. And
-vectors of users and products, for the networks that read who wrote a document, and about what."""
+"""Word vectors: a table from word id to x, frozen (the paper) or tuned with the rest. All networks have
+one."""
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,9 +8,8 @@ from torch.nn import functional as F
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.dropout import dropout
 from emhrnn.layers.recurrent import LearnedRows
-from emhrnn.models.identity import check_count, id_rows
 from emhrnn.models.model import DocumentModel
-from emhrnn.paper.models.settings import IdsConfig, NetworkConfig
+from emhrnn.paper.models.rows import NetworkConfig
 from emhrnn.shapes import Float, Int64
 
 Table = Float[Tensor, "vocabulary size"]  # of word vectors
@@ -79,42 +77,3 @@ class WordNetwork(DocumentModel):
     def inputs(self, batch: Batch, generator: torch.Generator | None) -> Float[Tensor, "words size"]:
         """x of each word."""
         return self.dropped(self.embedding(torch.from_numpy(batch.words)), generator)
-
-
-class IdVectors(nn.Module):
-    """The vector of each id. An unknown id reads the mean of all vectors: the average user, or product. With
-    `used=False` every document reads the same learned vector, which turns a model into its twin without ids."""
-
-    def __init__(self, kind: str, count: int, size: int, *, used: bool, generator: torch.Generator) -> None:
-        super().__init__()
-        self.kind = kind
-        self.used = used
-        if used:
-            check_count(kind, count)
-        rows = count if used else 1
-        self.table = nn.Parameter(torch.empty(rows, size).normal_(0, size**-0.5, generator=generator))
-
-    def forward(self, ids: Int64[np.ndarray, " documents"] | None, documents: int) -> Float[Tensor, "documents size"]:
-        if not self.used:
-            return self.table.expand(documents, -1)
-        vectors, known = id_rows(self.kind, self.table, ids)
-        if known.all():
-            return vectors
-        # No gradient through the mean: one unknown author must not move all the others.
-        return torch.where(known, vectors, self.table.detach().mean(0))
-
-
-class IdNetwork(WordNetwork):
-    """A network that also reads a vector of each user and product."""
-
-    def __init__(
-        self, config: IdsConfig, table: Table, *, users: int, products: int, generator: torch.Generator
-    ) -> None:
-        """`users` and `products` are how many there are."""
-        super().__init__(config, table)
-        self.users = IdVectors("user", users, config.id_size, used=config.ids, generator=generator)
-        self.products = IdVectors("product", products, config.id_size, used=config.ids, generator=generator)
-
-    def ids(self, batch: Batch) -> tuple[Float[Tensor, "documents size"], Float[Tensor, "documents size"]]:
-        """The vectors of the user and the product of each document."""
-        return self.users(batch.users, batch.n_documents), self.products(batch.products, batch.n_documents)

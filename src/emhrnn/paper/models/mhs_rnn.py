@@ -19,7 +19,7 @@ docs/paper.md 2). Sentence ends are given, phrase ends are found by a detector w
     c1 = (1 - z_(t-1)) f c1_(t-1) + i g      h1 = o tanh(c1)      z = 1[x_z > 0], 1 at the sentence end
     h2, c2 = LSTM(h1; h2, c2) where z = 1, else as before
 
-This is the two-layer case of multiscale_lstm.py with sentences for sequences, the word layer's own state flushed and
+This is the two-layer case of hm_rnn.py with sentences for sequences, the word layer's own state flushed and
 its two matrices tied. No code of the paper exists; this is our reading.
 """
 
@@ -34,8 +34,8 @@ from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.output import Output
 from emhrnn.paper.models.attention import AttentionPool, mean
 from emhrnn.paper.models.embedding import Table, WordNetwork
-from emhrnn.paper.models.multiscale_lstm import Wiring, annealed_slope, hard_sigmoid, multiscale_states
-from emhrnn.paper.models.settings import MHSRNNAttConfig, MHSRNNConfig
+from emhrnn.paper.models.hm_rnn import Wiring, annealed_slope, hard_sigmoid, multiscale_states
+from emhrnn.paper.models.rows import AttentionConfig, HierarchyConfig
 from emhrnn.shapes import Bool, Float
 
 # Gain of the phrase layer's first weights from the word layer, whose states begin at a tenth of their range: with the
@@ -49,11 +49,11 @@ class MHSRNN(WordNetwork):
 
     slope: Tensor
 
-    def __init__(self, config: MHSRNNConfig, *, table: Table, classes: int, generator: torch.Generator) -> None:
+    def __init__(self, config: HierarchyConfig, *, table: Table, classes: int, generator: torch.Generator) -> None:
         """Settings of mhs-rnn-att make it pool by attention."""
         super().__init__(config, table)
         word_size, sentence_size = config.word_size, config.sentence_size
-        attention_size = config.attention_size if isinstance(config, MHSRNNAttConfig) else 0
+        attention_size = config.attention_size if isinstance(config, AttentionConfig) else 0
         self.wiring = Wiring(layers=2, size=word_size, flush_own=True)
         self.input = dense(self.embedding.size, 4 * word_size + 1, generator)
         self.word_weight = nn.Parameter(_uniform(4 * word_size + 1, word_size, generator))  # W, read by m

@@ -36,7 +36,7 @@ from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import Builder, Facts
 from emhrnn.paper.models.embedding import WordInputs
-from emhrnn.paper.models.settings import BucketsConfig, NGramsConfig
+from emhrnn.paper.models.rows import BucketsConfig, NGramsConfig
 from emhrnn.shapes import Bool, Float, Float64, Int64
 
 if TYPE_CHECKING:  # the table of models imports this file, and training imports the table

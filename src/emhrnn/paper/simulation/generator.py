@@ -18,7 +18,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.paper.models.settings import PAPER_NETWORK
+from emhrnn.paper.models.rows import PAPER_NETWORK
 from emhrnn.shapes import Bool, Float, Int64
 
 READINGS = ("independent", "state", "vocabulary")

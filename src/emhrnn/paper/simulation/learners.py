@@ -31,7 +31,7 @@ from emhrnn.paper.em.steps import above, e_step, m_step_pi, weigh
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
-from emhrnn.paper.models.settings import PAPER_NETWORK, HMRNNConfig, MHSRNNConfig
+from emhrnn.paper.models.rows import PAPER_NETWORK, HierarchyConfig, HMRNNConfig
 from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
 from emhrnn.paper.simulation.generator import CLASSES, World, take
 from emhrnn.shapes import Bool, Float, Int64
@@ -196,7 +196,7 @@ def _line_search(h: Tensor, target: Tensor, w: Tensor, step: Tensor) -> Tensor:
 FROZEN = {"tune_embedding": False, "dropout": 0.0}  # of the detectors' networks
 DETECTORS: dict[str, Callable[..., HMRNN | MHSRNN]] = {
     "hm-rnn": partial(HMRNN, HMRNNConfig(name="hm-rnn", **FROZEN)),
-    "mhs-rnn": partial(MHSRNN, MHSRNNConfig(name="mhs-rnn", **FROZEN)),
+    "mhs-rnn": partial(MHSRNN, HierarchyConfig(name="mhs-rnn", **FROZEN)),
 }
 
 

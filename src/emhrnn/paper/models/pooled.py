@@ -1,40 +1,103 @@
-r"""SSWE + SVM: word vectors that know sentiment, pooled, and a linear support vector machine (Tang et al., ACL 2014 and
-EMNLP 2015; docs/paper.md 5).
-
-    t  = [x_(t-1); x_t; x_(t+1)]         a window of three words of a text with polarity delta (+1 or -1)
-    t' = the same with another word in the middle
-    f  = W2 hardtanh(W1 t + b1) + b2     two scores: f0 of being a text, f1 of being positive
-
-    loss = 1/2 max(0, 1 - f0(t) + f0(t'))  +  1/2 max(0, 1 - delta f1(t) + delta f1(t'))
-
-    document = [min; max; mean] of its word vectors -> linear SVM
-
-The classes are taken for ordered, as stars are: those above the middle are positive, those below negative, and a class
-in the middle only teaches f0. With epochs = 0 the given vectors are used as they are.
-"""
+"""Models of pooled word vectors and a linear classifier, which are fitted in one go: bag-of-means and SVM+SSWE."""
 
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
+from scipy import sparse
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.preprocessing import normalize
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.layers.linear import dense
-from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
+from emhrnn.models.fitting import fit_linear, fit_standardised, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.paper.models.embedding import UNKNOWN
-from emhrnn.paper.models.settings import SSWEConfig
+from emhrnn.paper.models.rows import BagOfMeansConfig, SSWEConfig
 from emhrnn.shapes import Float, Int64
+
+
+class BagOfMeans(DocumentModel):
+    """Bag-of-means: a document as counts of word clusters (Zhang et al., NIPS 2015; docs/paper.md 5).
+
+        word vectors of the training words -> k-means (5,000 means)
+        document -> how often each mean is nearest to one of its words -> length 1 -> multinomial logistic regression
+
+    Counts are brought to length 1, so that long documents do not outweigh short ones.
+
+    The row `bag-of-means`; fitted at once.
+    """
+
+    nearest: Tensor
+    weight: Tensor
+    bias: Tensor
+
+    fits_at_once = True
+
+    def __init__(self, config: BagOfMeansConfig, *, table: Float[Tensor, "vocabulary size"], classes: int) -> None:
+        super().__init__()
+        self.table = table  # only to fit: a word's nearest mean is all that is kept
+        self.means = min(config.means, len(table))
+        self.C = config.C
+        self.register_buffer("nearest", torch.zeros(len(table), dtype=torch.int64))  # mean of each word
+        self.register_buffer("weight", torch.zeros(classes, self.means))
+        self.register_buffer("bias", torch.zeros(classes))
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, generator: torch.Generator | None = None) -> Output:
+        v = torch.from_numpy(self.features(batch).toarray())
+        return Output(v @ self.weight.t() + self.bias, v)
+
+    def fit(self, batches: Iterable[Batch], seed: int = 0) -> None:
+        present = [np.unique(batch.words) for batch in batches]
+        if not present:
+            raise DataError("no documents to fit; give at least one of each class")
+        words = np.unique(np.concatenate(present))
+        vectors = self.table.numpy()
+        clusters = min(self.means, len(words))
+        kmeans = MiniBatchKMeans(clusters, random_state=seed, n_init=1, batch_size=4096, compute_labels=False)
+        kmeans.fit(vectors[words])
+        self.nearest.copy_(torch.from_numpy(kmeans.predict(vectors).astype(np.int64)))
+        features = sparse.vstack([self.features(batch) for batch in batches], format="csr")
+        labels, weights = labels_of(batches), weights_of(batches)
+        weight, bias = fit_linear(features, labels, len(self.bias), "logistic", self.C, seed, weights)
+        self.weight.copy_(weight)
+        self.bias.copy_(bias)
+
+    def features(self, batch: Batch) -> sparse.csr_matrix:
+        """(documents, means), float32, rows of length 1."""
+        document = batch.document_of_sentence[batch.sentence_of_word]
+        ones = np.ones(batch.n_words, dtype=np.float32)
+        counts = sparse.csr_matrix(
+            (ones, (document, self.nearest.numpy()[batch.words])), shape=(batch.n_documents, self.means)
+        )
+        return normalize(counts)
+
 
 HIDDEN = 20
 STEP = 4096  # windows per step of AdaGrad
 
 
 class SSWE(DocumentModel):
-    """The row `sswe-svm`; fitted at once."""
+    """SSWE + SVM: word vectors that know sentiment, pooled, and a linear support vector machine (Tang et al., ACL 2014
+    and EMNLP 2015; docs/paper.md 5).
+
+        t  = [x_(t-1); x_t; x_(t+1)]         a window of three words of a text with polarity delta (+1 or -1)
+        t' = the same with another word in the middle
+        f  = W2 hardtanh(W1 t + b1) + b2     two scores: f0 of being a text, f1 of being positive
+
+        loss = 1/2 max(0, 1 - f0(t) + f0(t'))  +  1/2 max(0, 1 - delta f1(t) + delta f1(t'))
+
+        document = [min; max; mean] of its word vectors -> linear SVM
+
+    The classes are taken for ordered, as stars are: those above the middle are positive, those below negative, and a
+    class in the middle only teaches f0. With epochs = 0 the given vectors are used as they are.
+
+    The row `sswe-svm`; fitted at once.
+    """
 
     vectors: Tensor
     weight: Tensor

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.models.cma import CMA, CMAConfig
+from emhrnn.paper.models.authors import CMA, CMAConfig
 from tests.models.examples import (
     CLASSES,
     PLAIN,

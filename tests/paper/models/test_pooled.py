@@ -1,4 +1,5 @@
-"""SSWE: the loss against its oracle; vectors that learn polarity; the classifier on top."""
+"""SSWE: the loss against its oracle; vectors that learn polarity; the classifier on top. Bag-of-means against
+counting."""
 
 import numpy as np
 import pytest
@@ -6,7 +7,16 @@ import torch
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.models.sswe import SSWE, SSWEConfig, WindowScorer, _neighbours, hybrid_loss, polarity
+from emhrnn.paper.models.pooled import (
+    SSWE,
+    BagOfMeans,
+    BagOfMeansConfig,
+    SSWEConfig,
+    WindowScorer,
+    _neighbours,
+    hybrid_loss,
+    polarity,
+)
 from tests.models.examples import (
     CLASSES,
     check_survives_saving,
@@ -90,3 +100,33 @@ def test_an_empty_vocabulary() -> None:
     batch = Batch.from_lists([[[0, 0]], [[0]]], labels=[0, 1])
     with pytest.raises(DataError, match=r"the vocabulary is empty.*; give more documents, or lower data.min_count"):
         SSWE(SSWEConfig(), table=make_table()[:1], classes=CLASSES).fit([batch])
+
+
+def small_bag(**settings) -> BagOfMeans:
+    return BagOfMeans(BagOfMeansConfig(**settings), table=make_table(), classes=CLASSES)
+
+
+def test_features_are_counts_of_the_nearest_mean() -> None:
+    model, batch = small_bag(means=4), separable_batch(9)
+    model.fit([batch])
+    for document, row in enumerate(model(batch).v.numpy()):
+        counts = np.zeros(4)
+        for word in words_of(batch, document):
+            counts[int(model.nearest[word])] += 1
+        np.testing.assert_allclose(row, counts / np.sqrt((counts**2).sum()), atol=1e-6)
+
+
+def test_words_that_are_near_share_a_mean() -> None:
+    table = make_table()
+    table[4] = table[3] + 1e-3
+    model = BagOfMeans(BagOfMeansConfig(means=5), table=table, classes=CLASSES)
+    model.fit([separable_batch()])
+    assert model.nearest[3] == model.nearest[4]
+
+
+def test_bag_of_means_fits_and_survives_saving() -> None:
+    batch = separable_batch()
+    model = small_bag(C=100.0)
+    model.fit([batch], seed=1)
+    assert np.array_equal(model(batch).logits.argmax(1).numpy(), batch.labels)
+    check_survives_saving(model, small_bag(), batch)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from emhrnn.paper.models.cnn_word import CNNWord, CNNWordConfig
+from emhrnn.paper.models.flat import CNNWord, CNNWordConfig
 from tests.models.examples import (
     CLASSES,
     PLAIN,
