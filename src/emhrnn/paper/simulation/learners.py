@@ -9,11 +9,14 @@
 `learn_indicator`   readings `independent` and `state`: theta is the teacher's and known. E reads the likelihood of the
                     method's blocks from the table of all segmentations; M is a Newton step of the indicator.
 `learn_detector`    HM-RNN and MHS-RNN learn labels by gradients, and their own detectors say where phrases end.
+
+Each gives its model, the same one, after every epoch or round.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -23,10 +26,10 @@ from torch.nn.utils import clip_grad_norm_
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models import segmentation
+from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.em.blocks import Blocks, covered
 from emhrnn.paper.em.likelihood import batch_labels
-from emhrnn.paper.em.posterior import Posterior
 from emhrnn.paper.em.steps import above, e_step, m_step_pi, weigh
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.paper.models.hm_rnn import HMRNN
@@ -37,6 +40,7 @@ from emhrnn.paper.simulation.generator import CLASSES, World, take
 from emhrnn.shapes import Bool, Float, Int64
 
 ChooseBlocks = Callable[[Batch, np.random.Generator], Blocks]
+M = TypeVar("M", bound=DocumentModel)
 
 
 @dataclass(frozen=True)
@@ -51,78 +55,73 @@ class JointSchedule:
     clip: float = 1.0
 
 
+@dataclass(frozen=True)
+class DetectorSchedule:
+    """Of `learn_detector`."""
+
+    epochs: int = 8
+    documents: int = 250  # of a batch
+    learning_rate: float = 5e-3
+    clip: float = 1.0
+
+
 def learn_all(
-    world: World,
-    choose_blocks: ChooseBlocks,
-    seed: int,
-    schedule: JointSchedule,
-    *,
-    printed_q: bool = False,
-    watch: Callable[[int, EMHRNN], None] = lambda *_: None,
-) -> EMHRNN:
-    """A new EM-HRNN that has learned from the labels; `watch` sees it after every epoch."""
-    learner = _Learner(world, choose_blocks, seed, schedule, printed_q)
-    for epoch in range(schedule.epochs):
-        learner.run_epoch(epoch)
-        watch(epoch, learner.model)
-    return learner.model
+    world: World, choose_blocks: ChooseBlocks, seed: int, schedule: JointSchedule, *, printed_q: bool = False
+) -> Iterator[EMHRNN]:
+    """A new EM-HRNN that learns from the labels."""
+    random = np.random.default_rng([seed, 2])
+    dropout = torch.Generator().manual_seed(int(random.integers(2**62)))
+    table = world.teacher.embedding.table
+    assert isinstance(table, Tensor)
+    config = PAPER_NETWORK.model_copy(update={"dropout": schedule.dropout})
+    model = EMHRNN(config, table=table, classes=CLASSES, generator=dropout, rate=0.5)
+    z_of_all = segmentation.random(world.train, 0.5, random).reshape(world.train.n_documents, -1)
 
-
-class _Learner:
-    """The model, its optimiser, and the segmentation that each training document had last."""
-
-    def __init__(
-        self, world: World, choose_blocks: ChooseBlocks, seed: int, schedule: JointSchedule, printed_q: bool
-    ) -> None:
-        self.documents, self.choose_blocks, self.schedule, self.printed_q = (
-            world.train, choose_blocks, schedule, printed_q,
-        )  # fmt: skip
-        self.random = np.random.default_rng([seed, 2])
-        self.dropout = torch.Generator().manual_seed(int(self.random.integers(2**62)))
-        table = world.teacher.embedding.table
-        assert isinstance(table, Tensor)
-        config = PAPER_NETWORK.model_copy(update={"dropout": schedule.dropout})
-        self.model = EMHRNN(config, table=table, classes=CLASSES, generator=self.dropout, rate=0.5)
-        n = self.documents.n_documents
-        self.z = segmentation.random(self.documents, 0.5, self.random).reshape(n, -1)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=schedule.learning_rate)
-        self.pace = torch.optim.lr_scheduler.OneCycleLR(
-            self.optimizer,
-            schedule.learning_rate,
-            total_steps=schedule.epochs * -(-n // schedule.documents),
-            pct_start=0.15,
-        )
-
-    def run_epoch(self, epoch: int) -> None:
-        order = self.random.permutation(self.documents.n_documents)
-        for begin in range(0, len(order), self.schedule.documents):
-            rows = order[begin : begin + self.schedule.documents]
-            loss = self._loss(take(self.documents, rows), rows, uniform=epoch < self.schedule.uniform)
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            clip_grad_norm_(self.model.parameters(), self.schedule.clip)
-            self.optimizer.step()
-            self.pace.step()
-
-    def _loss(self, batch: Batch, rows: Int64[np.ndarray, " documents"], *, uniform: bool) -> Float[Tensor, ""]:
-        states = self.model.words(batch, self.dropout)
-        last = self.z[rows].reshape(-1)
-        posterior = self._posterior(batch, states, last, uniform=uniform)
-        z = posterior.segmentation(last, posterior.sample(self.random))
-        self.z[rows] = z.reshape(len(rows), -1)
-        theta = -log_likelihood(self.model.encode(batch, states, z, self.dropout).logits, batch_labels(batch)).mean()
+    def loss(batch: Batch, rows: Int64[np.ndarray, " documents"], epoch: int) -> Float[Tensor, ""]:
+        states, last = model.words(batch, dropout), z_of_all[rows].reshape(-1)
+        seen = states.detach()
+        if epoch < schedule.uniform:
+            seen = replace(seen, a=torch.zeros_like(seen.a))
+        posterior = e_step(model, batch, seen, last, choose_blocks(batch, random), printed_q=printed_q)
+        z = posterior.segmentation(last, posterior.sample(random))
+        z_of_all[rows] = z.reshape(len(rows), -1)
+        theta = -log_likelihood(model.encode(batch, states, z, dropout).logits, batch_labels(batch)).mean()
         mask = torch.from_numpy(covered(posterior.blocks, batch.n_words))
         per_document = float(mask.sum()) / batch.n_documents  # Q sums over words, and is averaged over documents
         return theta + per_document * m_step_pi(states.a, posterior.marginals(), mask)
 
-    def _posterior(
-        self, batch: Batch, states: WordStates, z: Bool[np.ndarray, " words"], *, uniform: bool
-    ) -> Posterior:
-        seen = states.detach()
-        if uniform:
-            seen = replace(seen, a=torch.zeros_like(seen.a))
-        blocks = self.choose_blocks(batch, self.random)
-        return e_step(self.model, batch, seen, z, blocks, printed_q=self.printed_q)
+    return _descend(model, world, schedule, random, loss, rising=0.15)
+
+
+Loss = Callable[[Batch, Int64[np.ndarray, " documents"], int], Float[Tensor, ""]]  # documents, their rows, epoch
+
+
+def _descend(
+    model: M,
+    world: World,
+    schedule: JointSchedule | DetectorSchedule,
+    random: np.random.Generator,
+    loss: Loss,
+    *,
+    rising: float,
+) -> Iterator[M]:
+    """Adam; the learning rate goes up and down once, and goes up in a share `rising` of the steps."""
+    n = world.train.n_documents
+    optimizer = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate)
+    steps = schedule.epochs * -(-n // schedule.documents)
+    pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.learning_rate, total_steps=steps, pct_start=rising)
+    for epoch in range(schedule.epochs):
+        model.set_epoch(epoch)
+        order = random.permutation(n)
+        for begin in range(0, n, schedule.documents):
+            rows = order[begin : begin + schedule.documents]
+            value = loss(take(world.train, rows), rows, epoch)
+            optimizer.zero_grad()
+            value.backward()  # type: ignore[no-untyped-call]
+            clip_grad_norm_(model.parameters(), schedule.clip)
+            optimizer.step()
+            pace.step()
+        yield model
 
 
 RIDGE = 1e-3  # on the Hessian of a Newton step: few words leave directions open
@@ -130,30 +129,23 @@ RIDGE = 1e-3  # on the Hessian of a Newton step: few words leave directions open
 
 @torch.no_grad()
 def learn_indicator(
-    world: World,
-    choose_blocks: ChooseBlocks,
-    seed: int,
-    rounds: int,
-    *,
-    printed_q: bool = False,
-    watch: Callable[[int, EMHRNN], None] = lambda *_: None,
-) -> EMHRNN:
-    """The teacher with an indicator of its own, which has seen the training documents and their labels."""
+    world: World, choose_blocks: ChooseBlocks, seed: int, rounds: int, *, printed_q: bool = False
+) -> Iterator[EMHRNN]:
+    """The teacher with an indicator of its own, which sees the training documents and their labels."""
     model, batch = world.teacher, world.train
     random = np.random.default_rng([seed, 1])
     nn.init.normal_(model.indicator.weight, std=0.1, generator=torch.Generator().manual_seed(seed))
     nn.init.zeros_(model.indicator.bias)
     states = model.words(batch)
     table = of_labels(all_log_p(model, batch, states), batch)
-    for round_ in range(rounds):
+    for _ in range(rounds):
         seen = WordStates(states.h1, states.scores, model.indicator(states.h1).squeeze(1))
         z = above(batch, seen.a)
         blocks = choose_blocks(batch, random)
         posterior = weigh(batch, seen, blocks, block_likelihood(table, batch, z, blocks), printed_q=printed_q)
         mask = torch.from_numpy(covered(blocks, batch.n_words))
         newton_indicator(model.indicator, states.h1, posterior.marginals(), mask)
-        watch(round_, model)
-    return model
+        yield model
 
 
 @torch.no_grad()
@@ -162,20 +154,17 @@ def newton_indicator(
     h1: Float[Tensor, "words word_features"],
     gamma: Float[Tensor, " words"],
     mask: Bool[Tensor, " words"],
-    *,
-    steps: int = 1,
 ) -> None:
-    """Newton steps on the indicator's own parameters (51 in the paper), each halved until Q's pi term does not fall."""
+    """A Newton step on the indicator's own parameters (51 in the paper), halved until Q's pi term does not fall."""
     if not mask.any():
         return
     h = h1.detach()[mask].double()
     h = torch.cat([h, h.new_ones(len(h), 1)], dim=1)  # (targets, word_features + 1)
     target = gamma[mask].double()
     w = torch.cat([indicator.weight[0], indicator.bias]).double()
-    for _ in range(steps):
-        pi = torch.sigmoid(h @ w)
-        hessian = (h * (pi * (1 - pi))[:, None]).t() @ h + RIDGE * torch.eye(len(w), dtype=h.dtype)
-        w = _line_search(h, target, w, torch.linalg.solve(hessian, h.t() @ (target - pi)))
+    pi = torch.sigmoid(h @ w)
+    hessian = (h * (pi * (1 - pi))[:, None]).t() @ h + RIDGE * torch.eye(len(w), dtype=h.dtype)
+    w = _line_search(h, target, w, torch.linalg.solve(hessian, h.t() @ (target - pi)))
     indicator.weight[0] = w[:-1].to(indicator.weight.dtype)
     indicator.bias[0] = w[-1].to(indicator.bias.dtype)
 
@@ -200,42 +189,13 @@ DETECTORS: dict[str, Callable[..., HMRNN | MHSRNN]] = {
 }
 
 
-@dataclass(frozen=True)
-class DetectorSchedule:
-    """Of `learn_detector`."""
-
-    epochs: int = 8
-    documents: int = 250  # of a batch
-    learning_rate: float = 5e-3
-    clip: float = 1.0
-
-
-def learn_detector(
-    world: World,
-    method: str,
-    seed: int,
-    schedule: DetectorSchedule,
-    watch: Callable[[int, HMRNN | MHSRNN], None] = lambda *_: None,
-) -> HMRNN | MHSRNN:
-    """A new HM-RNN or MHS-RNN that has learned the labels; `watch` sees it after every epoch."""
-    random = np.random.default_rng([seed, 3])
+def learn_detector(world: World, method: str, seed: int, schedule: DetectorSchedule) -> Iterator[HMRNN | MHSRNN]:
+    """A new HM-RNN or MHS-RNN that learns the labels."""
     model = DETECTORS[method](
         table=world.teacher.embedding.table, classes=CLASSES, generator=torch.Generator().manual_seed(seed)
     )
-    n = world.train.n_documents
-    steps = schedule.epochs * -(-n // schedule.documents)
-    optimizer = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate)
-    pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.learning_rate, total_steps=steps)
-    for epoch in range(schedule.epochs):
-        model.set_epoch(epoch)
-        order = random.permutation(n)
-        for begin in range(0, n, schedule.documents):
-            batch = take(world.train, order[begin : begin + schedule.documents])
-            loss = -log_likelihood(model(batch).logits, batch_labels(batch)).mean()
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            clip_grad_norm_(model.parameters(), schedule.clip)
-            optimizer.step()
-            pace.step()
-        watch(epoch, model)
-    return model
+
+    def loss(batch: Batch, rows: Int64[np.ndarray, " documents"], epoch: int) -> Float[Tensor, ""]:
+        return -log_likelihood(model(batch).logits, batch_labels(batch)).mean()
+
+    return _descend(model, world, schedule, np.random.default_rng([seed, 3]), loss, rising=0.3)

@@ -4,11 +4,9 @@ OUT/table1.md, table1.json             the table
 OUT/table1-recovery.svg                recovery against epochs
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import fmean, stdev
 from time import process_time
 from typing import Any
 
@@ -24,7 +22,7 @@ from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from emhrnn.paper.provenance import commit, machine, told_command
-from emhrnn.paper.rendering import check_plots, markdown_table, pyplot, save_svg
+from emhrnn.paper.rendering import check_plots
 from emhrnn.paper.simulation.enumeration import consult, recovered, with_label, without_label
 from emhrnn.paper.simulation.generator import READINGS, World, make_world
 from emhrnn.paper.simulation.learners import (
@@ -36,6 +34,7 @@ from emhrnn.paper.simulation.learners import (
     learn_detector,
     learn_indicator,
 )
+from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
 from emhrnn.shapes import Bool
 
 
@@ -75,38 +74,23 @@ class SimulationSizes:
         return self.joint.epochs if reading == "vocabulary" else self.rounds
 
 
-@dataclass(frozen=True)
-class EMMethod:
-    """Which free positions an E-step enumerates together; `printed_q` weighs them as the paper prints it (A1)."""
-
-    choose_blocks: ChooseBlocks
-    printed_q: bool = False
-
-
 def _window(length: int) -> ChooseBlocks:
     return lambda batch, _: window_blocks(batch, length)
 
 
-EM_METHODS: dict[str, EMMethod] = {
-    "window-1": EMMethod(_window(1)),
-    "window-2": EMMethod(_window(2)),
-    "window-5": EMMethod(_window(5)),
-    "local": EMMethod(lambda batch, random: local_blocks(batch, generator=random)),
-    "exact": EMMethod(lambda batch, _: exact_blocks(batch)),
-    "printed-q": EMMethod(lambda batch, _: exact_blocks(batch), printed_q=True),
+PRINTED_Q = "printed-q"  # weighs configurations as the paper prints it (docs/paper.md A1)
+EM_METHODS: dict[str, ChooseBlocks] = {  # which free positions an E-step enumerates together
+    "window-1": _window(1),
+    "window-2": _window(2),
+    "window-5": _window(5),
+    "local": lambda batch, random: local_blocks(batch, generator=random),
+    "exact": lambda batch, _: exact_blocks(batch),
+    PRINTED_Q: lambda batch, _: exact_blocks(batch),
 }
 METHODS = (*DETECTORS, *EM_METHODS)
 ORACLE = "oracle"
 
 Model = EMHRNN | HMRNN | MHSRNN
-
-
-@dataclass(frozen=True)
-class Point:
-    """Recovery of all test positions without the label, after an epoch."""
-
-    epoch: int
-    test: float
 
 
 def run_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -122,17 +106,16 @@ def run_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _learn_and_measure(world: World, method: str, seed: int, sizes: SimulationSizes, folder: Path) -> dict[str, Any]:
-    clock = _Clock()
-    points: list[Point] = []
-
-    def watch(epoch: int, model: Model) -> None:
-        with clock.stopped():
-            test = recovered(world.test, _found(model, world.test), world.z_test).all
-            points.append(Point(epoch + 1, test))
-            report_progress(folder, (epoch + 1) / sizes.epochs(world.reading, method), f"test {100 * test:.1f} %")
-
-    model = _learn(world, method, seed, sizes, watch)
-    seconds = clock.seconds
+    """`seconds` are CPU seconds of learning, which other programs hardly disturb, without measuring in between; a point
+    is the recovery of all test positions without the label, after an epoch."""
+    learning, points, seconds = _learning(world, method, seed, sizes), list[dict[str, Any]](), 0.0
+    epochs, began = sizes.epochs(world.reading, method), process_time()
+    for epoch, model in enumerate(learning, start=1):
+        seconds += process_time() - began
+        test = recovered(world.test, _found(model, world.test), world.z_test).all
+        points.append({"epoch": epoch, "test": test})
+        report_progress(folder, epoch / epochs, f"test {100 * test:.1f} %")
+        began = process_time()
     measured = {}
     for name, batch, z in (("train", world.train, world.z_train), ("test", world.test, world.z_test)):
         measured[name] = asdict(recovered(batch, _found(model, batch), z))
@@ -140,23 +123,17 @@ def _learn_and_measure(world: World, method: str, seed: int, sizes: SimulationSi
             found, evidence = with_label(model, batch)
             measured[name] |= {f"{k}_with_label": v for k, v in asdict(recovered(batch, found, z)).items()}
             measured[name]["log_evidence"] = evidence
-    return {
-        **measured,
-        "points": [asdict(point) for point in points],
-        "seconds": seconds,
-        "seconds_per_epoch": seconds / len(points),
-    }
+    return {**measured, "points": points, "seconds": seconds, "seconds_per_epoch": seconds / len(points)}
 
 
-def _learn(world: World, method: str, seed: int, sizes: SimulationSizes, watch: Callable[[int, Model], None]) -> Model:
+def _learning(world: World, method: str, seed: int, sizes: SimulationSizes) -> Iterator[Model]:
+    """The model after each epoch."""
     if method in DETECTORS:
-        return learn_detector(world, method, seed, sizes.detector, watch)
-    if method not in EM_METHODS:
-        raise ConfigError(f"unknown method {method!r}; use some of {', '.join(METHODS)}")
-    how = EM_METHODS[method]
+        return learn_detector(world, method, seed, sizes.detector)
+    choose_blocks, printed_q = EM_METHODS[method], method == PRINTED_Q
     if world.reading == "vocabulary":
-        return learn_all(world, how.choose_blocks, seed, sizes.joint, printed_q=how.printed_q, watch=watch)
-    return learn_indicator(world, how.choose_blocks, seed, sizes.rounds, printed_q=how.printed_q, watch=watch)
+        return learn_all(world, choose_blocks, seed, sizes.joint, printed_q=printed_q)
+    return learn_indicator(world, choose_blocks, seed, sizes.rounds, printed_q=printed_q)
 
 
 @torch.no_grad()
@@ -165,225 +142,6 @@ def _found(model: Model, batch: Batch) -> Bool[np.ndarray, " words"]:
         return without_label(model, batch)
     z: np.ndarray = model(batch).z
     return z
-
-
-class _Clock:
-    """CPU seconds that learning took: other programs hardly disturb them, and measuring in between does not count."""
-
-    def __init__(self) -> None:
-        self._began = process_time()
-        self._stopped = 0.0
-
-    @property
-    def seconds(self) -> float:
-        return process_time() - self._began - self._stopped
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        began = process_time()
-        try:
-            yield
-        finally:
-            self._stopped += process_time() - began
-
-
-# ------------------------------------------------------------------ the table and the figure
-
-
-PAPER: dict[str, tuple[float, float]] = {  # train and test, in percent
-    "hm-rnn": (95.2, 90.1),
-    "mhs-rnn": (97.7, 91.9),
-    "window-1": (97.2, 89.68),
-    "window-2": (97.2, 90.0),
-    "window-5": (97.6, 91.0),
-    "local": (98.0, 92.7),
-    "exact": (98.0, 93.0),
-}
-NAMES = {
-    "hm-rnn": "HM-RNN",
-    "mhs-rnn": "MHS-RNN",
-    "window-1": "EM-HRNN, window 1",
-    "window-2": "EM-HRNN, window 2",
-    "window-5": "EM-HRNN, window 5",
-    "local": "EM-HRNN, local",
-    "exact": "EM-HRNN, exact",
-    "printed-q": "EM-HRNN, Q as printed",
-}
-CAPTION = """Percent of indicators recovered, mean over seeds. *Test* is without the label and counts all ten positions,
-as the paper does; 60 % is chance, because two of ten are given. *With label*: by the posterior of the learned model."""
-CHANCE = {"free": 50.0, "all": 60.0}
-
-
-@dataclass(frozen=True)
-class RecoveryRow:
-    """Recovered indicators in percent, of all positions unless it says free; without the label unless it says with."""
-
-    reading: str
-    method: str
-    train: float
-    test: float
-    test_sd: float | None  # over seeds; none with one seed
-    seeds: int
-    test_free: float
-    train_with_label: float | None  # none where a method has no posterior
-    test_with_label: float | None
-    test_free_with_label: float | None
-    log_evidence: float | None  # test: mean log p(y | w)
-    seconds: float  # CPU, of learning
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """What the oracle of a reading says; entropies in bits, recoveries in percent."""
-
-    reading: str
-    label_entropy: float
-    information: float
-    oracle_free: float
-    oracle_all: float
-
-
-def make_row(reading: str, method: str, results: Sequence[Mapping[str, Any]]) -> RecoveryRow:
-    """From the results of one job per seed."""
-
-    def mean(split: str, key: str, scale: float = 100.0) -> float | None:
-        values = [result[split][key] for result in results if key in result[split]]
-        return round(scale * fmean(values), 3) if values else None
-
-    def given(split: str, key: str) -> float:
-        value = mean(split, key)
-        assert value is not None
-        return value
-
-    tests = [100 * result["test"]["all"] for result in results]
-    return RecoveryRow(
-        reading=reading,
-        method=method,
-        train=given("train", "all"),
-        test=given("test", "all"),
-        test_sd=round(stdev(tests), 3) if len(tests) > 1 else None,
-        seeds=len(results),
-        test_free=given("test", "free"),
-        train_with_label=mean("train", "all_with_label"),
-        test_with_label=mean("test", "all_with_label"),
-        test_free_with_label=mean("test", "free_with_label"),
-        log_evidence=mean("test", "log_evidence", scale=1.0),
-        seconds=round(fmean(result["seconds"] for result in results), 1),
-    )
-
-
-def make_allowed(reading: str, results: Sequence[Mapping[str, Any]]) -> Allowed:
-    """From the results of the oracle, one per seed."""
-
-    def mean(key: str, scale: float = 1.0) -> float:
-        return round(scale * fmean(result[key] for result in results), 3)
-
-    return Allowed(reading, mean("label_entropy"), mean("information"), mean("free", 100.0), mean("all", 100.0))
-
-
-@dataclass(frozen=True)
-class RecoveryTable:
-    """Table 1: its rows, what the readings allow, and the jobs that failed."""
-
-    header: Mapping[str, Any]  # command, commit, seeds, machine, documents
-    rows: Sequence[RecoveryRow]
-    allowed: Sequence[Allowed]
-    failures: Sequence[str] = ()
-
-    @property
-    def readings(self) -> dict[str, Allowed | None]:
-        """What each allows; None where its oracle failed or has not been asked yet: its rows are there all the same."""
-        known = {allowed.reading: allowed for allowed in self.allowed}
-        return {**known, **{row.reading: known.get(row.reading) for row in self.rows}}
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            **self.header,
-            "unit": "percent of indicators recovered",
-            "chance": CHANCE,
-            "rows": [{**asdict(row), "paper_test": PAPER.get(row.method, (None, None))[1]} for row in self.rows],
-            "oracle": [asdict(allowed) for allowed in self.allowed],
-            "failures": list(self.failures),
-        }
-
-    def to_markdown(self) -> str:
-        lines = ["# Table 1: recovered indicators", ""]
-        lines += [f"- {name}: {value}" for name, value in self.header.items()]
-        lines += ["", CAPTION, ""]
-        for reading, allowed in self.readings.items():
-            told = [] if allowed is None else [_told(allowed), ""]
-            lines += [f"## {reading}", "", *told, self._rows(reading)]
-        if self.failures:
-            lines += ["## Failed", "", *[f"- {failure}" for failure in self.failures], ""]
-        return "\n".join(lines)
-
-    def _rows(self, reading: str) -> str:
-        columns = ["method", "train", "test", "sd", "test, free", "test with label", "free with label", "seeds",
-                   "CPU s to learn"]  # fmt: skip
-        if reading == "vocabulary":
-            columns.append("paper: test")
-        rows = []
-        for row in sorted(
-            (row for row in self.rows if row.reading == reading), key=lambda r: list(NAMES).index(r.method)
-        ):
-            cells = [NAMES[row.method], *map(_number, (row.train, row.test)), _number(row.test_sd, 2)]
-            cells += map(_number, (row.test_free, row.test_with_label, row.test_free_with_label))
-            cells += [str(row.seeds), f"{row.seconds:.0f}"]
-            if reading == "vocabulary":
-                cells.append(_number(PAPER.get(row.method, (None, None))[1]))
-            rows.append(cells)
-        return markdown_table(columns, rows)
-
-
-def _told(allowed: Allowed) -> str:
-    return (
-        f"H(y) = {allowed.label_entropy:.2f} bits, I(z; y | x) = {allowed.information:.2f} bits. An oracle that knows "
-        f"the teacher, the tokens and the label, but no rule for z, recovers {allowed.oracle_all:.1f} % "
-        f"(free positions: {allowed.oracle_free:.1f} %)."
-    )
-
-
-def _number(value: float | None, digits: int = 1) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-Points = Mapping[tuple[str, str], Sequence[Sequence[Mapping[str, Any]]]]  # (reading, method) -> seeds -> epochs
-
-
-def draw_recovery(table: RecoveryTable, points: Points, path: Path) -> None:
-    """One panel per reading: mean over seeds and range of each method; chance, oracle and the paper's values."""
-    plt = pyplot()
-    readings = table.readings
-    figure, axes = plt.subplots(1, len(readings), figsize=(5.2 * len(readings), 4.4), squeeze=False, sharey=True)
-    for axis, (reading, allowed) in zip(axes[0], readings.items(), strict=True):
-        axis.axhline(CHANCE["all"], color="0.5", linestyle=":", linewidth=1)
-        axis.text(1, CHANCE["all"] + 0.4, "chance", fontsize=7, color="0.4")
-        if allowed is not None:
-            axis.axhline(allowed.oracle_all, color="0.2", linestyle="--", linewidth=1)
-            axis.text(1, allowed.oracle_all + 0.4, "oracle, one document", fontsize=7, color="0.2")
-        for number, method in enumerate(NAMES):
-            seeds = points.get((reading, method))
-            if not seeds:
-                continue
-            test = 100 * np.array([[point["test"] for point in epochs] for epochs in seeds])
-            epoch = [point["epoch"] for point in seeds[0]]
-            colour = f"C{number}"
-            axis.plot(epoch, test.mean(0), color=colour, label=NAMES[method], linewidth=1.4)
-            axis.fill_between(epoch, test.min(0), test.max(0), color=colour, alpha=0.12, linewidth=0)
-            if reading == "vocabulary" and method in PAPER:
-                axis.plot([1.0, 1.03], [PAPER[method][1]] * 2, color=colour, linewidth=2, clip_on=False,
-                          transform=axis.get_yaxis_transform())  # fmt: skip
-        axis.set(title=reading, xlabel="epoch" if reading == "vocabulary" else "EM round, or epoch")
-        axis.set_xscale("log")
-    axes[0][0].set_ylabel("indicators recovered on test documents, %")
-    axes[0][0].set_ylim(45, 101)
-    handles = {label: line for axis in axes[0] for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    title = "ticks at the far right: the paper" if "vocabulary" in readings else None
-    axes[0][0].legend(handles.values(), handles, fontsize=7, loc="best", title=title, title_fontsize=7)
-    save_svg(figure, path)
-
-
-# ------------------------------------------------------------------ all of it in order
 
 
 FIRST_SEED = 10  # worlds 0 and 1 served to choose the generator's setting and the schedule: they prove nothing
