@@ -8,7 +8,7 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.paper.em.blocks import Blocks
 from emhrnn.paper.em.likelihood import configuration_likelihood
-from emhrnn.paper.em.posterior import log_prior
+from emhrnn.paper.em.steps import log_prior
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.shapes import Bool, Float
 from tests.models.examples import paper_network

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from emhrnn.layers.evidence import log_partition
-from emhrnn.paper.em import SegmentPosterior
+from emhrnn.paper.em.semi_markov import SegmentPosterior
 from tests.layers.segments import outside, problem, problems
 from tests.layers.shapes import offsets_of
 from tests.oracles.segmentations import enumerated, phrases
