@@ -19,10 +19,10 @@ from emhrnn.errors import CheckpointError, ConfigError, DataError
 from emhrnn.models import nb_lr, ngram_features
 from emhrnn.models.fitting import NEVER
 from emhrnn.models.nb_lr import GRID, NBLR, expected_shapes, fit_ratios, log_ratio
-from emhrnn.models.ngram_features import check_keys_fit, frequent_ngrams, ngrams_of
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import NBLRConfig
 from emhrnn.models.table import MODELS
+from emhrnn.models.tfidf import check_keys_fit, frequent_ngrams, ngrams_of
 from emhrnn.training.arrays import check_arrays
 from tests.models.examples import CLASSES, VOCABULARY, make_batch, seeds, sentences_of, separable_batch, shapes
 

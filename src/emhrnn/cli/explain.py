@@ -118,7 +118,7 @@ def explain(
 
 def _read(text: str | None, file: Path | None) -> str:
     """The text given; the encoding of a file is detected, as that of data."""
-    from emhrnn.corpus.readers.encoding import decode
+    from emhrnn.corpus.readers.input import decode
     from emhrnn.errors import DataError
 
     if text == "-":

@@ -159,7 +159,7 @@ def _score_lines(facts: dict[str, Any]) -> dict[str, Any]:
 
 def described_data(path: Path, columns: "Columns", encoding: str | None = None) -> tuple[dict[str, Any], str]:
     """Format, columns, first row and summary of data, as facts and as text. `trouble`: why it cannot be trained on."""
-    from emhrnn.corpus.manifest import in_columns
+    from emhrnn.corpus.store import in_columns
     from emhrnn.corpus.summary import look_at
     from emhrnn.errors import DataError
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from emhrnn.corpus.batch import Batch, BatchPlan
-    from emhrnn.corpus.columns import Columns
     from emhrnn.corpus.dataset import Corpus
     from emhrnn.corpus.encode import TextEncoder
-    from emhrnn.corpus.manifest import Report, is_corpus
     from emhrnn.corpus.preparation import prepare
     from emhrnn.corpus.readers.source import Source
-    from emhrnn.corpus.record import Record
+    from emhrnn.corpus.record import Columns, Record
+    from emhrnn.corpus.store import Report, is_corpus
     from emhrnn.text import TextSettings
 
 __all__ = [
@@ -39,14 +38,14 @@ __all__ = [
 _HOME = {
     "Batch": "emhrnn.corpus.batch",
     "BatchPlan": "emhrnn.corpus.batch",
-    "Columns": "emhrnn.corpus.columns",
+    "Columns": "emhrnn.corpus.record",
     "Corpus": "emhrnn.corpus.dataset",
     "Record": "emhrnn.corpus.record",
-    "Report": "emhrnn.corpus.manifest",
+    "Report": "emhrnn.corpus.store",
     "Source": "emhrnn.corpus.readers.source",
     "TextEncoder": "emhrnn.corpus.encode",
     "TextSettings": "emhrnn.text",
-    "is_corpus": "emhrnn.corpus.manifest",
+    "is_corpus": "emhrnn.corpus.store",
     "prepare": "emhrnn.corpus.preparation",
 }
 

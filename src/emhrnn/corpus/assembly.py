@@ -15,8 +15,8 @@ import numpy as np
 
 from emhrnn.corpus.batch import fingerprints, offsets_of
 from emhrnn.corpus.encode import UNKNOWN, NameTable
-from emhrnn.corpus.manifest import Contents, Report
 from emhrnn.corpus.record import Label, Record
+from emhrnn.corpus.store import Contents, Report
 from emhrnn.errors import DataError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.shapes import Int32, Int64, UInt8

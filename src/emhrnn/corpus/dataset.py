@@ -11,9 +11,8 @@ import numpy as np
 from emhrnn.corpus.assembly import Recipe, first_pass, second_pass
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import NO_WORDS, UNKNOWN, has_words
-from emhrnn.corpus.manifest import DATA, Contents, Report, read_manifest
 from emhrnn.corpus.record import Record, Where, clean_label, clean_text, clean_weight
-from emhrnn.corpus.store import Store
+from emhrnn.corpus.store import DATA, Contents, Report, Store, read_manifest
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.shapes import Float32, Int32, Int64

@@ -11,11 +11,10 @@ from tqdm import tqdm
 
 from emhrnn.corpus.assembly import Recipe, first_pass, second_pass
 from emhrnn.corpus.batch import fingerprints, offsets_of
-from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
-from emhrnn.corpus.manifest import DATA, Contents, Report, is_corpus, write_manifest
 from emhrnn.corpus.readers.source import Paths, Source
-from emhrnn.corpus.record import Record
+from emhrnn.corpus.record import Columns, Record
+from emhrnn.corpus.store import DATA, Contents, Report, is_corpus, write_manifest
 from emhrnn.errors import DataError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.files import atomic_folder, check_free

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.dataset import Corpus
-from emhrnn.corpus.manifest import Report
 from emhrnn.corpus.preparation import prepare
+from emhrnn.corpus.record import Columns
+from emhrnn.corpus.store import Report
 from emhrnn.text.language import FEWEST, LEAST, votes_of
 
 RARE = 0.2  # of the documents that a class would have if all had the same number

@@ -12,7 +12,7 @@ from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.scores import Scores, score
 from emhrnn.layers.phrases import UNKNOWN_WORD
-from emhrnn.models.ngram_features import frequent_ngrams, ngram_counts
+from emhrnn.models.tfidf import frequent_ngrams, ngram_counts
 from emhrnn.shapes import Int64
 from emhrnn.text.language import CHARACTERS
 

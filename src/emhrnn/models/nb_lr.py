@@ -22,10 +22,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.ngram_features import Features, check_keys_fit, frequent_ngrams, ngram_counts
 from emhrnn.models.predictor import Inference, Predictor
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import NBLRConfig
+from emhrnn.models.tfidf import Features, check_keys_fit, frequent_ngrams, ngram_counts
 from emhrnn.shapes import Float32, Float64, Int64
 
 LONGEST = 3  # words of an n-gram

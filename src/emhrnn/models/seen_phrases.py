@@ -11,7 +11,7 @@ from emhrnn.errors import DataError
 from emhrnn.layers.evidence import Counts, Own
 from emhrnn.layers.phrases import PhraseIndex, first_in_document, phrase_keys
 from emhrnn.models.fitting import labels_of
-from emhrnn.models.ngram_features import merged_counts
+from emhrnn.models.tfidf import merged_counts
 from emhrnn.shapes import Float, Int64
 
 HEADER = 20_000  # bytes of a model file that are names, sizes and a note

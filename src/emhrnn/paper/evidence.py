@@ -15,10 +15,9 @@ from emhrnn.errors import DataError
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.comparison.compare import COMMAND
 from emhrnn.paper.comparison.data import pooled
-from emhrnn.paper.comparison.report import describe_set, rows_table
-from emhrnn.paper.comparison.table import METHOD, Runs, TableRow, table_rows
+from emhrnn.paper.comparison.table import METHOD, Runs, TableRow, describe_set, rows_table, table_rows
 from emhrnn.paper.rendering import markdown_table, percent, plain
-from emhrnn.paper.table2.rows import OTHER_ROWS, PAPER_ROWS
+from emhrnn.paper.table2.plan import OTHER_ROWS, PAPER_ROWS
 
 LEARNED, OVERLAPPING = "learned", "overlapping"
 TABLE2 = "table2"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
-from emhrnn.corpus.manifest import DATA, MANIFEST
+from emhrnn.corpus.store import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import encoded, named, sha256
 from emhrnn.models.settings import EvidenceConfig

@@ -28,7 +28,7 @@ import numpy as np
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import TextEncoder
-from emhrnn.corpus.manifest import is_corpus
+from emhrnn.corpus.store import is_corpus
 from emhrnn.errors import CheckpointError, ExtraError
 from emhrnn.evaluation.decision import Conformal
 from emhrnn.evaluation.predict import Documents, Predictions, predict

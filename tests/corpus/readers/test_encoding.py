@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emhrnn.corpus import Source
-from emhrnn.corpus.readers.encoding import decode, detect
+from emhrnn.corpus.readers.input import decode, detect
 from emhrnn.errors import DataError
 
 TEXTS = {

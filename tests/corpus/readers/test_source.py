@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from emhrnn.corpus.columns import Columns
 from emhrnn.corpus.readers.source import Source, data_files
-from emhrnn.corpus.record import Record
+from emhrnn.corpus.record import Columns, Record
 from emhrnn.errors import DataError
 
 ROWS = [

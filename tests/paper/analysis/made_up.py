@@ -3,8 +3,7 @@
 from emhrnn.corpus.record import clean_text
 from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.explain.lexicon import Entry
-from emhrnn.paper.analysis.analyse import Analysis, ComparedDocument, RunFacts, WordAgreement
-from emhrnn.paper.analysis.words import WordAttention
+from emhrnn.paper.analysis.analyse import Analysis, ComparedDocument, RunFacts, WordAgreement, WordAttention
 from tests.explain.documents import HOSTILE as ANY_HOSTILE
 from tests.explain.documents import REVIEW
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emhrnn.api import load, train
-from emhrnn.paper.analysis.analyse import Analysis, Question, analyse
+from emhrnn.paper.analysis.analyse import Analysis, analyse
 from emhrnn.training.config import make_config
 from emhrnn.training.data import Named
 from tests.behaviour.commands import TINY, Cli, rows, write_reviews, write_rows
@@ -31,9 +31,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def analysed(runs: list[Path], data: Path, seed: int = 3) -> Analysis:
-    question = Question(documents=6, seed=seed, words=("good", "Bad", "nowhere"))
     folders = dict(zip(("EM-HRNN", "MHS-RNN"), runs, strict=True))
-    return analyse(folders, Named(path=data), question, progress=False)
+    words = ("good", "Bad", "nowhere")
+    return analyse(folders, Named(path=data), words=words, documents=6, seed=seed, progress=False)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.paper.analysis.words import Tally, important_words, word_weights
+from emhrnn.paper.analysis.analyse import Tally, important_words, word_weights
 from emhrnn.paper.explanations.attention import Levels
 from emhrnn.text import Vocabulary
 from tests.explain.documents import softmaxes

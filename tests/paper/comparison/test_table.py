@@ -7,8 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emhrnn.paper.comparison.report import render_markdown, terminal_tables
-from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, best_row, table_rows
+from emhrnn.paper.comparison.table import (
+    ComparisonTable,
+    Missing,
+    Runs,
+    best_row,
+    render_markdown,
+    table_rows,
+    terminal_tables,
+)
 
 
 def runs(model: str, *accuracies: float, documents: int = 1000, shift: int = 0) -> Runs:

@@ -10,10 +10,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from glob import glob
 from pathlib import Path
 
-from emhrnn.corpus.columns import USUAL_NAMES, Columns
 from emhrnn.corpus.readers.arrow_formats import dataset_files, is_dataset, read_dataset, read_parquet
-from emhrnn.corpus.readers.encoding import check_encoding, decode
-from emhrnn.corpus.readers.input import ByteMeter, InputFile, head
+from emhrnn.corpus.readers.input import ByteMeter, InputFile, check_encoding, decode, head
 from emhrnn.corpus.readers.text_formats import (
     SENTENCE_END,
     class_files,
@@ -25,7 +23,7 @@ from emhrnn.corpus.readers.text_formats import (
     read_xlsx,
     read_zhang,
 )
-from emhrnn.corpus.record import Record
+from emhrnn.corpus.record import USUAL_NAMES, Columns, Record
 from emhrnn.errors import DataError
 from emhrnn.files import refuse_pipe
 

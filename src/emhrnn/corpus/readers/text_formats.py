@@ -23,8 +23,7 @@ from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import Any
 
-from emhrnn.corpus.readers.encoding import decode
-from emhrnn.corpus.readers.input import InputFile, explain_damage
+from emhrnn.corpus.readers.input import InputFile, decode, explain_damage
 from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import DataError, ExtraError
 

@@ -1,5 +1,10 @@
-"""One pass over the data for EM-HRNN and MHS-RNN: phrase lengths, attention of words, the most important word of each
-document, and the phrases that move a class."""
+"""How EM-HRNN and MHS-RNN read the same documents, in one pass by both: phrase lengths, attention of words beside
+chance, the most important word of each document, and the phrases that move a class.
+
+A softmax over n items gives each 1 / n by chance. EM-HRNN's runs over the words of a phrase (about four), MHS-RNN's
+over all words and phrases of a sentence (about twenty), so their weights can only be compared after a division by
+chance.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,42 +14,154 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tqdm import tqdm
 
 from emhrnn.api import labels_of
 from emhrnn.corpus import Columns, Source, is_corpus
+from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.record import Record, clean_text
 from emhrnn.errors import DataError
-from emhrnn.evaluation.scores import PhraseLengths
+from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.explain.explainer import explain_texts, groups
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.models.output import Output
-from emhrnn.paper.analysis.words import Tally, WordAttention
-from emhrnn.paper.explanations.attention import levels_of
+from emhrnn.paper.explanations.attention import Levels, levels_of
 from emhrnn.paper.provenance import making
 from emhrnn.paper.sampling import Reservoir
-from emhrnn.text import Located, TextLimits, WordEncoder
+from emhrnn.shapes import Float, Float64, Int64
+from emhrnn.text import Located, TextLimits, Vocabulary, WordEncoder
 from emhrnn.text.words import normalise
 from emhrnn.training.data import Named, check_ids
 from emhrnn.training.run import Run, load_run
 
-ROWS = 256  # at a time
-IMPORTANT = 20  # most frequent words that are listed
-LEXICON_DOCUMENTS, LEXICON_PHRASES = 3000, 15  # drawn documents; phrases of each class
-PAPER_WORDS = ("good", "bad", "great", "sad", "excellent")
 
-Lexicon = Sequence[tuple[str, Sequence[Entry]]]  # class by class
+@dataclass(frozen=True, eq=False)
+class WordWeights:
+    """The weight of each word in the softmax that it is in, and how many items share that softmax."""
+
+    weight: Float64[np.ndarray, " words"]
+    siblings: Int64[np.ndarray, " words"]
+    in_sentence: Float64[np.ndarray, " words"]  # its share of the sentence, through its phrase, times the words of it
+
+    @property
+    def chance(self) -> Float64[np.ndarray, " words"]:
+        chance: Float64[np.ndarray, " words"] = 1 / self.siblings
+        return chance
+
+    @property
+    def lift(self) -> Float64[np.ndarray, " words"]:
+        """Weight divided by chance: 1 where attention is indifferent."""
+        lift: Float64[np.ndarray, " words"] = self.weight * self.siblings
+        return lift
+
+
+def word_weights(levels: Levels, batch: Batch) -> WordWeights:
+    """The weights of all words of a batch."""
+    offsets = np.concatenate([[0], np.flatnonzero(levels.z) + 1])  # (phrases + 1,)
+    lengths = np.diff(offsets)
+    sentence_lengths = batch.sentence_lengths[batch.sentence_of_word]  # (words,)
+    if levels.direct is None:
+        weight, siblings = levels.alpha, np.repeat(lengths, lengths)
+    else:
+        phrases = np.bincount(batch.sentence_of_word[levels.z], minlength=batch.n_sentences)
+        weight, siblings = levels.direct, sentence_lengths + phrases[batch.sentence_of_word]
+    share = levels.alpha.astype(np.float64) * np.repeat(levels.beta, lengths)
+    return WordWeights(weight.astype(np.float64), siblings, share * sentence_lengths)
+
+
+def important_words(levels: Levels, batch: Batch) -> Int64[np.ndarray, " documents"]:
+    """The word of each document, by its number in the batch, that the paper's descent ends at: the heaviest sentence,
+    its heaviest phrase, that phrase's heaviest word; where words and phrases share a softmax (MHS-RNN), the heaviest
+    sentence, its heaviest word. The first wins a tie."""
+    sentences = _heaviest(levels.gamma, batch.document_offsets)  # (documents,)
+    by_sentence: Int64[np.ndarray, " sentences"]
+    if levels.direct is not None:
+        by_sentence = _heaviest(levels.direct, batch.sentence_offsets)
+    else:
+        phrase_offsets = np.concatenate([[0], np.flatnonzero(levels.z) + 1])
+        phrases = _heaviest(levels.beta, np.searchsorted(phrase_offsets, batch.sentence_offsets))  # (sentences,)
+        by_sentence = _heaviest(levels.alpha, phrase_offsets)[phrases]
+    by_document: Int64[np.ndarray, " documents"] = by_sentence[sentences]
+    return by_document
+
+
+def _heaviest(
+    weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]
+) -> Int64[np.ndarray, " segments"]:
+    """Where the largest weight of each segment stands."""
+    lengths = np.diff(offsets)
+    largest = np.repeat(np.maximum.reduceat(weights, offsets[:-1]), lengths)
+    places = np.flatnonzero(weights == largest)  # at least one in each segment
+    _, first = np.unique(np.repeat(np.arange(len(lengths)), lengths)[places], return_index=True)
+    return places[first]
+
+
+MEANS = ("weight", "chance", "lift", "in_sentence", "alone")
 
 
 @dataclass(frozen=True)
-class Question:
-    """The words whose attention is measured, and the documents to draw for the comparison."""
+class WordAttention:
+    """Means over the occurrences of a word; None where it does not occur."""
 
-    words: tuple[str, ...] = PAPER_WORDS
-    documents: int = 200
-    seed: int = 0
+    word: str
+    count: int
+    weight: float | None = None  # in the softmax that it is in
+    chance: float | None = None  # 1 / number of items in that softmax
+    lift: float | None = None  # mean of weight / chance
+    in_sentence: float | None = None  # mean of its share of the sentence / (1 / words of the sentence)
+    alone: float | None = None  # share of occurrences with a softmax to themselves, where the weight can only be 1
+
+
+class Tally:
+    """Of one model, filled batch by batch."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.words = 0
+        self.count: Int64[np.ndarray, " vocabulary"] = np.zeros(len(vocabulary), dtype=np.int64)
+        self.sums: Float64[np.ndarray, "means vocabulary"] = np.zeros((len(MEANS), len(vocabulary)))
+        self.lengths: Counter[int] = Counter()  # of phrases
+
+    def add(self, batch: Batch, levels: Levels) -> Int64[np.ndarray, " documents"]:
+        """The most important word of each document, by its number in the batch."""
+        weights, size = word_weights(levels, batch), len(self.vocabulary)
+        alone = (weights.siblings == 1).astype(np.float64)
+        columns = (weights.weight, weights.chance, weights.lift, weights.in_sentence, alone)
+        self.count += np.bincount(batch.words, minlength=size)
+        for sums, column in zip(self.sums, columns, strict=True):
+            sums += np.bincount(batch.words, column, size)
+        lengths = count_phrase_lengths(levels.z)
+        self.lengths.update({int(k): int(lengths[k]) for k in np.flatnonzero(lengths)})
+        self.words += batch.n_words
+        return important_words(levels, batch)
+
+    def phrase_lengths(self) -> PhraseLengths:
+        histogram = np.zeros(max(self.lengths) + 1, dtype=np.int64)
+        for length, count in self.lengths.items():
+            histogram[length] = count
+        return PhraseLengths.of(histogram)
+
+    def attention(self, word: str) -> WordAttention:
+        row = self.vocabulary.id_of(word) if word in self.vocabulary else None
+        if row is None or not self.count[row]:
+            return WordAttention(word, 0)
+        means = self.sums[:, row] / self.count[row]
+        return WordAttention(word, int(self.count[row]), **dict(zip(MEANS, means.tolist(), strict=True)))
+
+    def average(self) -> WordAttention:
+        """Of all words together."""
+        means = self.sums.sum(axis=1) / self.words
+        return WordAttention("(all words)", self.words, **dict(zip(MEANS, means.tolist(), strict=True)))
+
+
+ROWS = 256  # at a time
+IMPORTANT = 20  # most frequent words that are listed
+LEXICON_DOCUMENTS, LEXICON_PHRASES = 3000, 15  # drawn documents; phrases of each class
+
+Lexicon = Sequence[tuple[str, Sequence[Entry]]]  # class by class
 
 
 @dataclass(frozen=True)
@@ -197,16 +314,19 @@ class _Reader:
         )
 
 
-def analyse(folders: Mapping[str, Path], data: Named, question: Question, *, progress: bool = True) -> Analysis:
-    """How runs, by name, read the documents of `data`.
+def analyse(
+    folders: Mapping[str, Path], data: Named, *, words: Sequence[str], documents: int, seed: int, progress: bool
+) -> Analysis:
+    """How runs, by name, read the documents of `data`: the attention of some words, and the most important word of so
+    many documents, drawn with this seed.
 
     Raises:
         EmhrnnError: a folder is not a run, or the data cannot be read or is empty.
     """
     runs = {name: load_run(folder) for name, folder in folders.items()}
     readers = [_Reader(name, run, Tally(run.vocabulary)) for name, run in runs.items()]
-    drawn = Reservoir[ComparedDocument](question.documents, question.seed)
-    texts = Reservoir[str](LEXICON_DOCUMENTS, question.seed)
+    drawn = Reservoir[ComparedDocument](documents, seed)
+    texts = Reservoir[str](LEXICON_DOCUMENTS, seed)
     everywhere, agreement, rows = WordAgreement(), WordAgreement(), 0
     source = _open(data, list(runs.values()))
     bar = tqdm(
@@ -223,7 +343,7 @@ def analyse(folders: Mapping[str, Path], data: Named, question: Question, *, pro
             bar.update(source.meter.done - bar.n)
     if not everywhere.documents:
         raise DataError(f"{data.path} has no documents with words; give other data")
-    facts = [reader.facts(question.words, texts.drawn, progress=progress) for reader in readers]
+    facts = [reader.facts(words, texts.drawn, progress=progress) for reader in readers]
     for document in drawn.drawn:
         agreement.add(document)
     return Analysis(
@@ -235,7 +355,7 @@ def analyse(folders: Mapping[str, Path], data: Named, question: Question, *, pro
         agreement=agreement,
         agreement_of_all=everywhere,
         drawn=drawn.drawn,
-        seed=question.seed,
+        seed=seed,
         making=making(),
     )
 

@@ -1,8 +1,7 @@
 """`emhrnn paper ...`: the commands that exist because of the paper. `emhrnn.cli.app` mounts them."""
 
 from emhrnn.paper.cli.explanations import documents, faithfulness, rationales, units
-from emhrnn.paper.cli.phrases import chunks, segmentations
-from emhrnn.paper.cli.records import check, evidence, prepare
+from emhrnn.paper.cli.records import check, chunks, evidence, prepare, segmentations
 from emhrnn.paper.cli.tables import figures, table1, table2, table3
 
 COMMANDS = (

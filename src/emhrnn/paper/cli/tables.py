@@ -173,7 +173,7 @@ def table2(
 def _show(table: "ComparisonTable", data: dict[str, object] | None, where: str) -> None:
     """On the terminal, or the data as JSON; then the exit code."""
     from emhrnn.cli.output import end_if_failed, print_json, say
-    from emhrnn.paper.comparison.report import terminal_tables
+    from emhrnn.paper.comparison.table import terminal_tables
 
     if data is not None:
         print_json(data)
@@ -279,7 +279,6 @@ def table3(
     """
     from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
-    from emhrnn.paper.analysis.analyse import Question
     from emhrnn.paper.analysis.table3 import render_table3, reproduce_table3
 
     chosen = tuple(dict.fromkeys(word.strip() for word in words.split(",") if word.strip()))
@@ -290,7 +289,9 @@ def table3(
         mhs,
         DataOptions(text_column, label_column).named(data),
         out,
-        question=Question(words=chosen, documents=documents, seed=seed),
+        words=chosen,
+        documents=documents,
+        seed=seed,
         progress=not quiet,
     )
     if json:
@@ -319,7 +320,7 @@ def figures(
     from emhrnn.cli.output import print_json, say
     from emhrnn.errors import DataError
     from emhrnn.explain.terminal import print_explanation
-    from emhrnn.paper.analysis.figures import draw_figures
+    from emhrnn.paper.analysis.table3 import draw_figures
 
     if text is not None and not text.is_file():
         raise DataError(f"{text} is not a file; give the document's file with --text")

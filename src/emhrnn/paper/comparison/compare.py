@@ -20,9 +20,8 @@ from emhrnn.models.pretrained import folder_of, weights_sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, pooled, prepare_data
-from emhrnn.paper.comparison.report import render_markdown
 from emhrnn.paper.comparison.rows import SystemRow, train_row
-from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, table_rows
+from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, render_markdown, table_rows
 from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, job_name, run_jobs
 from emhrnn.paper.provenance import machine, told_command
 from emhrnn.training.config import Config, check_shared, make_config

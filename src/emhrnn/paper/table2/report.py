@@ -10,12 +10,17 @@ from typing import Any
 from emhrnn.errors import ConfigError
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.comparison.compare import Protocol, compare
-from emhrnn.paper.comparison.report import describe_making, describe_set, row_cells, rows_table
-from emhrnn.paper.comparison.table import ComparisonTable, TableRow
+from emhrnn.paper.comparison.table import (
+    ComparisonTable,
+    TableRow,
+    describe_making,
+    describe_set,
+    row_cells,
+    rows_table,
+)
 from emhrnn.paper.jobs import HowToRun
 from emhrnn.paper.rendering import markdown_table, plain, pyplot, save_svg
-from emhrnn.paper.table2.rows import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, table2_rows
-from emhrnn.paper.table2.sets import Found, find_sets
+from emhrnn.paper.table2.plan import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, Found, find_sets, table2_rows
 
 BUDGETS = (1, 10, 60)  # minutes
 APART = 0.5  # points of accuracy between two names, which would overlap
