@@ -33,29 +33,15 @@ class Corpus:
     batch = train.batch(np.array([3, 1, 4]))
     """
 
-    def __init__(
-        self,
-        store: Store,
-        contents: Contents,
-        *,
-        path: Path | None = None,
-        rows: Rows | None = None,
-        vocabulary: Vocabulary | None = None,
-        word_table: Int32[np.ndarray, " words"] | None = None,
-        users: tuple[str, ...] | None = None,
-        products: tuple[str, ...] | None = None,
-    ) -> None:
+    def __init__(self, store: Store, contents: Contents, *, path: Path | None = None, rows: Rows | None = None) -> None:
         self._store = store
         self._contents = contents
         self.path = path
         self._rows = np.arange(len(store)) if rows is None else rows
-        self.vocabulary = vocabulary or contents.vocabulary
-        self._word_table = word_table
-        self.users = contents.users if users is None else users
-        """User names in the order of their ids; empty where the source has none."""
-        self.products = contents.products if products is None else products
-        self._user_table = _id_table(contents.users, self.users)
-        self._product_table = _id_table(contents.products, self.products)
+        self.vocabulary = contents.vocabulary
+        self._word_table: Int32[np.ndarray, " words"] | None = None
+        self.users, self.products = contents.users, contents.products
+        """User and product names in the order of their ids; empty where the source has none."""
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = True) -> "Corpus":
@@ -205,7 +191,7 @@ class Corpus:
 
     def select(self, rows: Rows) -> "Corpus":
         """A view of some documents, in the order given."""
-        return self._view(rows=self._rows[rows])
+        return self._view(self._rows[rows])
 
     def spread(self, documents: int) -> Int64[np.ndarray, " rows"]:
         """Rows of so many documents, or of all, from all over the corpus."""
@@ -220,7 +206,7 @@ class Corpus:
 
     def whole(self) -> "Corpus":
         """All documents of the prepared corpus that this is a view of."""
-        return self._view(rows=np.arange(len(self._store)))
+        return self._view(np.arange(len(self._store)))
 
     def split(self, fraction: float, generator: np.random.Generator) -> tuple["Corpus", "Corpus"]:
         """The rest and a held-out `fraction`, both with the same mix of classes. Documents with the same words stay
@@ -252,9 +238,12 @@ class Corpus:
     ) -> "Corpus":
         """The same documents in the ids of another vocabulary, and of other users and products where they are given.
         What is `<unk>` here stays so there; a user that is not given becomes -1."""
-        table = encoded_words(self._contents.vocabulary.words, vocabulary, self.text.language)
-        names = {name: given for name, given in (("users", users), ("products", products)) if given is not None}
-        return self._view(vocabulary=vocabulary, word_table=table, **names)
+        view = self._view(self._rows)
+        view.vocabulary = vocabulary
+        view._word_table = encoded_words(self._contents.vocabulary.words, vocabulary, self.text.language)
+        view.users = self.users if users is None else users
+        view.products = self.products if products is None else products
+        return view
 
     def check_trainable(self) -> None:
         """Raise a DataError unless there are labels of two classes or more, on documents whose weight is not 0; or if
@@ -275,15 +264,19 @@ class Corpus:
                 "before them if they are names"
             )
 
-    def _view(self, **changes: Any) -> "Corpus":
-        same = {
-            "rows": self._rows,
-            "vocabulary": self.vocabulary,
-            "word_table": self._word_table,
-            "users": self.users,
-            "products": self.products,
-        }
-        return Corpus(self._store, self._contents, path=self.path, **{**same, **changes})
+    def _view(self, rows: Rows) -> "Corpus":
+        view = Corpus(self._store, self._contents, path=self.path, rows=rows)
+        view.vocabulary, view._word_table = self.vocabulary, self._word_table
+        view.users, view.products = self.users, self.products
+        return view
+
+    @cached_property
+    def _user_table(self) -> Int64[np.ndarray, " old_plus_1"] | None:
+        return _id_table(self._contents.users, self.users)
+
+    @cached_property
+    def _product_table(self) -> Int64[np.ndarray, " old_plus_1"] | None:
+        return _id_table(self._contents.products, self.products)
 
 
 def _fractions(classes: Sequence[str]) -> list[str]:
