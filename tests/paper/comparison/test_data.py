@@ -33,7 +33,7 @@ def write_splits(path: Path, splits: list[str | None], labels: list[str] | None 
 
 
 def plan(path: Path, test: Path | None = None, limit: int | None = None) -> Split:
-    return plan_split(path, test=test, format=None, columns=Columns(), limit=limit)
+    return plan_split(DataSet("d", path, test=test, limit=limit))
 
 
 def test_a_split_column_is_used(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_quick_look_takes_some_rows_of_each_part(tmp_path: Path) -> None:
 
 def folds_of(path: Path, count: int) -> list[Split]:
     folds = [Fold(number, count) for number in range(1, count + 1)]
-    return [plan_split(path, test=None, format=None, columns=Columns(), fold=fold) for fold in folds]
+    return [plan_split(DataSet("d", path, fold=fold)) for fold in folds]
 
 
 def test_each_row_of_any_part_is_in_the_test_part_of_one_fold(tmp_path: Path) -> None:

@@ -50,6 +50,29 @@ class Fold:
     of: int
 
 
+@dataclass(frozen=True)
+class DataSet:
+    """Data under a name. `path`: a file, a folder per class, or a folder with a file for each part."""
+
+    name: str
+    path: Path
+    test: Path | None = None
+    valid: Path | None = None
+    format: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    limit: int | None = None  # rows of each part, for a quick look
+    settings: tuple[str, ...] = ()  # as `--set` takes them, the same for all rows on this set
+    folds: int | None = None  # K of a cross-validation
+    fold: Fold | None = None  # set by `split_sets` alone
+
+    def split_sets(self) -> list["DataSet"]:
+        """The set itself, or with `folds` one set for each fold."""
+        if self.folds is None:
+            return [self]
+        folds = [Fold(number + 1, self.folds) for number in range(self.folds)]
+        return [replace(self, name=f"{self.name}.fold-{one.number}-of-{one.of}", fold=one) for one in folds]
+
+
 @dataclass(frozen=True, eq=False)
 class SplitPart:
     """The rows of a file that belong to a part."""
@@ -85,34 +108,25 @@ class _Scan:
         return np.array([name is not None and name.lower() in NAMES[part] for name in self.splits], dtype=bool)
 
 
-def plan_split(
-    path: Path,
-    *,
-    test: Path | None,
-    valid: Path | None = None,
-    format: str | None,
-    columns: Columns,
-    limit: int | None = None,
-    fold: Fold | None = None,
-) -> Split:
-    """Reads the data once. `limit` keeps at most so many rows of each part, the same at every call. With a `fold`, that
-    fold of all rows is the test part.
+def plan_split(data: DataSet) -> Split:
+    """Reads the data once. A `limit` keeps at most so many rows of each part, the same at every call. With a `fold`,
+    that fold of all rows is the test part.
 
     Raises:
         DataError: there are no rows to test on or to train on.
     """
-    files = part_files(path) if path.is_dir() and fold is None else {}
-    if valid is not None and test is not None:
-        files = {"train": path, "valid": valid, "test": test}
-    elif files and test is not None:
-        files = {**files, "test": test}
+    files = part_files(data.path) if data.path.is_dir() and data.fold is None else {}
+    if data.valid is not None and data.test is not None:
+        files = {"train": data.path, "valid": data.valid, "test": data.test}
+    elif files and data.test is not None:
+        files = {**files, "test": data.test}
     if files:
-        split = _of_files(files, format, columns)
-    elif fold is not None:
-        split = _of_fold(_scan(path, format, columns), fold)
+        split = _of_files({part: _scan(file, data) for part, file in files.items()})
+    elif data.fold is not None:
+        split = _of_fold(_scan(data.path, data), data.fold)
     else:
-        split = _of_rows(_scan(path, format, columns), None if test is None else _scan(test, format, columns))
-    return split if limit is None else _limited(split, limit)
+        split = _of_rows(_scan(data.path, data), None if data.test is None else _scan(data.test, data))
+    return split if data.limit is None else _limited(split, data.limit)
 
 
 def part_files(folder: Path) -> dict[str, Path]:
@@ -129,15 +143,15 @@ def part_files(folder: Path) -> dict[str, Path]:
     return found if "train" in found and "test" in found else {}
 
 
-def _of_files(files: dict[str, Path], format: str | None, columns: Columns) -> Split:
-    scans = {part: _scan(file, format, columns) for part, file in files.items()}
-    train, how = _whole(scans["train"], "train").rows, f"files {', '.join(f.name for f in files.values())}"
+def _of_files(scans: dict[str, _Scan]) -> Split:
+    scan, how = scans["train"], f"files {', '.join(scan.path.name for scan in scans.values())}"
+    train = _whole(scan, "train").rows
     if "valid" in scans:
         valid = _whole(scans["valid"], "valid")
     else:
-        train, mask = _divide(scans["train"], train)
-        valid, how = SplitPart(files["train"], mask), f"{how}; 10 % of the training rows for validation"
-    return Split(SplitPart(files["train"], train), valid, _whole(scans["test"]), how)
+        train, mask = _divide(scan, train)
+        valid, how = SplitPart(scan.path, mask), f"{how}; 10 % of the training rows for validation"
+    return Split(SplitPart(scan.path, train), valid, _whole(scans["test"]), how)
 
 
 def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
@@ -198,11 +212,11 @@ def _left_out(counts: Counter[str]) -> dict[str, int]:
     return {name: count for name, count in sorted(counts.items()) if name.lower() not in known}
 
 
-def _scan(path: Path, format: str | None, columns: Columns) -> _Scan:
+def _scan(path: Path, data: DataSet) -> _Scan:
     numbers: dict[str | None, int] = {}
     groups = array("q")
     splits: list[str | None] = []
-    for record in Source(path, format=format, columns=columns):
+    for record in Source(path, format=data.format, columns=data.columns):
         label = record.label if isinstance(record.label, str) else None
         groups.append(numbers.setdefault(label, len(numbers)))
         splits.append(record.split)
@@ -235,29 +249,6 @@ def _mask(length: int, rows: Int64[np.ndarray, " some"]) -> Mask:
     mask = np.zeros(length, dtype=bool)
     mask[rows] = True
     return mask
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """Data under a name. `path`: a file, a folder per class, or a folder with a file for each part."""
-
-    name: str
-    path: Path
-    test: Path | None = None
-    valid: Path | None = None
-    format: str | None = None
-    columns: Columns = field(default_factory=Columns)
-    limit: int | None = None  # rows of each part, for a quick look
-    settings: tuple[str, ...] = ()  # as `--set` takes them, the same for all rows on this set
-    folds: int | None = None  # K of a cross-validation
-    fold: Fold | None = None  # set by `split_sets` alone
-
-    def split_sets(self) -> list["DataSet"]:
-        """The set itself, or with `folds` one set for each fold."""
-        if self.folds is None:
-            return [self]
-        folds = [Fold(number + 1, self.folds) for number in range(self.folds)]
-        return [replace(self, name=f"{self.name}.fold-{one.number}-of-{one.of}", fold=one) for one in folds]
 
 
 def named(text: str) -> tuple[str | None, Path]:
@@ -309,18 +300,19 @@ def has_corpora(folder: Path) -> bool:
 
 def prepare_data(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The job: train, valid and test as corpora in its folder; classes, users and products are those of train."""
-    columns = Columns(**arguments["columns"])
     test, valid = (None if arguments[name] is None else Path(arguments[name]) for name in ("test", "valid"))
-    report_progress(folder, 0.0, "reading labels")
-    split = plan_split(
+    data = DataSet(
+        folder.name,
         Path(arguments["path"]),
         test=test,
         valid=valid,
         format=arguments["format"],
-        columns=columns,
+        columns=Columns(**arguments["columns"]),
         limit=arguments["limit"],
         fold=Fold(**arguments["fold"]) if "fold" in arguments else None,
     )
+    report_progress(folder, 0.0, "reading labels")
+    split = plan_split(data)
     text = text_settings(Config.model_validate({"data": arguments["text"]}).data)
     corpora: dict[str, Corpus] = {}
     for step, name in enumerate(PARTS):
@@ -333,8 +325,8 @@ def prepare_data(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
         corpora[name] = prepare(
             part.path,
             folder / name,
-            format=arguments["format"],
-            columns=columns,
+            format=data.format,
+            columns=data.columns,
             rows=part.rows,
             text=text,
             classes=None if train is None else train.classes,
