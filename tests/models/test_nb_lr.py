@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import CheckpointError, ConfigError, DataError
-from emhrnn.models import nb_lr, ngram_features
+from emhrnn.models import nb_lr, tfidf
 from emhrnn.models.fitting import NEVER
 from emhrnn.models.nb_lr import GRID, NBLR, expected_shapes, fit_ratios, log_ratio
 from emhrnn.models.row import Facts
@@ -100,7 +100,7 @@ def test_merging_does_not_change_the_counts(monkeypatch) -> None:
     batches = [make_batch([[5, 4], [3]], seed) for seed in range(12)]
     chosen = {"vocabulary": VOCABULARY, "longest": 3, "min_documents": 1, "most": 10_000}
     whole = frequent_ngrams(batches, **chosen)
-    monkeypatch.setattr(ngram_features, "MERGE", 20)
+    monkeypatch.setattr(tfidf, "MERGE", 20)
     for ours, expected in zip(frequent_ngrams(batches, **chosen), whole, strict=True):
         assert np.array_equal(ours, expected)
 

@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
-from emhrnn.models import ngram_features
+from emhrnn.models import tfidf
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import TfIdfConfig, TfIdfSVMConfig
 from emhrnn.models.table import MODELS
@@ -90,9 +90,9 @@ def test_logits_equal_those_of_scipy() -> None:
     model = small(min_documents=1)
     model.fit([separable_batch(), dataclasses.replace(batch, labels=np.array([0, 1, 2]))])
     expected = model.features(batch).csr() @ model.weight.T + model.bias
-    for at_once in (ngram_features.AT_ONCE, 4 * CLASSES):
+    for at_once in (tfidf.AT_ONCE, 4 * CLASSES):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ngram_features, "AT_ONCE", at_once)
+            patch.setattr(tfidf, "AT_ONCE", at_once)
             np.testing.assert_allclose(model.infer(batch).logits, expected, atol=1e-6)
 
 

@@ -31,7 +31,6 @@ plan is made in C++ (plan.cpp, compiled on first use, like the layers' kernels),
 """
 
 import ctypes
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -246,15 +245,17 @@ def _native_plan(library: ctypes.CDLL, batch: Batch, z: Bool[np.ndarray, " words
     ]  # fmt: skip
     arrays = [np.ascontiguousarray(array) for array in arrays]  # kept until the call returns
     sentence_offsets, document_offsets, z_bytes, positions, documents, *of_parts = map(_pointer, arrays)
-    plan = _Plan(
-        library,
+    plan = ctypes.c_void_p(
         library.plan_make(
             *_integers(batch.n_words, batch.n_sentences), sentence_offsets, document_offsets, z_bytes,
             *_integers(len(blocks), blocks.length), positions, documents,
             *_integers(len(parts.block)), *of_parts,
-        ),
+        )
     )  # fmt: skip
-    made = plan.arrays()
+    try:
+        made = iter([_copied(library, plan, number) for number in range(ARRAYS)])
+    finally:
+        library.plan_free(plan)
     begin, end, path_offsets, path_nodes = (next(made) for _ in range(4))
     phrases = Forest(next(made), next(made), next(made))
     sentences = SentencePlan(begin, end, phrases, path_offsets, path_nodes)
@@ -266,34 +267,11 @@ def _native_plan(library: ctypes.CDLL, batch: Batch, z: Bool[np.ndarray, " words
     return EStepPlan(sentences, made_documents)
 
 
-class _Plan:
-    """A plan in the library's memory, which lives as long as an array of it."""
-
-    def __init__(self, library: ctypes.CDLL, address: int) -> None:
-        self._library, self._address = library, ctypes.c_void_p(address)
-
-    def __del__(self) -> None:
-        self._library.plan_free(self._address)
-
-    def arrays(self) -> Iterator[Int64[np.ndarray, " n"]]:
-        """Views, in the order of plan.cpp."""
-        size = ctypes.c_int64()
-        for number in range(ARRAYS):
-            data = self._library.plan_array(self._address, ctypes.c_int64(number), ctypes.byref(size))
-            yield np.asarray(_Memory(self, data, size.value)) if size.value else np.zeros(0, np.int64)
-
-
-class _Memory:
-    """An array as NumPy takes it over; it holds on to its owner."""
-
-    def __init__(self, owner: _Plan, address: int, size: int) -> None:
-        self.owner = owner
-        self.__array_interface__ = {
-            "shape": (size,),
-            "typestr": "<i8" if sys.byteorder == "little" else ">i8",
-            "data": (address, False),
-            "version": 3,
-        }
+def _copied(library: ctypes.CDLL, plan: ctypes.c_void_p, number: int) -> Int64[np.ndarray, " n"]:
+    """An array of a plan, in the order of plan.cpp."""
+    size = ctypes.c_int64()
+    data = library.plan_array(plan, ctypes.c_int64(number), ctypes.byref(size))
+    return np.ctypeslib.as_array(data, (size.value,)).copy() if size.value else np.zeros(0, np.int64)
 
 
 @cache
@@ -303,7 +281,7 @@ def _library() -> ctypes.CDLL | None:
         return None
     library.plan_make.restype = ctypes.c_void_p
     library.plan_free.restype = None
-    library.plan_array.restype = ctypes.c_void_p
+    library.plan_array.restype = ctypes.POINTER(ctypes.c_int64)
     return library
 
 
