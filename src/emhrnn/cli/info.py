@@ -109,10 +109,11 @@ def run_text(path: Path, facts: dict[str, Any]) -> str:
     Raises:
         CheckpointError: the description lacks something.
     """
+    from emhrnn.corpus.manifest import in_columns
     from emhrnn.errors import CheckpointError
 
     try:
-        return _lines({**_training_lines(facts), **_score_lines(facts)})
+        return in_columns([*_training_lines(facts).items(), *_score_lines(facts).items()])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{path}: its description is corrupt ({error}); copy the run again") from None
 
@@ -197,7 +198,3 @@ def _first(path: Path, columns: "Columns", encoding: str | None) -> "tuple[Sourc
     source = Source(path, columns=columns, encoding=encoding)
     return source, next(iter(source), None)
 
-
-def _lines(lines: dict[str, Any]) -> str:
-    width = max(map(len, lines))
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in lines.items())
