@@ -2,7 +2,7 @@ import pytest
 import sentencex
 from hypothesis import example, given
 
-from emhrnn.text.sentences import split_sentences
+from emhrnn.text.words import split_sentences
 from tests.text.strategies import texts
 
 

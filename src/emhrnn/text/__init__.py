@@ -15,10 +15,9 @@ from emhrnn.text.encoder import (
     WordEncoder,
     read_document,
 )
-from emhrnn.text.sentences import split_sentences
 from emhrnn.text.vectors import Vectors, read_vectors
 from emhrnn.text.vocabulary import UNK, Vocabulary
-from emhrnn.text.words import tokenise
+from emhrnn.text.words import split_sentences, tokenise
 
 __all__ = [
     "UNK",

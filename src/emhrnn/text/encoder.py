@@ -14,10 +14,9 @@ import numpy as np
 from emhrnn.errors import ConfigError
 from emhrnn.shapes import Bool, Int32, Int64, Integer
 from emhrnn.text.language import USUAL
-from emhrnn.text.sentences import split_sentences
 from emhrnn.text.stretches import stretches
 from emhrnn.text.vocabulary import WordIds, word_ids
-from emhrnn.text.words import normalise, token_spans
+from emhrnn.text.words import normalise, split_sentences, token_spans
 
 CHUNK_SENTENCES = 10_000  # encoded at once: enough that a call costs nothing, and about a megabyte
 

@@ -29,9 +29,6 @@ def test_exact_posterior_equals_brute_force(lengths, seed):
         assert posterior.responsibilities[d, : len(r)].tolist() == pytest.approx(list(r.values()), abs=1e-10)
         expected = [sum(p for bits, p in r.items() if bits[j]) for j in range(len(free))]
         assert gamma[free].tolist() == pytest.approx(expected, abs=1e-10)
-        entropy = -sum(p * np.log(p) for p in r.values() if p > 0)
-        assert posterior.entropy()[d].item() == pytest.approx(entropy, abs=1e-8)
-        assert list(r.values())[posterior.argmax()[d]] == pytest.approx(max(r.values()))
 
 
 @given(shapes(), seeds, st.integers(1, 5))

@@ -82,15 +82,6 @@ class Posterior:
         gamma[torch.from_numpy(self.sentence_final)] = 1
         return gamma
 
-    def entropy(self) -> Float[Tensor, " blocks"]:
-        """In nats."""
-        entropy: Tensor = torch.special.entr(self.responsibilities).sum(dim=1)
-        return entropy
-
-    def argmax(self) -> Int64[np.ndarray, " blocks"]:
-        """The most probable configuration of each block."""
-        return self.log_weights.argmax(dim=1).numpy()
-
     def sample(self, generator: np.random.Generator) -> Int64[np.ndarray, " blocks"]:
         """A configuration of each block, drawn from r."""
         cumulative = np.cumsum(self.responsibilities.double().numpy(), axis=1)
@@ -101,7 +92,7 @@ class Posterior:
     def segmentation(
         self, z: Bool[np.ndarray, " words"], configuration: Int64[np.ndarray, " blocks"]
     ) -> Bool[np.ndarray, " words"]:
-        """z with these configurations put in, for example those of `sample` or `argmax`."""
+        """z with these configurations put in, for example those of `sample`."""
         return write(z, self.blocks, configuration)
 
 
