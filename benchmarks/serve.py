@@ -33,7 +33,7 @@ import torch
 from benchmarks.timing import options, report
 from emhrnn.corpus import TextSettings
 from emhrnn.corpus.reviews import generate_reviews
-from emhrnn.paper.provenance import commit, machine
+from emhrnn.paper.reports import commit, machine
 from emhrnn.text import UNK, Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import describe, new_run, save_weights

@@ -16,7 +16,7 @@ from emhrnn.files import write_json, write_text
 from emhrnn.paper.comparison.compare import COMMAND
 from emhrnn.paper.comparison.data import pooled
 from emhrnn.paper.comparison.table import METHOD, Runs, TableRow, describe_set, rows_table, table_rows
-from emhrnn.paper.rendering import markdown_table, percent, plain
+from emhrnn.paper.reports import markdown_table, percent, plain
 from emhrnn.paper.table2.plan import OTHER_ROWS, PAPER_ROWS
 
 LEARNED, OVERLAPPING = "learned", "overlapping"

@@ -26,8 +26,7 @@ from emhrnn.models.evidence_reader import EvidenceReader, phrases_of
 from emhrnn.models.output import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
 from emhrnn.paper.em.semi_markov import SegmentPosterior
-from emhrnn.paper.provenance import making
-from emhrnn.paper.rendering import markdown_table, percent
+from emhrnn.paper.reports import making, markdown_table, percent
 from emhrnn.shapes import Bool, Float
 from emhrnn.training.run import WEIGHTS, Run, load_run
 

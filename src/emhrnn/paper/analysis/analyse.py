@@ -29,7 +29,7 @@ from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.models.output import Output
 from emhrnn.paper.explanations.attention import Levels, levels_of
-from emhrnn.paper.provenance import making
+from emhrnn.paper.reports import making
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.shapes import Float, Float64, Int64
 from emhrnn.text import Located, TextLimits, Vocabulary, WordEncoder

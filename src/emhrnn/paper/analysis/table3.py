@@ -22,8 +22,7 @@ from emhrnn.explain.lexicon import Entry
 from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.analysis.analyse import Analysis, RunFacts, WordAttention, analyse
-from emhrnn.paper.provenance import making
-from emhrnn.paper.rendering import markdown_table, plain
+from emhrnn.paper.reports import making, markdown_table, plain
 from emhrnn.training.config import validated
 from emhrnn.training.data import Named
 from emhrnn.training.run import load_run, read_description

@@ -23,7 +23,7 @@ from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, pooled,
 from emhrnn.paper.comparison.rows import SystemRow, train_row
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, render_markdown, table_rows
 from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, job_name, run_jobs
-from emhrnn.paper.provenance import machine, told_command
+from emhrnn.paper.reports import machine, told_command
 from emhrnn.training.config import Config, check_shared, make_config
 from emhrnn.training.run import is_run
 from emhrnn.version import __version__

@@ -26,7 +26,7 @@ from emhrnn.models.model import DocumentModel
 from emhrnn.models.predictor import Predictor
 from emhrnn.models.table import check_model
 from emhrnn.paper.jobs import report_progress
-from emhrnn.paper.provenance import commit
+from emhrnn.paper.reports import commit
 from emhrnn.shapes import Bool
 from emhrnn.training.config import Config, validated
 from emhrnn.training.data import Named, other_corpus

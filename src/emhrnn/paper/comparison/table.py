@@ -10,7 +10,7 @@ import numpy as np
 
 from emhrnn.cli.output import aligned
 from emhrnn.paper.comparison.rows import pooled_result, unpack
-from emhrnn.paper.rendering import markdown_table, percent, plain
+from emhrnn.paper.reports import markdown_table, percent, plain
 from emhrnn.paper.significance import (
     LEVEL,
     SAMPLES,

@@ -35,7 +35,7 @@ from emhrnn.paper.explanations.table import (
     method_rows,
     section_markdown,
 )
-from emhrnn.paper.rendering import check_plots, markdown_table, pyplot, save_svg
+from emhrnn.paper.reports import check_plots, markdown_table, pyplot, save_svg
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.shapes import Float, Float64
 from emhrnn.text import read_document

@@ -41,7 +41,7 @@ from emhrnn.paper.explanations.table import (
     method_rows,
     section_markdown,
 )
-from emhrnn.paper.rendering import percent
+from emhrnn.paper.reports import percent
 from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.text import Located
 from emhrnn.training.run import Run, load_run

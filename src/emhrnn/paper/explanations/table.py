@@ -20,8 +20,7 @@ from emhrnn.paper.explanations.methods import (
     prediction_seconds,
     score,
 )
-from emhrnn.paper.provenance import making
-from emhrnn.paper.rendering import markdown_table, percent
+from emhrnn.paper.reports import making, markdown_table, percent
 from emhrnn.training.run import WEIGHTS, Run
 
 SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by name, and only for the first run

@@ -32,8 +32,7 @@ from emhrnn.paper.explanations.human import Highlighted, read_evidence
 from emhrnn.paper.explanations.methods import ReadTexts, read_groups
 from emhrnn.paper.explanations.rationales import token_scores
 from emhrnn.paper.explanations.table import about_run
-from emhrnn.paper.provenance import making
-from emhrnn.paper.rendering import markdown_table
+from emhrnn.paper.reports import making, markdown_table
 from emhrnn.shapes import Bool, Float64, Int64
 from emhrnn.training.run import load_run
 

@@ -21,8 +21,7 @@ from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, report_progress, run_j
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
-from emhrnn.paper.provenance import commit, machine, told_command
-from emhrnn.paper.rendering import check_plots
+from emhrnn.paper.reports import check_plots, commit, machine, told_command
 from emhrnn.paper.simulation.enumeration import consult, recovered, with_label, without_label
 from emhrnn.paper.simulation.generator import READINGS, World, make_world
 from emhrnn.paper.simulation.learners import (

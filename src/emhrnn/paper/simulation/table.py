@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from emhrnn.paper.rendering import markdown_table, pyplot, save_svg
+from emhrnn.paper.reports import markdown_table, pyplot, save_svg
 
 PAPER: dict[str, tuple[float, float]] = {  # train and test, in percent
     "hm-rnn": (95.2, 90.1),

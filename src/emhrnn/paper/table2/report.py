@@ -19,7 +19,7 @@ from emhrnn.paper.comparison.table import (
     rows_table,
 )
 from emhrnn.paper.jobs import HowToRun
-from emhrnn.paper.rendering import markdown_table, plain, pyplot, save_svg
+from emhrnn.paper.reports import markdown_table, plain, pyplot, save_svg
 from emhrnn.paper.table2.plan import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, Found, find_sets, table2_rows
 
 BUDGETS = (1, 10, 60)  # minutes

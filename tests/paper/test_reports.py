@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from emhrnn.paper.provenance import commit, told_command
+from emhrnn.paper.reports import commit, told_command
 from emhrnn.version import __version__
 
 
