@@ -32,7 +32,7 @@ def write_splits(path: Path, splits: list[str | None], labels: list[str] | None 
     return path
 
 
-def plan(path: Path, test: Path | None = None, limit: int | None = None) -> Split:
+def plan(path: Path, test: Path | None = None, limit: tuple[int, int, int] | None = None) -> Split:
     return plan_split(DataSet("d", path, test=test, limit=limit))
 
 
@@ -107,11 +107,25 @@ def test_a_split_column_holds_within_the_file_of_a_part(tmp_path: Path) -> None:
     assert split.test.rows.tolist() == [False, False, True, False]
 
 
-def test_a_quick_look_takes_some_rows_of_each_part(tmp_path: Path) -> None:
+def test_a_slice_takes_some_rows_of_each_part(tmp_path: Path) -> None:
     path = write_splits(tmp_path / "d.jsonl", [None] * 200)
-    whole, some = plan(path), plan(path, limit=15)
-    assert [int(p.rows.sum()) for p in (some.train, some.valid, some.test)] == [15, 15, 15]
+    whole, some = plan(path), plan(path, limit=(15, 5, 100))
+    assert [int(p.rows.sum()) for p in (some.train, some.valid, some.test)] == [15, 5, 20]
     assert not (some.test.rows & ~whole.test.rows).any()
+    assert "at most 15, 5, 100 rows of train, valid and test, drawn with seed 0" in some.how
+    (data,) = data_sets([str(path)], [], format=None, columns=Columns(), limit="15,5,100")
+    assert data_job(data, make_config()).arguments["limit"] == [15, 5, 100]
+
+
+@pytest.mark.parametrize("limit", ["15", "1,2", "1,2,x", "0,1,1"])
+def test_a_slice_that_cannot_be_read(limit: str) -> None:
+    with pytest.raises(ConfigError, match=f"cannot read --limit '{limit}'; write most rows of each part"):
+        data_sets(["a.csv"], [], format=None, columns=Columns(), limit=limit)
+
+
+def test_a_slice_has_no_folds() -> None:
+    with pytest.raises(ConfigError, match="--limit is about the three parts of a split, and --folds pools them"):
+        data_sets(["a.csv"], [], format=None, columns=Columns(), folds=3, limit="1,1,1")
 
 
 def folds_of(path: Path, count: int) -> list[Split]:

@@ -39,6 +39,7 @@ FOLDS = option(
     "K-fold cross-validation: pool all rows of DATA, also of a split column, and test each row once.",
     "K", shown="one split", min=2,
 )  # fmt: skip
+LIMIT = option("A slice: at most so many rows of train, valid and test, drawn with seed 0.", "N,N,N", shown="all rows")
 PRETRAINED = option(
     "Folder with weights for the row Bert-base, or with a smaller encoder, which stands in for it and is called by the "
     "folder's name: fine-tuned in one row; in another frozen, under a linear head.",
@@ -55,6 +56,7 @@ def compare(
         list[str] | None, option("Test data of DATA, if it has none of its own: PATH or NAME=PATH.", "DATA")
     ] = None,
     folds: Annotated[int | None, FOLDS] = None,
+    limit: Annotated[str | None, LIMIT] = None,
     reference: Annotated[
         str | None, option("The row that the others are compared with.", "NAME", shown="the first")
     ] = None,
@@ -96,7 +98,7 @@ def compare(
 
     columns = Columns(text=text_column, label=label_column)
     table = run(
-        data_sets(data, test or [], format=format, columns=columns, folds=folds),
+        data_sets(data, test or [], format=format, columns=columns, folds=folds, limit=limit),
         parse_rows(models),
         out,
         protocol=Protocol(seeds, preset, config, tuple(set_ or ()), vectors),

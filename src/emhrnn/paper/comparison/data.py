@@ -60,7 +60,7 @@ class DataSet:
     valid: Path | None = None
     format: str | None = None
     columns: Columns = field(default_factory=Columns)
-    limit: int | None = None  # rows of each part, for a quick look
+    limit: tuple[int, int, int] | None = None  # most rows of train, valid and test: a slice
     settings: tuple[str, ...] = ()  # as `--set` takes them, the same for all rows on this set
     folds: int | None = None  # K of a cross-validation
     fold: Fold | None = None  # set by `split_sets` alone
@@ -236,13 +236,15 @@ def _divide(scan: _Scan, mask: Mask, fraction: float = FRACTION) -> tuple[Mask, 
     return _mask(len(mask), rows[rest]), _mask(len(mask), rows[held_out])
 
 
-def _limited(split: Split, limit: int) -> Split:
-    def some(part: SplitPart) -> SplitPart:
-        kept = np.random.default_rng(0).permutation(np.flatnonzero(part.rows))[:limit]
+def _limited(split: Split, limit: Sequence[int]) -> Split:
+    def some(part: SplitPart, most: int) -> SplitPart:
+        kept = np.random.default_rng(0).permutation(np.flatnonzero(part.rows))[:most]
         return SplitPart(part.path, _mask(len(part.rows), kept))
 
-    how = f"{split.how}; at most {limit:,} rows of each part"
-    return Split(some(split.train), some(split.valid), some(split.test), how, split.left_out)
+    told = ", ".join(f"{most:,}" for most in limit)
+    how = f"{split.how}; of these, at most {told} rows of train, valid and test, drawn with seed 0"
+    train, valid, test = map(some, (split.train, split.valid, split.test), limit)
+    return Split(train, valid, test, how, split.left_out)
 
 
 def _mask(length: int, rows: Int64[np.ndarray, " some"]) -> Mask:
@@ -285,7 +287,7 @@ def data_job(data: DataSet, config: Config) -> JobSpec:
             "sha256": {name: None if path is None else checksum(path) for name, path in paths.items()},
             "format": data.format,
             "columns": {"text": data.columns.text, "label": data.columns.label},
-            "limit": data.limit,
+            "limit": None if data.limit is None else list(data.limit),
             "text": config.data.model_dump(include={"lowercase", "max_sentence_words", "max_sentences"}),
             **({} if data.fold is None else {"fold": asdict(data.fold)}),  # older records have no such key
         },
@@ -384,13 +386,17 @@ def _majority(train: Corpus, test: Corpus) -> float | None:
 
 
 def data_sets(
-    data: Sequence[str], tests: Sequence[str], *, format: str | None, columns: Columns, folds: int | None = None
-) -> list[DataSet]:
+    data: Sequence[str], tests: Sequence[str], *, format: str | None, columns: Columns, folds: int | None = None,
+    limit: str | None = None,
+) -> list[DataSet]:  # fmt: skip
     """From what stands on the command line. Test data without a name belongs to the only set.
 
     Raises:
-        ConfigError: it is not clear to which set test data belong, or `folds` cannot be used.
+        ConfigError: it is not clear to which set test data belong, or `folds` or `limit` cannot be used.
     """
+    most = None if limit is None else _limit_of(limit)
+    if most is not None and folds is not None:
+        raise ConfigError("--limit is about the three parts of a split, and --folds pools them; leave out one of them")
     if folds is not None and folds < 2:
         raise ConfigError(f"--folds {folds}: at least 2 are needed")
     if folds is not None and tests:
@@ -408,6 +414,17 @@ def data_sets(
             raise ConfigError(f"test data is given for {name!r}, which is none of the sets {', '.join(paths)}")
         test_of[name or next(iter(paths))] = path
     return [
-        DataSet(name, path, test=test_of.get(name), format=format, columns=columns, folds=folds)
+        DataSet(name, path, test=test_of.get(name), format=format, columns=columns, folds=folds, limit=most)
         for name, path in paths.items()
     ]
+
+
+def _limit_of(text: str) -> tuple[int, int, int]:
+    """TRAIN,VALID,TEST."""
+    try:
+        train, valid, test = (int(part) for part in text.split(","))
+    except ValueError:
+        train = valid = test = 0
+    if min(train, valid, test) < 1:
+        raise ConfigError(f"cannot read --limit {text!r}; write most rows of each part: TRAIN,VALID,TEST")
+    return train, valid, test

@@ -179,7 +179,7 @@ def reproduce_table2(
     wanted = _known(rows, [row.name for row in chosen])
     chosen = [row for row in chosen if not wanted or row.name in wanted]
     if quick:
-        found = [replace(one, data=replace(one.data, limit=QUICK_ROWS)) for one in found]
+        found = [replace(one, data=replace(one.data, limit=(QUICK_ROWS,) * 3)) for one in found]
         protocol = replace(protocol, assignments=(*QUICK, *protocol.assignments))
     table = compare(
         [one.data for one in found],
