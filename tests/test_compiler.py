@@ -276,6 +276,15 @@ def test_sources_have_a_form_without_extensions_of_gcc(name: str) -> None:
             assert not re.search(r"__builtin_(?!inff|huge|nan)|__attribute__|_mm\d+_", line), line
 
 
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.h")) + sorted(PACKAGE.rglob("*.cpp")), ids=lambda path: path.name
+)
+def test_what_python_calls_is_exported(path: Path) -> None:
+    """Windows exports nothing else."""
+    _, _, called = path.read_text(encoding="utf-8").partition('extern "C" {')
+    assert not re.findall(r"^(?:void|int64_t|isize)\b.*\(", called.partition('}  // extern "C"')[0], re.MULTILINE)
+
+
 EXPLAIN = """
 import json, sys, emhrnn
 model = emhrnn.load("demo")

@@ -14,6 +14,12 @@
 #include <string>
 #include <vector>
 
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)  // what Python calls; other systems export it all
+#else
+#define EXPORT
+#endif
+
 #if !defined(_MSC_VER) && (!defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
 #error "keys are compared as little-endian words"
 #endif
@@ -354,11 +360,11 @@ class Table {
 
 extern "C" {
 
-void* open_table(int64_t lowercase, int64_t max_bytes) { return new Table(lowercase, max_bytes); }
-void close_table(void* table) { delete static_cast<Table*>(table); }
+EXPORT void* open_table(int64_t lowercase, int64_t max_bytes) { return new Table(lowercase, max_bytes); }
+EXPORT void close_table(void* table) { delete static_cast<Table*>(table); }
 
 // `text` is the sentences one after the other, `sizes` their bytes. Returns the number of new parts.
-int64_t find(void* table, const char* text, int64_t n_sentences, const int64_t* sizes) {
+EXPORT int64_t find(void* table, const char* text, int64_t n_sentences, const int64_t* sizes) {
   return static_cast<Table*>(table)->find(reinterpret_cast<const Byte*>(text), n_sentences, sizes);
 }
 
@@ -371,16 +377,18 @@ const char* new_parts(void* table, int64_t* size) {
 
 // `ids` holds counts[i] ids for each new part i, and `sizes` the bytes of each word of those parts that have several.
 // Returns the number of words in the text.
-int64_t learn(void* table, const int32_t* ids, const int64_t* counts, const int32_t* sizes) {
+EXPORT int64_t learn(void* table, const int32_t* ids, const int64_t* counts, const int32_t* sizes) {
   return static_cast<Table*>(table)->learn(ids, counts, sizes);
 }
 
 // The ids of all words, and the number of words of each sentence.
-void write(void* table, int32_t* words, int64_t* lengths) { static_cast<Table*>(table)->write(words, lengths); }
+EXPORT void write(void* table, int32_t* words, int64_t* lengths) { static_cast<Table*>(table)->write(words, lengths); }
 
 // The bytes of the text at which each word starts and ends.
-void write_spans(void* table, int64_t* starts, int64_t* ends) { static_cast<Table*>(table)->write_spans(starts, ends); }
+EXPORT void write_spans(void* table, int64_t* starts, int64_t* ends) {
+  static_cast<Table*>(table)->write_spans(starts, ends);
+}
 
-int64_t table_bytes(void* table) { return static_cast<Table*>(table)->bytes(); }
+EXPORT int64_t table_bytes(void* table) { return static_cast<Table*>(table)->bytes(); }
 
 }  // extern "C"

@@ -10,8 +10,8 @@ extern "C" {
 
 // sums += g^2, table -= rate * (g / (sqrt(sums) + tiny) + decay * table), at the n rows that g (n, C) has.
 // `settings`: rate, tiny, decay.
-void adagrad_rows(int64_t n, int64_t C, const int64_t* rows, const float* g, const float* settings, float* table,
-                  float* sums) {
+EXPORT void adagrad_rows(int64_t n, int64_t C, const int64_t* rows, const float* g, const float* settings, float* table,
+                         float* sums) {
   constexpr isize AHEAD = 16;  // rows are far apart in memory: ask for them early
   const float rate = settings[0], tiny = settings[1], keep = 1 - rate * settings[2];
   with_constant(C, [=](auto C) {

@@ -60,8 +60,8 @@ class Scorer {
 extern "C" {
 
 // scores = u . context of all rows, u = tanh(h weight^T + bias) (n, A), kept where u is given.
-void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const float* weight, const float* bias,
-                      const float* context, float* u, float* scores, int64_t threads) {
+EXPORT void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const float* weight, const float* bias,
+                             const float* context, float* u, float* scores, int64_t threads) {
   const Scorer scorer(H, A, weight, bias, context);
   parallel_rows(0, n, threads, [&](isize first, isize last) {
     scorer(last - first, h + first * H, u ? u + first * A : nullptr, scores + first);
@@ -69,9 +69,9 @@ void attention_scores(int64_t n, int64_t H, int64_t A, const float* h, const flo
 }
 
 // dh, and where it is asked for d_weights (A, H + 1 in whole vectors): gradients of the weight and, in column H, of the bias.
-void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, const float* u, const float* weight,
-                               const float* context, const float* d_scores, float* d_weights, float* dh,
-                               int64_t threads) {
+EXPORT void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, const float* u,
+                                      const float* weight, const float* context, const float* d_scores,
+                                      float* d_weights, float* dh, int64_t threads) {
   const Panels weights(A, H, [=](isize k, isize j) { return weight[k * H + j]; });
   const std::vector<float> zeros(weights.stride);
   sum_weight_gradients(n / TASK, A, 0, H, d_weights, threads, [&](WeightGradient& gradient, isize part, isize parts) {
@@ -97,8 +97,8 @@ void attention_scores_backward(int64_t n, int64_t H, int64_t A, const float* h, 
 
 // pooled[i] = sum over t in offsets[i] .. offsets[i + 1] - 1 of softmax(scores)_t h_t, where t stands for row rows[t]
 // when rows are given. The weights are kept where there is room for them.
-void attend(int64_t segments, const int64_t* offsets, const int64_t* rows, int64_t H, const float* h,
-            const float* scores, float* weights, float* pooled, int64_t threads) {
+EXPORT void attend(int64_t segments, const int64_t* offsets, const int64_t* rows, int64_t H, const float* h,
+                   const float* scores, float* weights, float* pooled, int64_t threads) {
   parallel_rows(0, segments, threads, [&](isize first, isize last) {
     std::vector<float> scratch;
     for (isize i = first; i < last; ++i) {
@@ -121,8 +121,9 @@ void attend(int64_t segments, const int64_t* offsets, const int64_t* rows, int64
 }
 
 // d_weights may be null: then only the pooled rows have a gradient.
-void attend_backward(int64_t segments, const int64_t* offsets, int64_t H, const float* h, const float* weights,
-                     const float* d_pooled, const float* d_weights, float* dh, float* d_scores, int64_t threads) {
+EXPORT void attend_backward(int64_t segments, const int64_t* offsets, int64_t H, const float* h, const float* weights,
+                            const float* d_pooled, const float* d_weights, float* dh, float* d_scores,
+                            int64_t threads) {
   parallel_rows(0, segments, threads, [&](isize first, isize last) {
     for (isize i = first; i < last; ++i) {
       const float* d = d_pooled + i * H;
@@ -138,9 +139,9 @@ void attend_backward(int64_t segments, const int64_t* offsets, int64_t H, const 
 }
 
 // Sentence attention over pairs of shared states (see paper/models/attention.py); rows of left and right are A + C long.
-void pair_attention(int64_t variants, const int64_t* offsets, const int64_t* forward_nodes,
-                    const int64_t* backward_nodes, int64_t A, int64_t C, const float* left, const float* right,
-                    const float* context, float* logits, int64_t threads) {
+EXPORT void pair_attention(int64_t variants, const int64_t* offsets, const int64_t* forward_nodes,
+                           const int64_t* backward_nodes, int64_t A, int64_t C, const float* left, const float* right,
+                           const float* context, float* logits, int64_t threads) {
   const isize length = A + C, pairs = offsets[variants];
   parallel_rows(0, variants, threads, [&](isize first, isize last) {
     std::vector<float> w;

@@ -132,11 +132,11 @@ extern "C" {
 // and the rows that at least `least` documents have are kept for the backward pass where there is room. `prior`, `shift`
 // and `complement` are (C), or with `each` (documents, C). `complement`, `own` (documents, C) and `own_weight` (documents)
 // may be null.
-void seen_forward(isize documents, const isize* word_offsets, isize K, isize C, isize B, const isize* rows,
-                  const float* weights, const float* counts, const float* all, const float* table, const float* prior,
-                  const float* shift, const float* complement, isize each, const float* own, const float* own_weight,
-                  const float* scale, const float* least, float* ratios, int32_t* buckets, isize* learned, float* scores,
-                  isize threads) {
+EXPORT void seen_forward(isize documents, const isize* word_offsets, isize K, isize C, isize B, const isize* rows,
+                         const float* weights, const float* counts, const float* all, const float* table,
+                         const float* prior, const float* shift, const float* complement, isize each, const float* own,
+                         const float* own_weight, const float* scale, const float* least, float* ratios,
+                         int32_t* buckets, isize* learned, float* scores, isize threads) {
   parallel_chunks(documents, DOCUMENTS, threads, [=](isize begin, isize end) {
     Ratios ratio{counts, all, prior, shift, complement, {}, {}};
     std::vector<isize> places(AT_ONCE * K), found(AT_ONCE * K);  // candidates that have rows, and the rows
@@ -180,8 +180,8 @@ void seen_forward(isize documents, const isize* word_offsets, isize K, isize C, 
 }
 
 // The gradient of scale (K, B), from that of the scores.
-void seen_backward(isize n, isize K, isize C, isize B, const float* weights, const float* ratios,
-                   const int32_t* buckets, const float* d_scores, float* d_scale) {
+EXPORT void seen_backward(isize n, isize K, isize C, isize B, const float* weights, const float* ratios,
+                          const int32_t* buckets, const float* d_scores, float* d_scale) {
   std::vector<double> sums(K * B, 0.);
   with_constant(C, [&](auto C) {
     for (isize i = 0, k = 0; i < n; ++i, k = k + 1 < K ? k + 1 : 0) {
@@ -195,8 +195,8 @@ void seen_backward(isize n, isize K, isize C, isize B, const float* weights, con
 }
 
 // scores += weights * table[row] of every candidate that has a row.
-void gather_rows(isize n, isize C, const isize* rows, const float* weights, const float* table, float* scores,
-                 isize threads) {
+EXPORT void gather_rows(isize n, isize C, const isize* rows, const float* weights, const float* table, float* scores,
+                        isize threads) {
   parallel_chunks(n, 1 << 14, threads, [=](isize begin, isize end) {
     constexpr isize AHEAD = 16;
     with_constant(C, [=](auto C) {
@@ -211,14 +211,14 @@ void gather_rows(isize n, isize C, const isize* rows, const float* weights, cons
 }
 
 // rows (n, C) += one number for each row.
-void add_to_rows(isize n, isize C, const float* numbers, float* rows) {
+EXPORT void add_to_rows(isize n, isize C, const float* numbers, float* rows) {
   with_constant(C, [=](auto C) {
     for (isize i = 0; i < n; ++i)
       for (isize c = 0; c < C; ++c) rows[i * C + c] += numbers[i];
   });
 }
 
-void sums_of_rows(isize n, isize C, const float* rows, float* sums) {
+EXPORT void sums_of_rows(isize n, isize C, const float* rows, float* sums) {
   with_constant(C, [=](auto C) {
     for (isize i = 0; i < n; ++i) {
       float sum = 0;
@@ -231,9 +231,9 @@ void sums_of_rows(isize n, isize C, const float* rows, float* sums) {
 // h[t, k] = tanh(bias[k] + sum over j <= k of projection[place[t - j], j]); scores[t, k] += output h[t, k].
 // projection (P, K, H), bias (K, H), output (H, C); h (words, K, H) is kept where there is room for it. Candidates that
 // would begin before their sentence are left out.
-void encoder_forward(isize sentences, const isize* offsets, isize K, isize H, isize C, const isize* places,
-                     const float* projection, const float* bias, const float* output, float* h, float* scores,
-                     isize threads) {
+EXPORT void encoder_forward(isize sentences, const isize* offsets, isize K, isize H, isize C, const isize* places,
+                            const float* projection, const float* bias, const float* output, float* h, float* scores,
+                            isize threads) {
   const Speaker speaker(H, C, output);
   parallel_chunks(sentences, FEW, threads, [=, &speaker](isize begin, isize end) {
     std::vector<float> room(2 * H), states(K * H), said(speaker.room());
@@ -264,9 +264,9 @@ void encoder_forward(isize sentences, const isize* offsets, isize K, isize H, is
 }
 
 // Gradients of projection (P, K, H), bias and output, from those of the scores. `output` is (C, H) here.
-void encoder_backward(isize sentences, const isize* offsets, isize K, isize H, isize C, const isize* places, isize P,
-                      const float* output, const float* h, const float* d_scores, float* d_projection, float* d_bias,
-                      float* d_output, isize threads) {
+EXPORT void encoder_backward(isize sentences, const isize* offsets, isize K, isize H, isize C, const isize* places,
+                             isize P, const float* output, const float* h, const float* d_scores, float* d_projection,
+                             float* d_bias, float* d_output, isize threads) {
   const isize words = offsets[sentences], chunks = (sentences + FEW - 1) / FEW, shared = (K + C) * H;
   // Several threads give each word its own row; one thread adds them up right away, in the same order.
   const bool alone = threads < 2;

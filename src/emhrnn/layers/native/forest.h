@@ -90,9 +90,9 @@ void run_forest(const Forest& forest, const float* state_weight, float* gates, f
 extern "C" {
 
 // kind: 0 LSTM, 1 GRU. h of all nodes, c of an LSTM, and their gates if there is room for them.
-void forest_forward(int64_t kind, int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
-                    const int64_t* parents, const float* projection, const float* state_weight, float* gates, float* c,
-                    float* h, int64_t threads) {
+EXPORT void forest_forward(int64_t kind, int64_t levels, const int64_t* level_sizes, int64_t H, const int64_t* inputs,
+                           const int64_t* parents, const float* projection, const float* state_weight, float* gates,
+                           float* c, float* h, int64_t threads) {
   const Forest forest{levels, H, level_sizes, inputs, parents, projection};
   kind ? run_forest<GRU>(forest, state_weight, gates, c, h, threads)
        : run_forest<LSTM>(forest, state_weight, gates, c, h, threads);

@@ -89,6 +89,6 @@ void sum_weight_gradients(isize tasks, isize columns, isize first_size, isize se
 extern "C" {
 
 // How many floats a row of weight gradients of that many columns takes.
-int64_t padded_columns(int64_t columns) { return whole_vectors(columns); }
+EXPORT int64_t padded_columns(int64_t columns) { return whole_vectors(columns); }
 
 }  // extern "C"

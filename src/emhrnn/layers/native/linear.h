@@ -10,8 +10,8 @@
 extern "C" {
 
 // y = x weight^T + bias (n, columns); bias may be null.
-void linear(int64_t n, int64_t D, int64_t columns, const float* x, const float* weight, const float* bias, float* y,
-            int64_t threads) {
+EXPORT void linear(int64_t n, int64_t D, int64_t columns, const float* x, const float* weight, const float* bias,
+                   float* y, int64_t threads) {
   const Panels weights(D, columns, [=](isize k, isize j) { return weight[j * D + k]; });
   std::vector<float> start(weights.stride);
   if (bias) copy(columns, bias, start.data());

@@ -215,9 +215,10 @@ extern "C" {
 
 // projection (rows, 4H + 1): the bottom layer's input term. weights: those of all layers one after the other, as
 // biases, which begin with the second layer.
-void multiscale_forward(int64_t sequences, const int64_t* offsets, const int64_t* longest_first, int64_t layers,
-                        int64_t H, int64_t flush_own, const float* projection, const float* weights,
-                        const float* biases, const uint8_t* forced, float* gates, float* c, float* h, int64_t threads) {
+EXPORT void multiscale_forward(int64_t sequences, const int64_t* offsets, const int64_t* longest_first, int64_t layers,
+                               int64_t H, int64_t flush_own, const float* projection, const float* weights,
+                               const float* biases, const uint8_t* forced, float* gates, float* c, float* h,
+                               int64_t threads) {
   const Wiring wiring{layers, H, flush_own != 0};
   const Rows rows{wiring, forced, gates, c, h};
   const Sequences all{sequences, offsets, longest_first, false};
@@ -259,10 +260,10 @@ void multiscale_forward(int64_t sequences, const int64_t* offsets, const int64_t
 
 // From dh (rows, layers, H): d_projection, and d_weights, of each layer (gates, columns + 1 in whole vectors), of the
 // weights and in the last column of the bias.
-void multiscale_backward(int64_t sequences, const int64_t* offsets, const int64_t* longest_first, int64_t layers,
-                         int64_t H, int64_t flush_own, const float* weights, const uint8_t* forced, float* gates,
-                         float* c, float* h, const float* slope, const float* dh, float* d_projection,
-                         float* d_weights, int64_t threads) {
+EXPORT void multiscale_backward(int64_t sequences, const int64_t* offsets, const int64_t* longest_first, int64_t layers,
+                                int64_t H, int64_t flush_own, const float* weights, const uint8_t* forced, float* gates,
+                                float* c, float* h, const float* slope, const float* dh, float* d_projection,
+                                float* d_weights, int64_t threads) {
   const Wiring wiring{layers, H, flush_own != 0};
   const Rows rows{wiring, forced, gates, c, h};
   const Sequences all{sequences, offsets, longest_first, false};

@@ -153,7 +153,8 @@ inline isize bucket_of(float count, isize buckets) {
 
 extern "C" {
 
-void phrase_keys(isize sentences, const isize* offsets, const isize* words, isize K, isize* keys, isize threads) {
+EXPORT void phrase_keys(isize sentences, const isize* offsets, const isize* words, isize K, isize* keys,
+                        isize threads) {
   parallel_chunks(sentences, SENTENCES, threads, [=](isize begin, isize end) {
     for_candidates(
         begin, end, offsets, words, K,
@@ -168,8 +169,8 @@ void phrase_keys(isize sentences, const isize* offsets, const isize* words, isiz
 // Where each candidate's key is among `table_keys`, of which there are `size` and which are sorted; the first one whose
 // first bits are b, or more, is at starts[b]. Of an n-gram that is not there, no longer one that ends with it is looked
 // for. Keys are far apart in memory: for many words at once, first their starts are asked for, then their keys.
-void phrase_rows(isize sentences, const isize* offsets, const isize* words, isize K, isize size, const isize* table_keys,
-                 const int32_t* starts, isize bits, isize* rows, isize threads) {
+EXPORT void phrase_rows(isize sentences, const isize* offsets, const isize* words, isize K, isize size,
+                        const isize* table_keys, const int32_t* starts, isize bits, isize* rows, isize threads) {
   std::fill(rows, rows + offsets[sentences] * K, NONE);
   if (!size) return;
   parallel_chunks(sentences, SENTENCES, threads, [=](isize begin, isize end) {
@@ -218,8 +219,8 @@ void phrase_rows(isize sentences, const isize* offsets, const isize* words, isiz
 
 // How often each candidate's value (key or row) is in its document, 0 where it has none; and, where there is room,
 // whether it is the first of its document.
-void phrase_repeats(isize documents, const isize* word_offsets, isize K, const isize* values, int32_t* repeats,
-                    bool* first, isize threads) {
+EXPORT void phrase_repeats(isize documents, const isize* word_offsets, isize K, const isize* values, int32_t* repeats,
+                           bool* first, isize threads) {
   parallel_chunks(documents, DOCUMENTS, threads, [=](isize begin, isize end) {
     Repeats counted;
     for (isize d = begin; d < end; ++d) {
@@ -231,8 +232,8 @@ void phrase_repeats(isize documents, const isize* word_offsets, isize K, const i
 }
 
 // repeats^-presence of every candidate that has a value, else 0.
-void phrase_weights(isize documents, const isize* word_offsets, isize K, const isize* values, const float* presence,
-                    float* weights, isize threads) {
+EXPORT void phrase_weights(isize documents, const isize* word_offsets, isize K, const isize* values,
+                           const float* presence, float* weights, isize threads) {
   constexpr isize USUAL = 64;
   float powers[USUAL] = {};
   for (isize n = 1; n < USUAL; ++n) powers[n] = std::pow(float(n), -*presence);
@@ -251,8 +252,8 @@ void phrase_weights(isize documents, const isize* word_offsets, isize K, const i
 
 // The distinct rows among n, sorted, and for each the sum of weight * values; rows of NONE are left out. `count` is how
 // many there are.
-void sum_rows(isize n, isize C, const isize* rows, const float* weights, const float* values, isize* distinct,
-              float* sums, isize* count) {
+EXPORT void sum_rows(isize n, isize C, const isize* rows, const float* weights, const float* values, isize* distinct,
+                     float* sums, isize* count) {
   Numbers numbers;
   numbers.clear(n);
   std::vector<int32_t> number(n);
@@ -275,7 +276,7 @@ void sum_rows(isize n, isize C, const isize* rows, const float* weights, const f
 }
 
 // The distinct words in the order in which they come, and the place of each word among them.
-void distinct_words(isize n, const isize* words, isize* distinct, isize* places, isize* count) {
+EXPORT void distinct_words(isize n, const isize* words, isize* distinct, isize* places, isize* count) {
   Numbers numbers;
   numbers.clear(n);
   for (isize i = 0; i < n; ++i) places[i] = numbers(words[i]);

@@ -61,13 +61,13 @@ extern "C" {
 // Seen phrases have the sorted keys `keys` with `starts` (see phrase_rows) and a row of `table`. The phrase encoder (see
 // encoder_forward) may be missing: H = 0. `cohesion` (words, K), or null: length_prior (K) and, where there are odds
 // (2, vocabulary) of pauses after and before words, pause_strength times theirs inside a sentence.
-void evidence_pass(isize documents, const isize* document_offsets, const isize* sentence_offsets, const isize* words,
-                   isize K, isize C, isize size, const isize* keys, const int32_t* starts, isize bits,
-                   const float* presence, const float* table, isize H, const isize* places, const float* projection,
-                   const float* bias, const float* output, const float* cohesion, const float* length_prior,
-                   const float* pause_strength, const float* odds, isize vocabulary, const float* lambda,
-                   const float* reading, float* scores, float* alpha, float* free, double* told, float* ends,
-                   isize threads) {
+EXPORT void evidence_pass(isize documents, const isize* document_offsets, const isize* sentence_offsets,
+                          const isize* words, isize K, isize C, isize size, const isize* keys, const int32_t* starts,
+                          isize bits, const float* presence, const float* table, isize H, const isize* places,
+                          const float* projection, const float* bias, const float* output, const float* cohesion,
+                          const float* length_prior, const float* pause_strength, const float* odds, isize vocabulary,
+                          const float* lambda, const float* reading, float* scores, float* alpha, float* free,
+                          double* told, float* ends, isize threads) {
   std::vector<isize> word_offsets(documents + 1), cuts{0};
   for (isize d = 0; d <= documents; ++d) word_offsets[d] = sentence_offsets[document_offsets[d]];
   in_portions(0, documents, word_offsets.data(), PASS_WORDS, [&](isize, isize end) { cuts.push_back(end); });
@@ -127,8 +127,8 @@ void evidence_pass(isize documents, const isize* document_offsets, const isize* 
 }
 
 // The mean of the rows of a table (rows, D) that each segment names, which has at least one.
-void segment_means(isize segments, const isize* offsets, const isize* rows, isize D, const float* table, float* means,
-                   isize threads) {
+EXPORT void segment_means(isize segments, const isize* offsets, const isize* rows, isize D, const float* table,
+                          float* means, isize threads) {
   parallel_chunks(segments, FEW, threads, [=](isize begin, isize end) {
     std::vector<float> room(2 * D);
     for (isize s = begin; s < end; ++s) {
@@ -148,7 +148,7 @@ void segment_means(isize segments, const isize* offsets, const isize* rows, isiz
 }
 
 // Sums of the rows (rows, C) of segments.
-void segment_sums(isize segments, const isize* offsets, isize C, const double* rows, double* sums) {
+EXPORT void segment_sums(isize segments, const isize* offsets, isize C, const double* rows, double* sums) {
   std::fill_n(sums, segments * C, 0.);
   with_constant(C, [=](auto C) {
     for (isize s = 0; s < segments; ++s)

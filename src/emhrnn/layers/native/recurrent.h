@@ -164,19 +164,19 @@ void backward(const Sequences& sequences, Sizes size, const float* x, const floa
 extern "C" {
 
 // kind: 0 LSTM, 1 GRU. Null pointers: see `forward` and `backward`.
-void recurrent_forward(int64_t kind, int64_t sequences, const int64_t* offsets, const int64_t* longest_first,
-                       int64_t reverse, int64_t H, int64_t D, const float* x, const float* projection,
-                       const int64_t* rows, const float* input_weight, const float* state_weight, const float* bias,
-                       float* gates, float* c, float* h, int64_t threads) {
+EXPORT void recurrent_forward(int64_t kind, int64_t sequences, const int64_t* offsets, const int64_t* longest_first,
+                              int64_t reverse, int64_t H, int64_t D, const float* x, const float* projection,
+                              const int64_t* rows, const float* input_weight, const float* state_weight,
+                              const float* bias, float* gates, float* c, float* h, int64_t threads) {
   (kind ? forward<GRU> : forward<LSTM>)({sequences, offsets, longest_first, reverse != 0}, {H, D}, x, projection, rows,
                                         input_weight, state_weight, bias, gates, c, h, threads);
 }
 
-void recurrent_backward(int64_t kind, int64_t sequences, const int64_t* offsets, const int64_t* longest_first,
-                        int64_t reverse, int64_t H, int64_t D, const float* x, const float* input_weight,
-                        const float* state_weight, const float* gates, const float* c, const float* h, const float* dh,
-                        float* d_weights, float* d_projection, const int64_t* places, float* dx,
-                        int64_t threads) {
+EXPORT void recurrent_backward(int64_t kind, int64_t sequences, const int64_t* offsets, const int64_t* longest_first,
+                               int64_t reverse, int64_t H, int64_t D, const float* x, const float* input_weight,
+                               const float* state_weight, const float* gates, const float* c, const float* h,
+                               const float* dh, float* d_weights, float* d_projection, const int64_t* places, float* dx,
+                               int64_t threads) {
   (kind ? backward<GRU> : backward<LSTM>)({sequences, offsets, longest_first, reverse != 0}, {H, D}, x, input_weight,
                                           state_weight, gates, c, h, dh, d_weights, d_projection, places, dx,
                                           threads);

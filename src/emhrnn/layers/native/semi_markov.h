@@ -191,22 +191,22 @@ void log_partitions(isize sentences, const isize* offsets, isize K, isize C, con
 extern "C" {
 
 // log_partition (sentences, C), and q (words, K, C) where it is asked for.
-void semi_markov_forward(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* scores, float* q,
-                         float* log_partition, int64_t threads) {
+EXPORT void semi_markov_forward(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* scores,
+                                float* q, float* log_partition, int64_t threads) {
   log_partitions<FromLeft>(sentences, offsets, K, C, scores, q, nullptr, log_partition, threads);
 }
 
 // log_partition (sentences, C) and increments (words, C): what each word adds to it, read from the left or the right.
-void semi_markov_increments(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, int64_t from_right,
-                            const float* scores, float* increments, float* log_partition, int64_t threads) {
+EXPORT void semi_markov_increments(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, int64_t from_right,
+                                   const float* scores, float* increments, float* log_partition, int64_t threads) {
   const auto run = from_right ? log_partitions<FromRight> : log_partitions<FromLeft>;
   run(sentences, offsets, K, C, scores, nullptr, increments, log_partition, threads);
 }
 
 // posterior (words, K, C) = weight of the sentence and class (sentences, C) times the probability of each phrase. Doubles,
 // and shares that add up to one at every word, keep what is handed on from drifting in long sentences.
-void semi_markov_backward(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* q,
-                          const float* weight, float* posterior, int64_t threads) {
+EXPORT void semi_markov_backward(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* q,
+                                 const float* weight, float* posterior, int64_t threads) {
   parallel_rows(0, sentences, threads, [&](isize first, isize last) {
     std::vector<double> ring((K + 1) * C), factor(C);  // gamma of word t is row t % (K + 1)
     with_constant(C, [&](auto C) {
@@ -244,8 +244,8 @@ void semi_markov_backward(int64_t sentences, const int64_t* offsets, int64_t K, 
 // The best segmentation: z (words, C) its ends, value (sentences, C) the sum of its scores. Where `classes` names one class
 // for each sentence, z (words) and value (sentences). z must be zero before. `ends` (words), or null, is added for each
 // phrase that ends at the word.
-void semi_markov_best(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* scores,
-                      const int64_t* classes, const float* ends, uint8_t* z, float* value, int64_t threads) {
+EXPORT void semi_markov_best(int64_t sentences, const int64_t* offsets, int64_t K, int64_t C, const float* scores,
+                             const int64_t* classes, const float* ends, uint8_t* z, float* value, int64_t threads) {
   const Stripes stripes(sentences, offsets, C, classes);
   const isize columns = classes ? 1 : C;
   std::fill_n(value, sentences * columns, 0.f);  // of empty sentences

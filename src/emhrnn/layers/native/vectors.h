@@ -7,6 +7,12 @@
 #include <cstring>
 #include <type_traits>
 
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)  // what Python calls; other systems export it all
+#else
+#define EXPORT
+#endif
+
 #if defined(__GNUC__) && !defined(EMHRNN_PLAIN)
 #if defined(__AVX512F__)
 #define VECTOR_BITS 512

@@ -12,6 +12,12 @@
 #include <utility>
 #include <vector>
 
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)  // what Python calls; other systems export it all
+#else
+#define EXPORT
+#endif
+
 namespace {
 
 using isize = int64_t;
@@ -319,10 +325,11 @@ struct Plan {
 extern "C" {
 
 // To be freed with plan_free.
-void* plan_make(int64_t words, int64_t sentences, const int64_t* sentence_offsets, const int64_t* document_offsets,
-                const uint8_t* z, int64_t blocks, int64_t length, const int64_t* positions, const int64_t* documents,
-                int64_t parts, const int64_t* part_block, const int64_t* part_sentence, const int64_t* part_first_slot,
-                const int64_t* part_width, const int64_t* part_offsets) {
+EXPORT void* plan_make(int64_t words, int64_t sentences, const int64_t* sentence_offsets,
+                       const int64_t* document_offsets, const uint8_t* z, int64_t blocks, int64_t length,
+                       const int64_t* positions, const int64_t* documents, int64_t parts, const int64_t* part_block,
+                       const int64_t* part_sentence, const int64_t* part_first_slot, const int64_t* part_width,
+                       const int64_t* part_offsets) {
   const Task task{words,     sentences, sentence_offsets, document_offsets, z,          blocks,
                   length,    positions, documents,        parts,            part_block, part_sentence,
                   part_first_slot, part_width, part_offsets};
@@ -332,7 +339,7 @@ void* plan_make(int64_t words, int64_t sentences, const int64_t* sentence_offset
   return plan;
 }
 
-void plan_free(void* plan) { delete static_cast<Plan*>(plan); }
+EXPORT void plan_free(void* plan) { delete static_cast<Plan*>(plan); }
 
 // The array of that number, in the order in which plan.py lists them, and its size.
 const int64_t* plan_array(const void* made, int64_t number, int64_t* size) {
