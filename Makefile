@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
-EXTRAS := train,xlsx,zstd,frames,serve,plots,hub,mlflow,tensorboard,tune,transformers,datasets,bench,docs,dev
+EXTRAS := train,xlsx,zstd,frames,serve,plots,hub,mlflow,onnx,tensorboard,tune,transformers,datasets,bench,docs,dev
 SOURCES := src tests benchmarks tools
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
 

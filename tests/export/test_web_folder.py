@@ -272,7 +272,7 @@ def test_the_command(cli: Cli, models: Any, run: Path, tmp_path: Path) -> None:
     ]
     assert "exists and is not empty" in cli.error("export", trained, "--web", out)
     told = cli.ok("export", trained, "--web", out, "--overwrite", "--json").json
-    assert told["bytes"] == len(unwrapped(out / MODEL))
+    assert told["web"]["bytes"] == len(unwrapped(out / MODEL))
     for wrong, options, has in (
         (trained, [], "--web"),
         (run, ["--web", tmp_path / "other"], "this run is em-hrnn"),

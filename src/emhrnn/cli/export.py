@@ -1,4 +1,4 @@
-"""`emhrnn export`: a run as a web page."""
+"""`emhrnn export`: a run as a web page, or as a file of ONNX."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,29 +9,39 @@ from emhrnn.cli.options import Json, RunFolder, flag, option
 def export(
     run: RunFolder,
     web: Annotated[Path | None, option("Folder to write: a page.", "FOLDER")] = None,
+    onnx: Annotated[Path | None, option("File to write: a model for onnxruntime; it is replaced.", "FILE")] = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace FOLDER if it exists.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a run of evidence as a web page, for use without this package.
+    """Write a run of evidence as a web page or as ONNX, for use without this package.
 
     \b
     Examples:
       emhrnn export run --web page                    # then open page/index.html
       emhrnn export demo --web page --overwrite       # the model in the package
+      emhrnn export run --onnx model.onnx             # for onnxruntime
 
     --web writes FOLDER with index.html, style.css, page.js, emhrnn.js and model.js: a page that predicts and explains
-    in a browser, without a server and without a request.
+    in a browser, without a server and without a request. --onnx writes one file: word ids to probabilities and to what
+    each word adds (docs/export.md). It takes the extra `onnx`.
     """
     from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
+    from emhrnn.export.onnx_graph import export_onnx
     from emhrnn.export.web_folder import export_web
     from emhrnn.training.run import load_run
 
-    if web is None:
-        raise ConfigError("nothing to write was named; give --web FOLDER")
-    page = export_web(load_run(run), web, overwrite=overwrite)
+    if web is None and onnx is None:
+        raise ConfigError("nothing to write was named; give --web FOLDER or --onnx FILE")
+    loaded, written = load_run(run), {}
+    if web is not None:
+        written["web"] = export_web(loaded, web, overwrite=overwrite)
+    if onnx is not None:
+        written["onnx"] = export_onnx(loaded, onnx)
     if json:
-        print_json(page.to_dict())
+        print_json({kind: told.to_dict() for kind, told in written.items()})
         return
-    say(f"{web}/model.js   {page.bytes / 1e6:7.1f} MB, {page.phrases:,} phrases and {page.words:,} words")
-    say(f"\nNext: open {web / 'index.html'} in a browser, or copy the folder to a web server.")
+    for told in written.values():
+        say(f"{told.path}   {told.bytes / 1e6:7.1f} MB, {told.phrases:,} phrases and {told.words:,} words")
+    if web is not None:
+        say(f"\nNext: open {web / 'index.html'} in a browser, or copy the folder to a web server.")

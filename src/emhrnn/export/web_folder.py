@@ -13,7 +13,7 @@ import base64
 import json
 import re
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.page import stylesheet
 from emhrnn.explain.warnings import FAR, UNKNOWN_SHARE
-from emhrnn.export import unsupported
+from emhrnn.export import Exported, exportable
 from emhrnn.files import atomic_folder, write_text
 from emhrnn.layers.phrases import NONE
 from emhrnn.models.evidence_reader import (
@@ -56,20 +56,7 @@ ABBREVIATED = (
 OPENERS = "the a an this that these those it he she they we i you there in on at but and so if when what why how my our"
 
 
-@dataclass(frozen=True)
-class WebExport:
-    """What was written."""
-
-    folder: Path
-    bytes: int  # of the model, before base64
-    phrases: int
-    words: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"folder": str(self.folder)}
-
-
-def export_web(run: Run, out: Path, *, overwrite: bool = False) -> WebExport:
+def export_web(run: Run, out: Path, *, overwrite: bool = False) -> Exported:
     """Write the folder.
 
     Raises:
@@ -83,18 +70,7 @@ def export_web(run: Run, out: Path, *, overwrite: bool = False) -> WebExport:
             write_text(folder / name, _static(name))
         write_text(folder / STYLE, stylesheet() + _static(STYLE))
         write_text(folder / MODEL, f'emhrnn.load("{base64.b64encode(content).decode()}");\n')
-    return WebExport(out, len(content), len(reader.index.keys), len(run.vocabulary))
-
-
-def exportable(run: Run) -> EvidenceReader:
-    """The reader of the run's model. Raises a ConfigError unless it is an evidence model that sums over all
-    segmentations."""
-    reader = getattr(run.model, "reader", run.model)  # a model that was just trained has one
-    if not isinstance(reader, EvidenceReader):
-        raise unsupported(run.config.model.name)
-    if reader.config.segmentation != "learned":
-        raise unsupported(f"evidence with segmentation {reader.config.segmentation}")
-    return reader
+    return Exported.of(run, out, len(content))
 
 
 def model_bytes(run: Run, reader: EvidenceReader) -> bytes:
