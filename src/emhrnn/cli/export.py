@@ -33,7 +33,8 @@ def export(
 
     if web is None and onnx is None:
         raise ConfigError("nothing to write was named; give --web FOLDER or --onnx FILE")
-    loaded, written = load_run(run), {}
+    loaded = load_run(run)
+    written = {}
     if web is not None:
         written["web"] = export_web(loaded, web, overwrite=overwrite)
     if onnx is not None:

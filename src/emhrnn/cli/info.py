@@ -197,4 +197,3 @@ def _first(path: Path, columns: "Columns", encoding: str | None) -> "tuple[Sourc
 
     source = Source(path, columns=columns, encoding=encoding)
     return source, next(iter(source), None)
-
