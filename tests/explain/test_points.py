@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from emhrnn.explain.change import Changes, with_change
+from emhrnn.explain.counterfactual import Changes, with_change
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.points import in_points, points
 from emhrnn.training.pack import located

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import emhrnn
-from emhrnn.explain.change import with_change
+from emhrnn.explain.counterfactual import with_change
 from emhrnn.explain.explanation import Change
 from emhrnn.explain.html import html_page
 from emhrnn.explain.verdict import because, certainty, class_tables, verdict

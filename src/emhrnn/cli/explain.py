@@ -91,7 +91,7 @@ def explain(
     else:
         other, explanation = None, model.explain(content, users=[user], products=[product], values=values, label=label)
     if html is not None:
-        from emhrnn.explain.change import with_change
+        from emhrnn.explain.counterfactual import with_change
         from emhrnn.explain.html import html_page
 
         if label is None:

@@ -21,7 +21,7 @@ from emhrnn.api import train
 from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
 from emhrnn.demo.report import MAJORITY, OURS, TFIDF, DemoReport, NextStep, ScoreRow, render_html
 from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths, boundary_agreement, count_phrase_lengths
-from emhrnn.explain.change import with_change
+from emhrnn.explain.counterfactual import with_change
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.removal import segmented

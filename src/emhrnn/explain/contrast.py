@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.errors import ConfigError
-from emhrnn.explain.explainer import check_label, explain_read
+from emhrnn.explain.explainer import check_label, explained_alone
 from emhrnn.explain.explanation import Explanation, Phrase, Word, as_tuple, strongest
 from emhrnn.explain.headline import Fragment, added_up, listed
 from emhrnn.explain.page import percent
@@ -81,8 +81,7 @@ def contrast(run: Run, text: str, label: str, *, user: str | None = None, produc
         ConfigError: there is no such label, or it is the predicted one.
     """
     check_label(run, label)
-    documents, users, products = run.encoder.locate([text]), [user], [product]
-    (explanation,) = explain_read(run, documents, users=users, products=products)
+    explanation, batch = explained_alone(run, text, user=user, product=product)
     predicted = None if run.multi_label else as_tuple(explanation.predicted)[0]
     if predicted == label:
         raise ConfigError(f"{label!r} is the label that the text has; leave out --why-not to see why, or give another")
@@ -94,7 +93,6 @@ def contrast(run: Run, text: str, label: str, *, user: str | None = None, produc
         said = -table[:, other] + (0.0 if mine is None else table[:, mine])
         return Contrast(label, predicted, explanation, explanation.phrases, said[1:], float(said[0]))
     parts: tuple[Phrase | Word, ...] = explanation.phrases if explanation.has_phrases else explanation.words
-    batch = run.encoder.batch(documents, users=users, products=products)
     z = np.zeros(batch.n_words, dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
     starts = explanation.starts

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 
@@ -13,12 +12,12 @@ from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.arrays import Attention
 from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
-from emhrnn.explain.evidence import exact_effects
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.removal import strongest_left_out
-from emhrnn.models.evidence_reader import AddsEvidence
+from emhrnn.layers.phrase_scores import segment_sums
+from emhrnn.models.evidence_reader import AddsEvidence, Reading
 from emhrnn.models.table import MODELS
-from emhrnn.shapes import Bool, Float
+from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.text import Located, Text
 from emhrnn.training.run import Run
 
@@ -53,39 +52,44 @@ def explain_texts(
         DataError: a text has no words, or too many for Owen values.
         ConfigError: the run's model has no weights to show, or takes no threshold.
     """
-    return list(
-        explanations_of(
-            run, texts, labels, threshold=threshold, users=users, products=products, exact=exact, values=values,
-            target=target,
+    explanations = list[Explanation]()
+    # exact effects of a long text take too long, and it must not keep others from theirs
+    for part, documents, batch in read_batches(run, texts, users, products, apart=exact):
+        told = None if labels is None else labels[part]
+        explanations += explain_read(
+            run, documents, batch, told, threshold=threshold, exact=exact, values=values, target=target
         )
-    )  # fmt: skip
+    return explanations
 
 
-def explanations_of(
-    run: Run,
-    texts: Sequence[Text],
-    labels: Sequence[Labels | None] | None = None,
-    *,
-    threshold: float | None = None,
-    users: Names = None,
-    products: Names = None,
-    exact: bool = False,
-    values: str = EFFECTS,
-    target: str | None = None,
-) -> Iterator[Explanation]:
-    """`explain_texts`, of which only one batch is in memory at a time."""
+def read_batches(
+    run: Run, texts: Sequence[Text], users: Names = None, products: Names = None, *, apart: bool = False
+) -> Iterator[tuple[slice, list[Located], Batch]]:
+    """Which texts, and what was read: one batch is in memory at a time; each text is in its own if they are to be kept
+    `apart`."""
     check_names("users", users, len(texts))
     check_names("products", products, len(texts))
     documents = run.encoder.locate(texts)
-    # exact effects of a long text take too long, and it must not keep others from theirs
-    apart = ((d, d + 1) for d in range(len(documents)))
-    for start, stop in apart if exact else groups([len(document) for document in documents]):
-        told = None if labels is None else labels[start:stop]
-        written, about = (None if names is None else names[start:stop] for names in (users, products))
-        yield from explain_read(
-            run, documents[start:stop], told, threshold, users=written, products=about, exact=exact, values=values,
-            target=target,
-        )  # fmt: skip
+    lengths = [len(document) for document in documents]
+    for start, stop in ((d, d + 1) for d in range(len(lengths))) if apart else groups(lengths):
+        part = slice(start, stop)
+        written, about = (None if names is None else names[part] for names in (users, products))
+        yield part, documents[part], run.encoder.batch(documents[part], users=written, products=about)
+
+
+def explained_alone(
+    run: Run,
+    text: str,
+    *,
+    user: str | None = None,
+    product: str | None = None,
+    threshold: float | None = None,
+    exact: bool = False,
+) -> tuple[Explanation, Batch]:
+    """A text and its batch, for questions that go on from there."""
+    ((_, documents, batch),) = read_batches(run, [text], [user], [product])
+    (explanation,) = explain_read(run, documents, batch, threshold=threshold, exact=exact)
+    return explanation, batch
 
 
 def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -103,17 +107,15 @@ def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 def explain_read(
     run: Run,
     documents: Sequence[Located],
+    batch: Batch,
     labels: Sequence[Labels | None] | None = None,
-    threshold: float | None = None,
     *,
-    users: Names = None,
-    products: Names = None,
+    threshold: float | None = None,
     exact: bool = False,
     values: str = EFFECTS,
     target: str | None = None,
 ) -> list[Explanation]:
     """Documents that are read already, as one batch."""
-    batch = run.encoder.batch(documents, users=users, products=products)
     found = findings(run, batch, threshold=threshold, exact=exact and values != OWEN, target=target)
     if values == OWEN and found.z is not None and found.effects is not None and found.effects.by != "evidence":
         from emhrnn.explain.owen import owen_effects
@@ -164,7 +166,6 @@ def findings(
     if target is not None:
         check_label(run, target)
     model = run.model
-    odds: dict[str, Any] = {"multi_label": run.multi_label, "temperature": run.temperature}
     if isinstance(model, AddsEvidence):
         if threshold is not None:
             raise ConfigError(
@@ -174,7 +175,7 @@ def findings(
         reading = model.read(batch)
         if target is not None:
             reading = replace(reading, chosen=np.full_like(reading.chosen, run.classes.index(target)))
-        exactly, evidence = exact_effects(reading, batch, **odds)
+        exactly, evidence = exact_effects(reading, batch, multi_label=run.multi_label, temperature=run.temperature)
         if exact:
             exactly = replace(exactly, left_out=strongest_left_out(run, batch, reading.z, exactly))
         return Findings(reading.logits, reading.z, effects=exactly, evidence=evidence)
@@ -196,3 +197,39 @@ def check_label(run: Run, label: str) -> None:
         near = get_close_matches(label, run.classes, n=1)
         meant = f"did you mean {near[0]!r}?" if near else f"give one of {', '.join(run.classes[:8])}"
         raise ConfigError(f"{label!r} is not a label of this run; {meant}")
+
+
+def exact_effects(
+    reading: Reading, batch: Batch, *, multi_label: bool, temperature: float
+) -> tuple[BatchEffects, BatchEvidence]:
+    """What a reading of the evidence model says, exactly: signed effects on the predicted class, and the evidence for
+    every class. There is nothing to estimate."""
+    chosen, against = reading.chosen, not multi_label and len(reading.bias) > 1
+    ends = np.flatnonzero(reading.z)
+    said, priors = reading.words, reading.priors.astype(np.float64) / temperature
+    if temperature != 1.0:
+        said = said / temperature
+    if against:  # words are centred over the classes already: a softmax does not see the mean
+        priors -= priors.mean(axis=1, keepdims=True)
+    by_phrase = segment_sums(said, np.concatenate([[0], ends[:-1] + 1]))
+    phrases_before = np.searchsorted(ends, batch.sentence_offsets)  # each sentence
+    of_document = np.diff(phrases_before[batch.document_offsets])
+    phrases = _support(by_phrase, np.repeat(chosen, of_document), against)
+    effects = BatchEffects(
+        chosen,
+        words=_support(said, np.repeat(chosen, batch.document_lengths), against),
+        phrases=phrases,
+        sentences=np.add.reduceat(phrases, phrases_before[:-1]),
+        by="evidence",
+        priors=_support(priors, chosen, against),
+    )
+    return effects, BatchEvidence(by_phrase, priors)
+
+
+def _support(
+    said: Float64[np.ndarray, "n classes"], chosen: Int64[np.ndarray, " n"], against: bool
+) -> Float64[np.ndarray, " n"]:
+    """For the chosen class; less the mean of the others, if it stands against them. Rows are centred: the others sum to
+    minus its own."""
+    own: np.ndarray = said.reshape(-1)[chosen + np.arange(0, said.size, said.shape[1])]
+    return own * (said.shape[1] / (said.shape[1] - 1)) if against else own

@@ -26,7 +26,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.decision import decision
 from emhrnn.evaluation.predict import predict
-from emhrnn.explain.explainer import explain_texts, explanations_of
+from emhrnn.explain.explainer import explain_read, explain_texts, read_batches
 from emhrnn.explain.explanation import Explanation, Phrase, Word
 from emhrnn.files import encoded
 from emhrnn.scoring.chunks import RowChunk
@@ -174,13 +174,12 @@ class Scorer:
     def _explained(self, rows: list[dict[str, Any]]) -> list[tuple[np.ndarray, dict[str, list[Row]]]]:
         """Probabilities and what decided. The rest of an explanation is large where there are many classes, and
         goes."""
-        explanations = explanations_of(
-            self.run,
-            [_text(row) for row in rows],
-            users=[row.get("user") for row in rows],
-            products=[row.get("product") for row in rows],
-        )
-        return [(explanation.probabilities, _reasons(explanation)) for explanation in explanations]
+        users, products = ([row.get(name) for row in rows] for name in ("user", "product"))
+        return [
+            (explanation.probabilities, _reasons(explanation))
+            for _, documents, batch in read_batches(self.run, [_text(row) for row in rows], users, products)
+            for explanation in explain_read(self.run, documents, batch)
+        ]
 
     def _wrong(
         self, table: list[Row], rows: list[dict[str, Any]], shares: Float32[np.ndarray, "rows classes"]

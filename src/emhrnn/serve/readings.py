@@ -13,8 +13,8 @@ import numpy as np
 
 from emhrnn.api import labels_of
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.change import Changes, with_change
-from emhrnn.explain.explainer import explain_read
+from emhrnn.explain.counterfactual import Changes, with_change
+from emhrnn.explain.explainer import explained_alone
 from emhrnn.explain.explanation import Change, Explanation
 from emhrnn.explain.html import DocumentHtml
 from emhrnn.serve.engine import RequestText, columns
@@ -100,10 +100,9 @@ class Readings:
         key = hashlib.sha256(repr((name, written, threshold)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
         with suppress(RefusedError):
             return self.get(key)
-        texts, users, products = columns([written])
-        documents = run.encoder.locate(texts)
-        (explanation,) = explain_read(run, documents, None, threshold, users=users, products=products, exact=True)
-        batch = run.encoder.batch(documents, users=users, products=products)
+        explanation, batch = explained_alone(
+            run, written.text, user=written.user, product=written.product, threshold=threshold, exact=True
+        )
         explanation = with_change(run, batch, explanation)
         own = 0.5 if run.model.boundary_threshold is None else round(run.model.boundary_threshold, 6)
         reading = KeptReading(key, run, written, own if threshold is None else threshold, own, explanation, batch)

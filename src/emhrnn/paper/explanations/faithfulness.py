@@ -106,13 +106,14 @@ def headline_check(run: Run, texts: Sequence[str], seed: int) -> dict[str, Any] 
     document? And how far are sums of effects from the shown log-odds? None for a model without phrases."""
     falls_most, largest_falls_most, gaps = list[bool](), list[bool](), list[float]()
     for document in run.encoder.locate(texts):
-        (explanation,) = explain_read(run, [document], exact=True)
+        batch = run.encoder.batch([document])
+        (explanation,) = explain_read(run, [document], batch, exact=True)
         effects, path = explanation.effects, explanation.decisive_path()
         if effects is None or not explanation.has_phrases or run.multi_label:
             return None
         z = np.zeros(len(document), dtype=bool)
         z[explanation.phrase_offsets[1:] - 1] = True
-        phrases, batch = len(explanation.phrases), run.encoder.batch([document])
+        phrases = len(explanation.phrases)
         if effects.prior is not None and len(run.classes) == 2:
             (odds,) = odds_of(run, logits_of(run, batch, z), np.array([run.classes.index(effects.label)]))
             gaps.append(abs(effects.total - float(odds)))
