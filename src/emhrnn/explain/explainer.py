@@ -86,7 +86,7 @@ def explained_alone(
     threshold: float | None = None,
     exact: bool = False,
 ) -> tuple[Explanation, Batch]:
-    """A text and its batch, for questions that go on from there."""
+    """A text and its batch, for questions that continue from there."""
     ((_, documents, batch),) = read_batches(run, [text], [user], [product])
     (explanation,) = explain_read(run, documents, batch, threshold=threshold, exact=exact)
     return explanation, batch

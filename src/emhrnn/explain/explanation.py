@@ -112,7 +112,7 @@ class Explanation:
     attention: Attention | None = None  # None for a model without attention
     effects: Effects | None = None  # None where the model's are not known
     evidence: PhraseEvidence | None = None  # for every class, of models whose phrases add up to the logits
-    warnings: tuple[str, ...] = ()  # why the label may be wrong: a text unlike those of training (explain/warnings.py)
+    warnings: tuple[str, ...] = ()  # why the label may be wrong: a text unlike those of training (explain/build.py)
     change: Change | None = None  # without the phrases that decided, on request (explain/counterfactual.py)
 
     # ---- weights and shares ----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import numpy as np
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.page import stylesheet
-from emhrnn.explain.warnings import FAR, UNKNOWN_SHARE
+from emhrnn.explain.build import FAR, UNKNOWN_SHARE
 from emhrnn.export import Exported, exportable
 from emhrnn.files import atomic_folder, write_text
 from emhrnn.layers.phrases import NONE
