@@ -67,14 +67,14 @@ def test_the_page_shows_all_of_it() -> None:
     assert page.elements <= ELEMENTS | REPORT_ELEMENTS
     for shown in ("79.0%", "62.0%", "21.0%", "0.65", "1 min 44 s", "emhrnn explain demo/run", "emhrnn 0.1.0", "+17.0"):
         assert shown in page.text
-    assert html.count('role="img"') == 4
+    assert html.count('role="img"') == 3
     assert html.count("<article") == 3
 
 
 def test_one_epoch_is_a_point() -> None:
     html = render_html(dataclasses.replace(REPORT, history=REPORT.history[:1]))
     assert "79.0%" in Page(html).text
-    assert html.count('role="img"') == 4
+    assert html.count('role="img"') == 3
 
 
 def test_hostile_names_are_inert() -> None:

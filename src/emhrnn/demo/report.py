@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths
+from emhrnn.explain.charts import bar, column_chart, confusion_table, figure
 from emhrnn.explain.curves import history_charts
 from emhrnn.explain.escape import escape
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.html import LEGEND, OPTIONS, attribute, html_section
 from emhrnn.explain.page import page
-from emhrnn.explain.svg import bar, column_chart, figure, heat_map
 from emhrnn.training.progress import Epoch
 
 MAJORITY, TFIDF, OURS = "Majority class", "TF-IDF + logistic regression", "Phrase evidence"
@@ -156,11 +156,8 @@ def charts(report: DemoReport) -> str:
 
 
 def confusion(report: DemoReport) -> str:
-    """The confusion matrix as a heat map."""
-    right = sum(row[c] for c, row in enumerate(report.confusion))
-    total = sum(sum(row) for row in report.confusion)
-    label = f"Confusion matrix: {right} of {total} on the diagonal"
-    drawing = heat_map(report.confusion, report.classes, label=label)
+    """True and predicted classes."""
+    drawing = confusion_table(report.confusion, report.classes)
     return figure("Confusion", "Rows: the true class. Columns: what the model said", drawing)
 
 

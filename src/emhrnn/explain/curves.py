@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from emhrnn.explain.charts import Line, figure, line_chart
 from emhrnn.explain.page import percent
-from emhrnn.explain.svg import Line, figure, line_chart
 from emhrnn.training.progress import Epoch
 
 KEPT = "on the validation data; the ring is the epoch that was kept"
@@ -29,13 +29,7 @@ def history_charts(histories: Mapping[str, Sequence[Epoch]], accuracies: Sequenc
         losses = [replace(losses[0], name="validation"), training]
     rates = lines(lambda epoch: epoch.boundaries.get("boundary_rate"))
     drawn = [
-        (
-            "Accuracy",
-            KEPT,
-            lines(lambda e: e.valid["accuracy"]),
-            percent,
-            accuracies,
-        ),
+        ("Accuracy", KEPT, lines(lambda epoch: epoch.valid["accuracy"]), percent, accuracies),
         ("Loss", "per document, by epoch", losses, lambda value: f"{value:.2f}", ()),
         ("Boundaries", "share of free positions that end a phrase", rates, percent, (("none", 0.0),)),
     ]

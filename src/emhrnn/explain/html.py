@@ -14,13 +14,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from emhrnn.explain.charts import drawn, level
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.explanation import Explanation, Phrase, Sentence, Word
 from emhrnn.explain.headline import Shading, attention_line, balance, headline, note, open_sentences, sides
 from emhrnn.explain.page import page, percent, stylesheet
 from emhrnn.explain.points import class_points, in_points, points
-from emhrnn.explain.svg import drawn, level
 from emhrnn.explain.verdict import because, paragraph, quoted, verdict, warnings, weights
 
 TINTS, UNDERLINES = 5, 4

@@ -15,13 +15,13 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from emhrnn.explain.charts import level
 from emhrnn.explain.contrast import Contrast, label_lines
 from emhrnn.explain.counterfactual import Counterfactual
 from emhrnn.explain.escape import visible, without_breaks
 from emhrnn.explain.explanation import Explanation, Phrase, Sentence, Word, as_tuple, is_spelled, joined
 from emhrnn.explain.headline import Fragment, Shading, attention_line, balance, headline, note, sides
 from emhrnn.explain.page import percent, signed
-from emhrnn.explain.svg import level
 
 # We cannot know whether the terminal is dark or light, and a ramp of backgrounds would run backwards on one of them. So
 # small effects get coloured letters that read on both, large ones a coloured ground: more ink for more effect, one hue.

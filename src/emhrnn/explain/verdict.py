@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from emhrnn.explain.charts import bar
 from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.explanation import (
     Change,
@@ -20,7 +21,6 @@ from emhrnn.explain.explanation import (
 from emhrnn.explain.headline import Fragment, headline
 from emhrnn.explain.page import percent
 from emhrnn.explain.points import SHOWN_POINTS, in_points, points
-from emhrnn.explain.svg import bar
 from emhrnn.shapes import Float
 
 UNSURE, SURE = 0.2, 0.6  # a lead of less probability is unsure, one of this or more is sure

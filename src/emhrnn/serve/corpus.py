@@ -5,6 +5,7 @@ import csv
 import io
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from markupsafe import Markup
 from emhrnn.corpus import Columns
 from emhrnn.corpus.readers.source import COMPRESSION, SUFFIXES
 from emhrnn.evaluation.scores import ClassScore
-from emhrnn.explain import svg
+from emhrnn.explain.charts import confusion_table
 from emhrnn.serve.engine import state_of
 from emhrnn.serve.file_job import FileJob, FileRow
 from emhrnn.serve.jobs import Jobs
@@ -209,10 +210,10 @@ async def job_page(request: Request, key: str, page: int = 1) -> Response:
     return rendered(
         request, "job.html", job=job, rows=rows[(page - 1) * ROWS_SHOWN : page * ROWS_SHOWN], found=len(rows),
         orders=ORDERS, shown=shown, page=page, last=last, link=link, labelled=len(labelled),
-        right=sum(bool(row.correct) for row in labelled), **_compared(job, labelled),
+        right=sum(bool(row.correct) for row in labelled), **_compared(job, labelled, shown, link),
         shares=(predicted := Counter(row.predicted for row in job.rows)).most_common(12),
         predicted_names=set(predicted),
-        lengths=_lengths(job), classes=job.served.model.classes, again=FileSpec.of(key) is not None,
+        classes=job.served.model.classes, again=FileSpec.of(key) is not None,
     )  # fmt: skip
 
 
@@ -259,24 +260,20 @@ def neighbours(rows: list[FileRow], number: int) -> tuple[int, int]:
     return (numbers[place - 1], numbers[place + 1]) if place else (0, 0)
 
 
-def _compared(job: FileJob, labelled: list[FileRow]) -> dict[str, Any]:
-    """True and predicted classes in a matrix, and scores of each class; empty where documents have several labels."""
+def _compared(job: FileJob, labelled: list[FileRow], shown: RowFilter, link: Callable[..., str]) -> dict[str, Any]:
+    """True and predicted classes in a table, and scores of each class; empty where documents have several labels."""
     if not labelled or job.served.model.run.multi_label:
-        return {"confusion": [], "scores": []}
+        return {"confusion": "", "scores": []}
     counts, names = Counter((row.label, row.predicted) for row in labelled), job.served.model.classes
     confusion = np.array([[counts[true, predicted] for predicted in names] for true in names])
     hits, found, true = confusion.diagonal(), confusion.sum(axis=0), confusion.sum(axis=1)
     columns = (true, hits / np.maximum(found, 1), hits / np.maximum(true, 1), 2 * hits / np.maximum(found + true, 1))
+    table = confusion_table(
+        confusion.tolist(), names, lambda true, predicted: link(label=true, predicted=predicted),
+        (shown.label, shown.predicted),
+    )  # fmt: skip
     scores = list(map(ClassScore, names, *(column.tolist() for column in columns)))
-    return {"confusion": confusion.tolist(), "scores": scores}
-
-
-def _lengths(job: FileJob) -> Markup:
-    if not job.lengths:
-        return Markup("")
-    longest = min(max(job.lengths), 30)
-    counts = [job.lengths[length] for length in range(1, longest + 1)]
-    return Markup(svg.column_chart(counts, label="Share of phrases by length", x_name="words in the phrase"))
+    return {"confusion": Markup(table), "scores": scores}
 
 
 def ending(name: str) -> str | None:

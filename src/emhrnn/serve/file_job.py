@@ -9,8 +9,7 @@ A small upload may unpack to any size, and one row may be all of it, so both hav
 
 import shutil
 import threading
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,13 +28,12 @@ from emhrnn.corpus.readers.source import format_of
 from emhrnn.corpus.readers.text_formats import archive_bytes
 from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError, EmhrnnError
-from emhrnn.evaluation.predict import Predictions
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation, joined
 from emhrnn.explain.lexicon import Entry, Gathered, measured
 from emhrnn.serve.engine import RequestText, ServedRun, columns
 from emhrnn.serve.limits import ServerLimits
-from emhrnn.shapes import UInt64
+from emhrnn.shapes import Float32, UInt64
 from emhrnn.training.run import Run
 
 PIECE, PIECE_CHARACTERS = 64, 1 << 18  # rows per turn of the model, fewer where they are long: others wait behind it
@@ -78,7 +76,6 @@ class FileJob:
     too_long: int = 0  # rows
     known: int = 0  # rows that are in the training file of the run, too
     strange: int = 0  # rows with a label that is none of the model's classes
-    lengths: Counter[int] = field(default_factory=Counter)  # of phrases
     lexicon: list[tuple[str, list[Entry]]] = field(default_factory=list)  # by class
     share: float = 0.0  # of what there is to do
     doing: str = "Reading and classifying"
@@ -95,7 +92,7 @@ class FileJob:
     def snapshot(self) -> "FileJob":
         """As it is now: a page is drawn from one moment. The state first: when it says done, all rows are there."""
         state = self.state
-        return replace(self, rows=list(self.rows), lengths=Counter(self.lengths), state=state)
+        return replace(self, rows=list(self.rows), state=state)
 
     def run(self) -> None:
         try:
@@ -201,11 +198,8 @@ class FileJob:
         if not words:
             return
         run = self.served.model.run
-        predictions, prints = self.served.wait(lambda: _classified(run, words))
+        table, prints = self.served.wait(lambda: _classified(run, words))
         self.known += int(np.isin(prints, self._trained).sum())
-        table = predictions.probabilities
-        if predictions.phrases is not None:
-            self.lengths.update({k: n for k, n in enumerate(predictions.phrases.histogram, start=1) if n})
         for record, label, chances in zip(words, labels_of(run, table), table, strict=True):
             true = _true_label(record, run)
             self.strange += true is None and record.label is not None
@@ -249,33 +243,22 @@ def _piece(records: Iterator[Record], most: int = PIECE) -> list[Record]:
     return piece
 
 
-class _NamesError(Exception):
-    """Carries the names of the columns of a file."""
-
-
-class _Names(Columns):
-    def resolve(self, present: Sequence[str], file: str) -> Columns:
-        raise _NamesError(*present)
-
-
 def column_names(path: Path) -> list[str]:
     """Of the file; empty for a format without columns, and for a file that cannot be read."""
-    try:
-        with closing(iter(Source(path, columns=_Names()))) as records:
-            next(records, None)
-    except _NamesError as found:
-        return list(found.args)
-    except (EmhrnnError, OSError):
-        return []
-    return []
+    source = Source(path, columns=Columns(labelled=False))
+    with suppress(EmhrnnError, OSError), closing(iter(source)) as records:
+        next(records, None)
+    return list(source.present)
 
 
-def _classified(run: Run, records: list[Record]) -> tuple[Predictions, UInt64[np.ndarray, " records"]]:
-    """With the fingerprints of the texts."""
+def _classified(
+    run: Run, records: list[Record]
+) -> tuple[Float32[np.ndarray, "records classes"], UInt64[np.ndarray, " records"]]:
+    """Probabilities, and fingerprints of the texts."""
     texts = [record.text if record.sentences is None else record.sentences for record in records]
     users, products = [record.user for record in records], [record.product for record in records]
     batch = run.encoder.encode(texts, users=users, products=products)
-    return run.predict(batch), fingerprints(batch.words, batch.document_lengths)
+    return run.predict(batch).probabilities, fingerprints(batch.words, batch.document_lengths)
 
 
 def _explained(run: Run, documents: list[RequestText]) -> list[Explanation]:

@@ -10,7 +10,6 @@ import json
 import logging
 import secrets
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -106,7 +105,7 @@ def _file(served: ServedRun, key: str) -> Path:
 def _save(job: FileJob) -> None:
     """Or say in the log why that cannot be done."""
     rows = [[row.number, row.label, row.predicted, row.confidence, row.true_probability] for row in job.rows]
-    told = {**{name: getattr(job, name) for name in FACTS}, "lengths": list(job.lengths.items()), "rows": rows}
+    told = {**{name: getattr(job, name) for name in FACTS}, "rows": rows}
     path = _file(job.served, job.key)
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -128,7 +127,6 @@ def _saved(served: ServedRun, limits: ServerLimits) -> Iterator[FileJob]:
                 served=served,
                 limits=limits,
                 rows=[FileRow(number, "", None, None, *rest) for number, *rest in told["rows"]],
-                lengths=Counter(dict(told["lengths"])),
                 documents=False,
                 **facts,
             )

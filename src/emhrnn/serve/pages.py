@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from emhrnn.explain import svg, verdict
+from emhrnn.explain import charts, verdict
 from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.explanation import joined
 from emhrnn.explain.page import percent, stylesheet
@@ -37,8 +37,7 @@ def templates() -> Environment:
         shown=lambda text: Markup(escape(without_breaks(str(text)))),
         percent=percent,
         labels=lambda labels: Markup(escape(joined(labels))),
-        bar=lambda value, kind="weight": Markup(svg.bar(value, kind)),
-        level=svg.level,
+        bar=lambda value, kind="weight": Markup(charts.bar(value, kind)),
     )
     parts = (verdict.verdict, verdict.said, verdict.because, verdict.weights, verdict.warnings)
     environment.globals.update({part.__name__: _markup(part) for part in parts}, classes=_markup(verdict.class_tables))
@@ -160,31 +159,20 @@ def _example(schema: dict[str, Any], body: dict[str, Any]) -> Any:
 
 def _calls(method: str, address: str, body: Any, guarded: bool) -> dict[str, str]:
     """The call in a shell, in Python and in JavaScript."""
-    headers = {
-        **({"authorization": "Bearer TOKEN"} if guarded else {}),
-        **({"content-type": "application/json"} if body else {}),
-    }
-    curl = [f"curl -X POST {shlex.quote(address)}" if body else f"curl {shlex.quote(address)}"]
-    curl += [f"-H '{name}: {value}'" for name, value in headers.items()]
-    python, script = [repr(address)], [json.dumps(address)]
-    options: dict[str, Any] = {"method": method.upper()} if body else {}
-    if headers:
-        python.append(f"headers={headers!r}")
-        options["headers"] = headers
+    headers = {"authorization": "Bearer TOKEN"} if guarded else {}
+    headers |= {"content-type": "application/json"} if body else {}
     sent = json.dumps(body)
-    if body:
-        curl.append(f"\\\n  -d {shlex.quote(sent)}")
-        python.insert(1, f"json.dumps({body!r}).encode()")
-    given = json.dumps(options)
-    if body:
-        given = f'{given[:-1]}, "body": JSON.stringify({sent})}}'
-    if options:
-        script.append(given)
-    asked = f"urllib.request.Request({', '.join(python)})" if headers or body else python[0]
+    curl = ["curl", *(["-X POST"] if body else []), shlex.quote(address)]
+    curl += [f"-H '{name}: {value}'" for name, value in headers.items()]
+    curl += [f"\\\n  -d {shlex.quote(sent)}"] if body else []
+    data = f"json.dumps({body!r}).encode()" if body else None
+    options = {"method": method.upper(), "headers": headers} | ({"body": sent} if body else {})
     return {
         "shell": " ".join(curl),
-        "Python": f"import json, urllib.request\n\nanswer = urllib.request.urlopen({asked})\nprint(json.load(answer))",
-        "JavaScript": f"const answer = await fetch({', '.join(script)});\nconsole.log(await answer.json());",
+        "Python": f"import json, urllib.request\n\nrequest = urllib.request.Request({address!r}, {data}, {headers!r})\n"
+        "print(json.load(urllib.request.urlopen(request)))",
+        "JavaScript": f"const answer = await fetch({json.dumps(address)}, {json.dumps(options)});\n"
+        "console.log(await answer.json());",
     }
 
 

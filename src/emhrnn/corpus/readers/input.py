@@ -238,9 +238,9 @@ class InputFile:
             yield text
 
     def resolve(self, present: list[str]) -> Columns:
+        self.present.update(dict.fromkeys(present))  # known also where it is not clear which of them has the text
         columns = self.columns.resolve(present, str(self.path))
         self.taken.update(columns.to_dict())
-        self.present.update(dict.fromkeys(present))
         return columns
 
     def where(self, row: int) -> Where:

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.explain.svg import (
+from emhrnn.explain.charts import (
     HEIGHT,
     WIDTH,
     Line,
     bar,
     column_chart,
-    heat_map,
+    confusion_table,
     level,
     line_chart,
     round_ticks,
@@ -48,16 +48,24 @@ def test_columns_have_the_height_of_their_share() -> None:
     assert len(list(drawing.iter("polyline"))) == 1
 
 
-def test_cells_show_every_count() -> None:
-    drawing = ElementTree.fromstring(heat_map([[8, 2], [0, 5]], ["good", "<bad>"], label="confusion"))
-    texts = [text.text for text in drawing.iter("text")]
-    assert texts == ["predicted", "good", "<bad>", "good", "8", "2", "<bad>", "0", "5"]
-    assert [box.attrib["class"] for box in drawing.iter("rect")] == ["h4", "h1", "h0", "h5"]
+def test_cells_show_every_count_and_lead_to_their_documents() -> None:
+    names = ["good", "<bad>"]
+    drawing = ElementTree.fromstring(confusion_table([[8, 2], [0, 5]], names))
+    assert ["".join(cell.itertext()) for row in drawing.iter("tr") for cell in row] == [
+        "true \\ predicted", "good", "<bad>", "good", "8", "2", "<bad>", "0", "5"
+    ]  # fmt: skip
+    assert [cell.attrib["class"] for cell in drawing.iter("td")] == ["c4", "c1", "c0", "c5"]
+    linked = confusion_table([[8, 2], [0, 5]], names, lambda *cell: f"?{cell}&", ("good", "<bad>"))
+    links = list(ElementTree.fromstring(linked).iter("a"))
+    assert [link.attrib["href"] for link in links] == [
+        f"?{cell}&" for cell in (("good", "good"), ("good", "<bad>"), ("<bad>", "<bad>"))
+    ]
+    assert ["aria-current" in link.attrib for link in links] == [False, True, False]
 
 
 def test_no_documents_no_error() -> None:
     ElementTree.fromstring(column_chart([], label="", x_name=""))
-    ElementTree.fromstring(heat_map([[0]], ["only"], label=""))
+    ElementTree.fromstring(confusion_table([[0]], ["only"]))
 
 
 @given(st.floats(0, 1), st.integers(1, 9))

@@ -1,4 +1,4 @@
-"""Small inline charts as SVG text: a bar, lines, columns and a heat map. Colours come from the page's stylesheet."""
+"""Small inline charts: a bar, lines, columns, a confusion table. Colours come from the page's stylesheet."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,9 +59,9 @@ def figure(title: str, caption: str, drawing: str) -> str:
     )
 
 
-def canvas(label: str, content: str, *, width: int = WIDTH, height: int = HEIGHT) -> str:
+def canvas(label: str, content: str) -> str:
     """An SVG image with its description."""
-    return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{content}</svg>'
+    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{content}</svg>'
 
 
 def text(x: Number, y: Number, content: str, *, anchor: str = "middle", kind: str = "axis") -> str:
@@ -122,7 +122,8 @@ def column_chart(counts: Sequence[int], *, label: str, x_name: str, outline: Seq
     ]
     for k, share in enumerate(shares):
         x, y = frame.across(k) + wide * 0.12, frame.up(share)
-        parts.append(box("column", x, y, wide * 0.76, floor - y))
+        size = f'width="{wide * 0.76:.1f}" height="{floor - y:.1f}"'
+        parts.append(f'<rect class="column" x="{x:.1f}" y="{y:.1f}" {size} rx="3"/>')
     if others:
         corners = [
             f"{frame.across(k + side):.1f},{frame.up(share):.1f}" for k, share in enumerate(others) for side in (0, 1)
@@ -133,34 +134,39 @@ def column_chart(counts: Sequence[int], *, label: str, x_name: str, outline: Seq
     return canvas(label, "".join(parts))
 
 
-def heat_map(counts: Sequence[Sequence[int]], names: Sequence[str], *, label: str) -> str:
-    """Rows are true classes, columns predicted ones; each cell shows its count and is tinted by share of its row."""
-    n, left, top = len(names), 96, 44
-    side = (WIDTH - left - RIGHT) / n
-    height = int(top + side * 0.7 * n) + 12
-    parts = [text(left + (WIDTH - left - RIGHT) / 2, 14, "predicted")]
-    parts += [
-        text(left + (c + 0.5) * side, 34, shorten(name, int(side / 7)), kind="ink") for c, name in enumerate(names)
-    ]
-    for r, (name, row) in enumerate(zip(names, counts, strict=True)):
-        y, total = top + r * side * 0.7, sum(row) or 1
-        parts.append(text(left - 10, y + side * 0.35 + 4, shorten(name, 12), anchor="end", kind="ink"))
-        for c, count in enumerate(row):
-            step, x = level(count / total, HEAT_STEPS), left + c * side
-            parts.append(box(f"h{step}", x + 1, y + 1, side - 2, side * 0.7 - 2))
-            kind = "on5" if step == HEAT_STEPS else "ink" if count else "axis"
-            parts.append(text(x + side / 2, y + side * 0.35 + 4, str(count), kind=kind))
-    return canvas(label, "".join(parts), height=height)
+def confusion_table(
+    counts: Sequence[Sequence[int]],
+    names: Sequence[str],
+    link: Callable[[str, str], str] | None = None,
+    chosen: tuple[str, str] = ("", ""),
+) -> str:
+    """Rows are true classes, columns predicted ones; each cell shows its count and is tinted by share of its row.
+    `link` is the address of the documents of a cell; those of the `chosen` one are shown."""
+
+    def cell(true: str, predicted: str, count: int, share: float) -> str:
+        shown = str(count)
+        if count and link is not None:
+            here = ' aria-current="true"' if (true, predicted) == chosen else ""
+            shown = f'<a href="{escape(link(true, predicted))}"{here}>{count}</a>'
+        return f'<td class="c{level(share, HEAT_STEPS)}">{shown}</td>'
+
+    many = " many" if len(names) > 6 or max(map(len, names)) > 9 else ""
+    head = "".join(f'<th scope="col"><span title="{escape(name)}">{escape(name)}</span></th>' for name in names)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(true)}</th>'
+        + "".join(cell(true, name, count, count / (sum(row) or 1)) for name, count in zip(names, row, strict=True))
+        + "</tr>"
+        for true, row in zip(names, counts, strict=True)
+    )
+    return (
+        f'<div class="scroll" tabindex="0"><table class="confusion{many}"><thead><tr>'
+        f'<th scope="col">true \\ predicted</th>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
+    )
 
 
 def level(fraction: Number, steps: int) -> int:
     """0 for almost nothing, `steps` for all."""
     return min(round(fraction * steps + 0.15), steps)
-
-
-def box(kind: str, x: Number, y: Number, width: Number, height: Number) -> str:
-    """A rectangle."""
-    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="3"/>'
 
 
 def horizontal(y: Number, kind: str) -> str:
@@ -183,8 +189,3 @@ def round_ticks(low: Number, high: Number) -> list[float]:
 def thin_out(values: Sequence[T], most: int) -> Sequence[T]:
     """Every second, third, ... value, so that axis labels never touch."""
     return values[:: -(-len(values) // most) or 1]
-
-
-def shorten(name: str, letters: int) -> str:
-    """A name of at most so many letters."""
-    return name if len(name) <= max(letters, 3) else name[: max(letters, 3) - 1] + "\u2026"
