@@ -6,7 +6,6 @@ sentences, which every method is given.
 """
 
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import torch
 
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
+from emhrnn.corpus.readers.input import explain_damage
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.explainer import groups
@@ -113,26 +113,16 @@ def read_chunks(path: Path, part: str) -> Chunked:
 
 
 def _text(path: Path, part: str) -> str:
-    if not path.is_file():
-        raise DataError(
-            f"{path} {'is a folder' if path.is_dir() else 'does not exist'}; give conll2000.zip, or a file of it"
-        )
-    if not zipfile.is_zipfile(path):
-        return _decoded(path, path.read_bytes())
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = [name for name in archive.namelist() if Path(name).name == f"{part}.txt"]
-            if len(members) != 1:
-                raise DataError(f"{path} has no {part}.txt; give conll2000.zip, and --part train or test")
-            return _decoded(path, archive.read(members[0]))
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:  # RuntimeError: encrypted
-        raise DataError(f"{path} is damaged ({error}); copy or download it again") from None
-
-
-def _decoded(path: Path, content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
+        with explain_damage(path):
+            if not path.is_file() or not zipfile.is_zipfile(path):
+                return path.read_bytes().decode("utf-8")
+            with zipfile.ZipFile(path) as archive:
+                members = [name for name in archive.namelist() if Path(name).name == f"{part}.txt"]
+                if len(members) != 1:
+                    raise DataError(f"{path} has no {part}.txt; give conll2000.zip, and --part train or test")
+                return archive.read(members[0]).decode("utf-8")
+    except (UnicodeDecodeError, RuntimeError):  # RuntimeError: encrypted
         raise DataError(f"{path} is not text; give conll2000.zip, or a file of it") from None
 
 
