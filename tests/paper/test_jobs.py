@@ -73,19 +73,12 @@ def test_other_arguments_are_refused_but_after_a_failure(tmp_path: Path) -> None
     assert run_jobs(square, [JobSpec("b", {"x": 3})], tmp_path, ONE)[0].error is None
 
 
-@pytest.mark.parametrize(
-    ("jobs", "message"),
-    [
-        ([JobSpec("a/b", {})], "'a/b' cannot be the name of a job"),
-        ([JobSpec("../a", {})], "cannot be the name of a job"),
-        ([JobSpec("a", {}), JobSpec("A", {})], "two jobs have the name 'A'"),
-        ([JobSpec("a", {"x": {1, 2}})], "the arguments of the job 'a' cannot be written as JSON"),
-        ([JobSpec("a", {"x": float("nan")})], "the arguments of the job 'a' cannot be written as JSON"),
-    ],
-)
-def test_bad_jobs(tmp_path: Path, jobs: list[JobSpec], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        run_jobs(square, jobs, tmp_path, ONE)
+def test_names_that_differ_in_case_alone(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="two jobs have the name 'A'"):
+        run_jobs(square, [JobSpec("a", {}), JobSpec("A", {})], tmp_path, ONE)
+
+
+def test_no_process_at_all(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="processes = 0; at least one is needed"):
         run_jobs(square, [], tmp_path, HowToRun(0))
 

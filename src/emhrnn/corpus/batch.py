@@ -123,6 +123,10 @@ class Batch:
         return np.repeat(np.arange(self.n_documents), np.diff(self.document_offsets))
 
     @cached_property
+    def document_of_word(self) -> Int64[np.ndarray, " words"]:
+        return np.repeat(np.arange(self.n_documents), self.document_lengths)
+
+    @cached_property
     def sentence_final(self) -> Bool[np.ndarray, " words"]:
         """True at the last word of each sentence: the forced boundaries E, where z = 1 is observed."""
         final = np.zeros(self.n_words, dtype=bool)

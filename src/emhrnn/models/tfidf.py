@@ -48,7 +48,7 @@ def check_keys_fit(vocabulary: int, longest: int) -> None:
 def ngrams_of(batch: Batch, vocabulary: int, longest: int) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]:
     """The document and the key of every occurrence of an n-gram of up to `longest` words, shorter n-grams first."""
     words, final, known = batch.words, batch.sentence_final, batch.words != UNKNOWN_WORD
-    document = batch.document_of_sentence[batch.sentence_of_word]
+    document = batch.document_of_word
     start = np.flatnonzero(known)  # of each n-gram, in the batch
     key = words[start]
     documents, keys = [document[start]], [key]

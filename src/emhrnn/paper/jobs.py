@@ -35,7 +35,8 @@ NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 
 @dataclass(frozen=True)
 class JobSpec:
-    """`name` is the name of a file, too. `arguments` hold what JSON can, and say what the job is. `places` are where
+    """`name` is the name of a file, too (`job_name`). `arguments` hold what JSON can, and say what the job is. `places`
+    are where
     its files happen to lie: other places do not make it another job, and its record does not name them."""
 
     name: str
@@ -146,21 +147,9 @@ def _flat(arguments: dict[str, Any]) -> dict[str, Any]:
 def _check_names(jobs: Sequence[JobSpec]) -> None:
     seen: set[str] = set()
     for name in (job.name for job in jobs):
-        if not name or name[0] in ".-" or not NAME_CHARACTERS.issuperset(name):
-            raise ConfigError(
-                f"{name!r} cannot be the name of a job, because it is not a plain file name; see job_name"
-            )
         if name.lower() in seen:  # some file systems do not distinguish them
             raise ConfigError(f"two jobs have the name {name!r}; give each its own")
         seen.add(name.lower())
-
-
-def _as_json(job: JobSpec) -> dict[str, Any]:
-    """As they will be read: tuples are lists."""
-    try:
-        return dict(json.loads(json.dumps(job.arguments, allow_nan=False)))
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"the arguments of the job {job.name!r} cannot be written as JSON: {error}") from None
 
 
 GRACE = 30.0  # seconds to end in, once asked to
@@ -233,12 +222,12 @@ def run_jobs(function: Function, jobs: Sequence[JobSpec], folder: Path, how: How
         function: a function of a module, which each process imports by its name.
 
     Raises:
-        ConfigError: the names, the arguments or `processes` cannot be used.
+        ConfigError: the names or `processes` cannot be used, or a job has begun with other arguments.
         DataError: `folder` is in use.
     """
     if how.processes < 1:
         raise ConfigError(f"processes = {how.processes}; at least one is needed")
-    jobs = [replace(job, arguments=_as_json(job)) for job in jobs]
+    jobs = [replace(job, arguments=json.loads(json.dumps(job.arguments))) for job in jobs]  # tuples become lists
     _check_names(jobs)
     if how.report:
         return _outcomes(folder, jobs)

@@ -63,11 +63,10 @@ def exact_blocks(batch: Batch, limit: int = EXACT_LIMIT) -> Blocks:
             f"exact E-step: document in row {batch.rows[d]} has {batch.document_lengths[d]} words, {free[d]} free "
             f"positions; at most {limit} can be enumerated; use --set em.estep=local, or blocks"
         )
-    document = _document_of_word(batch)
     position = np.flatnonzero(~batch.sentence_final)
-    slot = np.arange(len(position)) - (np.cumsum(free) - free)[document[position]]
+    document = batch.document_of_word[position]
     positions = np.full((batch.n_documents, int(free.max())), -1)
-    positions[document[position], slot] = position
+    positions[document, np.arange(len(position)) - (np.cumsum(free) - free)[document]] = position
     return Blocks(positions, np.arange(batch.n_documents))
 
 
@@ -101,7 +100,7 @@ def local_blocks(
     _check_length(length)
     if count < 1:
         raise ConfigError(f"{count} local blocks per document; use at least 1")
-    document = _document_of_word(batch)
+    document = batch.document_of_word
     centre = _draw(document, count, generator, weights)
     positions = _free_positions(batch, (centre - length // 2)[:, None] + np.arange(length), document[centre])
     return Blocks(positions, document[centre])
@@ -139,11 +138,6 @@ def _free_positions(
     free = inside & ~batch.sentence_final[np.where(inside, window, 0)]
     order = np.argsort(~free, axis=1, kind="stable")  # free ones first, else as they stand
     return np.take_along_axis(np.where(free, window, -1), order, axis=1)
-
-
-def _document_of_word(batch: Batch) -> Int64[np.ndarray, " words"]:
-    document: np.ndarray = batch.document_of_sentence[batch.sentence_of_word]
-    return document
 
 
 def _check_length(length: int) -> None:

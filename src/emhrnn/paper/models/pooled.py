@@ -69,7 +69,7 @@ class BagOfMeans(DocumentModel):
 
     def features(self, batch: Batch) -> sparse.csr_matrix:
         """(documents, means), float32, rows of length 1."""
-        document = batch.document_of_sentence[batch.sentence_of_word]
+        document = batch.document_of_word
         ones = np.ones(batch.n_words, dtype=np.float32)
         counts = sparse.csr_matrix(
             (ones, (document, self.nearest.numpy()[batch.words])), shape=(batch.n_documents, self.means)
