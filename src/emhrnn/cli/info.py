@@ -109,7 +109,7 @@ def run_text(path: Path, facts: dict[str, Any]) -> str:
     Raises:
         CheckpointError: the description lacks something.
     """
-    from emhrnn.corpus.manifest import in_columns
+    from emhrnn.corpus.store import in_columns
     from emhrnn.errors import CheckpointError
 
     try:
