@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.page import stylesheet
 from emhrnn.explain.build import FAR, UNKNOWN_SHARE
+from emhrnn.explain.page import stylesheet
 from emhrnn.export import Exported, exportable
 from emhrnn.files import atomic_folder, write_text
 from emhrnn.layers.phrases import NONE

@@ -8,14 +8,13 @@ import pytest
 
 from emhrnn.corpus import Columns, Corpus
 from emhrnn.errors import ConfigError, DataError
+from emhrnn.paper.comparison.compare import data_sets, named
 from emhrnn.paper.comparison.data import (
     DataSet,
     Fold,
     Split,
     data_job,
-    data_sets,
     name_of,
-    named,
     part_files,
     plan_split,
     prepare_data,

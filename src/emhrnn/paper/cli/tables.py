@@ -90,9 +90,8 @@ def compare(
     from emhrnn.cli.output import complain
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
-    from emhrnn.paper.comparison.compare import Protocol
+    from emhrnn.paper.comparison.compare import Protocol, data_sets
     from emhrnn.paper.comparison.compare import compare as run
-    from emhrnn.paper.comparison.data import data_sets
     from emhrnn.paper.comparison.rows import parse_rows
     from emhrnn.paper.jobs import HowToRun
 

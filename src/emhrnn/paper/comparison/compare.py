@@ -14,12 +14,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from emhrnn.corpus import Columns
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.models.pretrained import folder_of, weights_sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
-from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, pooled, prepare_data
+from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, name_of, pooled, prepare_data
 from emhrnn.paper.comparison.rows import SystemRow, train_row
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, render_markdown, table_rows
 from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, job_name, run_jobs
@@ -50,6 +51,59 @@ class Protocol:
         return config.model_copy(
             update={"training": config.training.model_copy(update={"seed": config.training.seed + seed})}
         )
+
+
+def data_sets(
+    data: Sequence[str], tests: Sequence[str], *, format: str | None, columns: Columns, folds: int | None = None,
+    limit: str | None = None,
+) -> list[DataSet]:  # fmt: skip
+    """From what stands on the command line. Test data without a name belongs to the only set.
+
+    Raises:
+        ConfigError: it is not clear to which set test data belong, or `folds` or `limit` cannot be used.
+    """
+    most = None if limit is None else _limit_of(limit)
+    if most is not None and folds is not None:
+        raise ConfigError("--limit is about the three parts of a split, and --folds pools them; leave out one of them")
+    if folds is not None and folds < 2:
+        raise ConfigError(f"--folds {folds}: at least 2 are needed")
+    if folds is not None and tests:
+        raise ConfigError("--folds tests every document of DATA once, so --test has no use; leave out one of them")
+    paths = {name or name_of(path): path for name, path in map(named, data)}
+    if len(paths) < len(data):
+        raise ConfigError("two sets have the same name; name them apart: NAME=PATH")
+    test_of: dict[str, Path] = {}
+    for name, path in map(named, tests):
+        if name is None and len(paths) > 1:
+            raise ConfigError(
+                f"it is not clear whose test data {path} is; write NAME={path} with one of {', '.join(paths)}"
+            )
+        if name is not None and name not in paths:
+            raise ConfigError(f"test data is given for {name!r}, which is none of the sets {', '.join(paths)}")
+        test_of[name or next(iter(paths))] = path
+    return [
+        DataSet(name, path, test=test_of.get(name), format=format, columns=columns, folds=folds, limit=most)
+        for name, path in paths.items()
+    ]
+
+
+def _limit_of(text: str) -> tuple[int, int, int]:
+    """TRAIN,VALID,TEST."""
+    try:
+        train, valid, test = (int(part) for part in text.split(","))
+    except ValueError:
+        train = valid = test = 0
+    if min(train, valid, test) < 1:
+        raise ConfigError(f"cannot read --limit {text!r}; write most rows of each part: TRAIN,VALID,TEST")
+    return train, valid, test
+
+
+def named(text: str) -> tuple[str | None, Path]:
+    """`name=path`, or a path alone. What is a path as it stands is one, whatever it contains."""
+    name, equals, path = text.partition("=")
+    if equals and name and not Path(text).exists():
+        return job_name(name), Path(path)
+    return None, Path(text)
 
 
 def compare(

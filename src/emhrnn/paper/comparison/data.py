@@ -26,7 +26,7 @@ import numpy as np
 from emhrnn.corpus import Columns, Corpus, Source, is_corpus, prepare
 from emhrnn.corpus.dataset import stratified_split
 from emhrnn.corpus.readers.source import check_readable
-from emhrnn.errors import ConfigError, DataError
+from emhrnn.errors import DataError
 from emhrnn.paper.jobs import JobSpec, job_name, report_progress
 from emhrnn.shapes import Bool, Int64
 from emhrnn.training.config import Config
@@ -104,6 +104,9 @@ class _Scan:
     def counts(self) -> Counter[str]:
         return Counter(name for name in self.splits if name is not None)
 
+    def part(self, rows: Mask) -> SplitPart:
+        return SplitPart(self.path, rows)
+
     def of(self, part: str) -> Mask:
         return np.array([name is not None and name.lower() in NAMES[part] for name in self.splits], dtype=bool)
 
@@ -150,8 +153,8 @@ def _of_files(scans: dict[str, _Scan]) -> Split:
         valid = _whole(scans["valid"], "valid")
     else:
         train, mask = _divide(scan, train)
-        valid, how = SplitPart(scan.path, mask), f"{how}; 10 % of the training rows for validation"
-    return Split(SplitPart(scan.path, train), valid, _whole(scans["test"]), how)
+        valid, how = scan.part(mask), f"{how}; 10 % of the training rows for validation"
+    return Split(scan.part(train), valid, _whole(scans["test"]), how)
 
 
 def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
@@ -160,12 +163,11 @@ def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
     if not counts:
         if test is not None:
             train, valid = _divide(scan, everything)
-            how = "10 % for validation, test given"
-            return Split(SplitPart(scan.path, train), SplitPart(scan.path, valid), _whole(test), how)
+            return Split(scan.part(train), scan.part(valid), _whole(test), "10 % for validation, test given")
         train, tested = _divide(scan, everything)
         train, valid = _divide(scan, train, FRACTION / (1 - FRACTION))
         how = "80 %, 10 % and 10 % of the rows, drawn with seed 0, each with the same mix of classes"
-        return Split(SplitPart(scan.path, train), SplitPart(scan.path, valid), SplitPart(scan.path, tested), how)
+        return Split(scan.part(train), scan.part(valid), scan.part(tested), how)
     train, valid, tested = (scan.of(part) for part in PARTS)
     told = ", ".join(f"{name!r} ({count:,})" for name, count in sorted(counts.items()))
     if not train.any():
@@ -179,8 +181,8 @@ def _of_rows(scan: _Scan, test: _Scan | None) -> Split:
     if not valid.any():
         train, valid = _divide(scan, train)
         how += "; 10 % of the training rows for validation"
-    tests = SplitPart(scan.path, tested) if test is None else _whole(test)
-    return Split(SplitPart(scan.path, train), SplitPart(scan.path, valid), tests, how, _left_out(counts))
+    tests = scan.part(tested) if test is None else _whole(test)
+    return Split(scan.part(train), scan.part(valid), tests, how, _left_out(counts))
 
 
 def _of_fold(scan: _Scan, fold: Fold) -> Split:
@@ -204,7 +206,7 @@ def _of_fold(scan: _Scan, fold: Fold) -> Split:
     how = f"{fold.of}-fold cross-validation of all {len(rows):,} rows"
     how += f" (those that the split column calls {', '.join(PARTS)}, pooled)" if counts else ""
     how += "; folds drawn with seed 0, each with the same mix of classes; 10 % of the other rows for validation"
-    return Split(SplitPart(path, train), SplitPart(path, valid), SplitPart(path, tested), how, _left_out(counts))
+    return Split(scan.part(train), scan.part(valid), scan.part(tested), how, _left_out(counts))
 
 
 def _left_out(counts: Counter[str]) -> dict[str, int]:
@@ -251,14 +253,6 @@ def _mask(length: int, rows: Int64[np.ndarray, " some"]) -> Mask:
     mask = np.zeros(length, dtype=bool)
     mask[rows] = True
     return mask
-
-
-def named(text: str) -> tuple[str | None, Path]:
-    """`name=path`, or a path alone. What is a path as it stands is one, whatever it contains."""
-    name, equals, path = text.partition("=")
-    if equals and name and not Path(text).exists():
-        return job_name(name), Path(path)
-    return None, Path(text)
 
 
 def name_of(path: Path) -> str:
@@ -370,12 +364,9 @@ def pooled(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
         digest = hashlib.sha256("".join(part["sha256"] for part in own).encode()).hexdigest()
         parts[name] = {**sums, "sha256": digest, "skipped": {}}
     shares = [one["majority"] for one in found]
-    majority = None if None in shares else float(np.average(shares, weights=[_tested(one) for one in found]))
+    tested = [one["parts"]["test"]["documents"] for one in found]
+    majority = None if None in shares else float(np.average(shares, weights=tested))
     return {**found[0], "majority": majority, "parts": parts, "folds": len(found)}
-
-
-def _tested(found: dict[str, Any]) -> int:
-    return int(found["parts"]["test"]["documents"])
 
 
 def _majority(train: Corpus, test: Corpus) -> float | None:
@@ -383,48 +374,3 @@ def _majority(train: Corpus, test: Corpus) -> float | None:
     if train.multi_label:
         return None
     return float(test.class_counts[int(np.argmax(train.class_counts))] / len(test))
-
-
-def data_sets(
-    data: Sequence[str], tests: Sequence[str], *, format: str | None, columns: Columns, folds: int | None = None,
-    limit: str | None = None,
-) -> list[DataSet]:  # fmt: skip
-    """From what stands on the command line. Test data without a name belongs to the only set.
-
-    Raises:
-        ConfigError: it is not clear to which set test data belong, or `folds` or `limit` cannot be used.
-    """
-    most = None if limit is None else _limit_of(limit)
-    if most is not None and folds is not None:
-        raise ConfigError("--limit is about the three parts of a split, and --folds pools them; leave out one of them")
-    if folds is not None and folds < 2:
-        raise ConfigError(f"--folds {folds}: at least 2 are needed")
-    if folds is not None and tests:
-        raise ConfigError("--folds tests every document of DATA once, so --test has no use; leave out one of them")
-    paths = {name or name_of(path): path for name, path in map(named, data)}
-    if len(paths) < len(data):
-        raise ConfigError("two sets have the same name; name them apart: NAME=PATH")
-    test_of: dict[str, Path] = {}
-    for name, path in map(named, tests):
-        if name is None and len(paths) > 1:
-            raise ConfigError(
-                f"it is not clear whose test data {path} is; write NAME={path} with one of {', '.join(paths)}"
-            )
-        if name is not None and name not in paths:
-            raise ConfigError(f"test data is given for {name!r}, which is none of the sets {', '.join(paths)}")
-        test_of[name or next(iter(paths))] = path
-    return [
-        DataSet(name, path, test=test_of.get(name), format=format, columns=columns, folds=folds, limit=most)
-        for name, path in paths.items()
-    ]
-
-
-def _limit_of(text: str) -> tuple[int, int, int]:
-    """TRAIN,VALID,TEST."""
-    try:
-        train, valid, test = (int(part) for part in text.split(","))
-    except ValueError:
-        train = valid = test = 0
-    if min(train, valid, test) < 1:
-        raise ConfigError(f"cannot read --limit {text!r}; write most rows of each part: TRAIN,VALID,TEST")
-    return train, valid, test
