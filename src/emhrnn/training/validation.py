@@ -96,10 +96,13 @@ def end_training(
     job: Processes = ALONE,
     logits: Float32[np.ndarray, "documents classes"] | None = None,
 ) -> tuple[Scores, Calibration | None]:
-    """Calibrate, if the settings want it; the scores are those after. `logits` are those of models that have not seen
-    the documents, where the run has."""
+    """Calibrate, if the settings want it, and keep that with the weights; the scores are those after. `logits` are
+    those of models that have not seen the documents, where the run has."""
     if run.config.training.calibrate:
-        return calibrate(run, valid, folder, epoch, job, logits)
+        found = calibrate(run, valid, job, logits)
+        if folder is not None:
+            save_weights(folder, run, epoch)
+        return found
     run.uncalibrate()
     return _score(run, valid, _predicted(run, valid, job, logits)), None
 
@@ -112,15 +115,9 @@ def _predicted(
 
 
 def calibrate(
-    run: Run,
-    valid: Corpus,
-    folder: Path | None,
-    epoch: int,
-    job: Processes = ALONE,
-    logits: Float32[np.ndarray, "documents classes"] | None = None,
+    run: Run, valid: Corpus, job: Processes = ALONE, logits: Float32[np.ndarray, "documents classes"] | None = None
 ) -> tuple[Scores, Calibration]:
-    """Fit the temperature, and the shares of a model that has some, and keep both with the weights; the scores are
-    those after. `logits` as in `end_training`."""
+    """Fit the temperature of a run, and the shares of a model that has some; the scores are those after."""
     run.uncalibrate()
     predictions = _predicted(run, valid, job, logits)
     before = _score(run, valid, predictions)
@@ -132,8 +129,6 @@ def calibrate(
     if labels.ndim == 1:
         run.conformal = Conformal.fitted(shown, labels)
     after = _score(run, valid, replace(predictions, probabilities=shown))
-    if folder is not None:
-        save_weights(folder, run, epoch)
     return after, Calibration(
         temperature=run.temperature,
         documents=len(valid),
@@ -309,7 +304,7 @@ def calibrate_run(
                     f"cannot calibrate {folder} to {data.path}: it holds documents that the run has learned from, and "
                     "is surer of than of new ones; give others. The run is left as it was"
                 )
-            _, calibration = calibrate(run, corpus, None, epoch)
+            _, calibration = calibrate(run, corpus)
             if calibration.undecided:
                 raise DataError(
                     f"cannot calibrate {folder} to {data.path}: {calibration.undecided}; give {FEWEST} documents or "
