@@ -60,7 +60,7 @@ src/emhrnn/
   audit/         rows of labelled data that are probably wrong; csv, page, Label Studio and Prodigy
   drift.py       words and labels of new documents beside those of training
   paper/         everything that exists because of the paper; nothing above imports it
-    models/      em-hrnn, hn-att and the other baselines; layers/: attention, forest of the E-step
+    models/      em-hrnn, hn-att and the other baselines, by kind; rows.py has their settings
     em/          blocks -> configurations -> log p(y | Z) of all at once -> Posterior -> M-steps
       plan.py          which phrases, sentences and documents are distinct: integers only
       likelihood.py    a few large matrix products over that plan
@@ -68,7 +68,7 @@ src/emhrnn/
       objective.py     one step of EM on a batch
       semi_markov.py   the exact posterior over all segmentations
     comparison/  systems on sets of data under one protocol, with significance
-    simulation/  table 1; table2/ and analysis/: tables 2 and 3, figures 4-5; explanations/, chunks.py
+    simulation/  table 1; table2/ and analysis/: tables 2 and 3, figures 4-5; explanations/, phrases.py
     evidence.py  learned against fixed segmentations, from the records in results/
   compiler.py    compiles the C++ files of text, layers and paper/em once per machine, without torch
 tests/           mirrors the package; oracles/ holds the slow, obvious twins

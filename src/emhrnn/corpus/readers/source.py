@@ -7,6 +7,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from glob import glob
 from pathlib import Path
 
@@ -198,20 +199,17 @@ class Source:
         self.columns = columns or Columns()
         self.formats = [self._format_of(path, format) for path in self.paths]
         self.split = split
-        self.encoding = check_encoding(encoding)
-        self.lenient = lenient
-        self.taken: dict[str, str] = {}
-        self.encodings: dict[str, None] = {}
-        self.present: dict[str, None] = {}
         self.splits: Counter[str] = Counter()
         self.meter = ByteMeter(sum(_size(path, name) for path, name in zip(self.paths, self.formats, strict=True)))
+        # What all files share, and fill in while they are read: each file is this with its own path.
+        shared = InputFile(Path(), self.columns, self.meter, lenient=lenient, encoding=check_encoding(encoding))
+        self.taken, self.encodings, self.present = shared.taken, shared.encodings, shared.present
+        self._shared = shared
 
     def __iter__(self) -> Generator[Record, None, None]:
         self.splits.clear()
         for path, name in zip(self.paths, self.formats, strict=True):
-            file = InputFile(
-                path, self.columns, self.meter, self.taken, self.lenient, self.encoding, self.encodings, self.present
-            )  # fmt: skip
+            file = replace(self._shared, path=path)
             for record in READERS[name](file):
                 if self.split is not None and "split" not in self.taken:
                     raise DataError(

@@ -223,7 +223,7 @@ class HMRNN(WordNetwork):
 
         x   x   x   x   x   x   x     word vectors
         |   |   |   |   |   |   |
-        three layers of hm_rnn.py; z1 and z2 say where a unit of layer 1 and 2 ends
+        three layers as above; z1 and z2 say where a unit of layer 1 and 2 ends
         |   |   |   |   |   |   |
         e   e   e   e   e   e   e     output module
         \_______________________/     mean
