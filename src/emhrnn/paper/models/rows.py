@@ -90,7 +90,7 @@ class FlatConfig(NetworkConfig):
 class HierarchyConfig(FlatConfig):
     """Settings of hn-ave, hn-max, conv-grnn, lstm-grnn and mhs-rnn."""
 
-    word_size: int = Field(50, ge=1, description="units of the word layer (hn-ave, hn-max: in each direction)")
+    word_size: int = Field(50, ge=1, description="units of the word layer (hn-att, -ave, -max: in each direction)")
     sentence_size: int = Field(50, ge=1, description="units of the sentence layer, in each direction")
 
 
