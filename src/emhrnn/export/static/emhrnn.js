@@ -323,9 +323,9 @@ const emhrnn = (() => {
 
   const sum = (nodes) => nodes.reduce((total, node) => total + node.effect, 0);
   const isSpelled = ({ text }) => /[\p{L}\p{N}]/u.test(text);
-  /** The spelled one with the largest effect, or any, above 0. */
+  /** The spelled one with the largest effect, or any, above what rounding leaves of words that say nothing. */
   const strongest = (nodes) => {
-    const order = nodes.filter(({ effect }) => effect > 0).sort((a, b) => b.effect - a.effect);
+    const order = nodes.filter(({ effect }) => effect > 1e-9).sort((a, b) => b.effect - a.effect);
     return order.find(isSpelled) ?? order[0];
   };
 
