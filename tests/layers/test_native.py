@@ -19,7 +19,7 @@ from emhrnn.layers.native.torch_kernels import check_columns, check_gates
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import GRU, LSTM, LearnedRows
 from emhrnn.paper.em.likelihood import forest_h
-from emhrnn.paper.models.attention import AttentionPool, attend, attend_paths, pair_attention
+from emhrnn.paper.models.layers import AttentionPool, attend, attend_paths, pair_attention
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.paper.em.test_forest import forests
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from emhrnn.layers.native import native_kernels
 from emhrnn.models.model import DocumentModel
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.layers import WordEmbedding
 from emhrnn.training.config import TrainingConfig
 from emhrnn.training.optimizer import EVERY, TINY, Optimizer, RowAdagrad, WeightAverage
 

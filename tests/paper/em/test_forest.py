@@ -10,7 +10,7 @@ from torch import Tensor
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import GRU, LSTM
 from emhrnn.paper.em.likelihood import forest_h
-from emhrnn.paper.models.attention import attend_paths, pair_attention
+from emhrnn.paper.models.layers import attend_paths, pair_attention
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.oracles import attention as attention_oracle
 from tests.oracles import recurrent as recurrent_oracle

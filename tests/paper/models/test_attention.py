@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from emhrnn.layers.native import kernels, native_kernels
-from emhrnn.paper.models.attention import AttentionPool, attend, attend_path_pairs
+from emhrnn.paper.models.layers import AttentionPool, attend, attend_path_pairs
 from tests.layers.shapes import generator_of, hidden_sizes, lengths, offsets_of, seeds
 from tests.oracles import attention as oracle
 from tests.oracles.em_hrnn import pool

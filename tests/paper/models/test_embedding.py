@@ -9,7 +9,7 @@ import torch
 from emhrnn.corpus.batch import Batch
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.paper.models.embedding import WordEmbedding
+from emhrnn.paper.models.layers import WordEmbedding
 from tests.models.examples import generator_of, make_batch, make_table, paper_network
 
 BATCH = Batch.from_lists([[[3, 0, 2], [0]], [[1, 0]]], [0, 1])

@@ -9,8 +9,7 @@ import torch
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.em.blocks import bit_table, exact_blocks, local_blocks, window_blocks
 from emhrnn.paper.em.likelihood import configuration_likelihood
-from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, consult, of_labels
-from emhrnn.paper.simulation.generator import CLASSES, make_world
+from emhrnn.paper.simulation.world import CLASSES, all_log_p, block_likelihood, consult, make_world, of_labels
 from tests.oracles.brute_force import free_positions, settings
 
 DOCUMENTS = 3

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from emhrnn.errors import ConfigError
-from emhrnn.paper.simulation.generator import CLASSES, END, READINGS, make_world, take
+from emhrnn.paper.simulation.world import CLASSES, END, READINGS, make_world, take
 
 TRAIN, TEST = 400, 100
 

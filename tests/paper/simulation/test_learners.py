@@ -8,8 +8,6 @@ import pytest
 import torch
 
 from emhrnn.paper.em.blocks import exact_blocks
-from emhrnn.paper.simulation.enumeration import recovered, with_label, without_label
-from emhrnn.paper.simulation.generator import WorldSetting, make_world
 from emhrnn.paper.simulation.learners import (
     DETECTORS,
     DetectorSchedule,
@@ -19,6 +17,7 @@ from emhrnn.paper.simulation.learners import (
     learn_indicator,
 )
 from emhrnn.paper.simulation.run import EM_METHODS
+from emhrnn.paper.simulation.world import WorldSetting, make_world, recovered, with_label, without_label
 
 
 def last(models):

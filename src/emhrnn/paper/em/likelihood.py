@@ -31,8 +31,8 @@ from emhrnn.layers.recurrent import Recurrent
 from emhrnn.models.output import log_likelihood
 from emhrnn.paper.em.blocks import Blocks
 from emhrnn.paper.em.plan import BlockChunk, DocumentPlan, Forest, SentencePlan, chunks, make_plan
-from emhrnn.paper.models.attention import attend_path_pairs, attend_paths, pair_attention
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
+from emhrnn.paper.models.layers import attend_path_pairs, attend_paths, pair_attention
 from emhrnn.shapes import Bool, Float, Int64
 
 CHUNK = 2048  # nodes of a forest per matrix product: the gates of a chunk stay in the cache

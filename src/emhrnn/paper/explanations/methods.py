@@ -37,8 +37,8 @@ from emhrnn.paper.explanations.attention import levels_of
 from emhrnn.paper.explanations.networks import gradient_effects, log_odds, removal_effects
 from emhrnn.paper.explanations.sampled import LIME_SAMPLES, lime_values, partition_values
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.paper.models.embedding import UNKNOWN, WordInputs
 from emhrnn.paper.models.hierarchical import HAN
+from emhrnn.paper.models.layers import UNKNOWN, WordInputs
 from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.text import Located
 from emhrnn.training.run import Run

@@ -22,8 +22,8 @@ from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.paper.explanations.attention import levels_of
 from emhrnn.paper.models.em_hrnn import EMHRNN
-from emhrnn.paper.models.embedding import WordInputs
 from emhrnn.paper.models.hierarchical import HAN
+from emhrnn.paper.models.layers import WordInputs
 from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.training.run import Run
 

@@ -12,8 +12,7 @@ from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.identity import check_count, id_rows
 from emhrnn.models.output import Output
-from emhrnn.paper.models.attention import attend
-from emhrnn.paper.models.embedding import Table, WordNetwork
+from emhrnn.paper.models.layers import Table, WordNetwork, attend
 from emhrnn.paper.models.rows import BasisCustConfig, CMAConfig, IdsConfig
 from emhrnn.shapes import Float, Int64
 

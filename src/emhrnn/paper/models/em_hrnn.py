@@ -38,8 +38,7 @@ from emhrnn.layers.recurrent import Bidirectional, Recurrent, recurrent_layer
 from emhrnn.models.output import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE, rule
-from emhrnn.paper.models.attention import AttentionPool, attend
-from emhrnn.paper.models.embedding import Table, WordNetwork
+from emhrnn.paper.models.layers import AttentionPool, Table, WordNetwork, attend
 from emhrnn.paper.models.rows import EMHRNNConfig
 from emhrnn.shapes import Bool, Float, Int64
 

@@ -10,8 +10,7 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.output import Output
-from emhrnn.paper.models.attention import mean
-from emhrnn.paper.models.embedding import Table, WordNetwork
+from emhrnn.paper.models.layers import Table, WordNetwork, mean
 from emhrnn.paper.models.rows import CNNWordConfig, FlatConfig
 from emhrnn.shapes import Float, Int64
 

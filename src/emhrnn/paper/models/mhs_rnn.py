@@ -32,9 +32,8 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM, Bidirectional
 from emhrnn.models.output import Output
-from emhrnn.paper.models.attention import AttentionPool, mean
-from emhrnn.paper.models.embedding import Table, WordNetwork
 from emhrnn.paper.models.hm_rnn import Wiring, annealed_slope, hard_sigmoid, multiscale_states
+from emhrnn.paper.models.layers import AttentionPool, Table, WordNetwork, mean
 from emhrnn.paper.models.rows import AttentionConfig, HierarchyConfig
 from emhrnn.shapes import Bool, Float
 

@@ -15,7 +15,7 @@ from emhrnn.layers.linear import dense
 from emhrnn.models.fitting import fit_linear, fit_standardised, labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
-from emhrnn.paper.models.embedding import UNKNOWN
+from emhrnn.paper.models.layers import UNKNOWN
 from emhrnn.paper.models.rows import BagOfMeansConfig, SSWEConfig
 from emhrnn.shapes import Float, Int64
 

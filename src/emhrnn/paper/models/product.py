@@ -35,7 +35,7 @@ from emhrnn.models.fitting import labels_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
 from emhrnn.models.row import Builder, Facts
-from emhrnn.paper.models.embedding import WordInputs
+from emhrnn.paper.models.layers import WordInputs
 from emhrnn.paper.models.rows import BucketsConfig, NGramsConfig
 from emhrnn.shapes import Bool, Float, Float64, Int64
 

@@ -35,8 +35,7 @@ from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from emhrnn.paper.models.rows import PAPER_NETWORK, HierarchyConfig, HMRNNConfig
-from emhrnn.paper.simulation.enumeration import all_log_p, block_likelihood, of_labels
-from emhrnn.paper.simulation.generator import CLASSES, World, take
+from emhrnn.paper.simulation.world import CLASSES, World, all_log_p, block_likelihood, of_labels, take
 from emhrnn.shapes import Bool, Float, Int64
 
 ChooseBlocks = Callable[[Batch, np.random.Generator], Blocks]

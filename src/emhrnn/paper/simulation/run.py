@@ -22,8 +22,6 @@ from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
 from emhrnn.paper.reports import check_plots, commit, machine, told_command
-from emhrnn.paper.simulation.enumeration import consult, recovered, with_label, without_label
-from emhrnn.paper.simulation.generator import READINGS, World, make_world
 from emhrnn.paper.simulation.learners import (
     DETECTORS,
     ChooseBlocks,
@@ -34,6 +32,7 @@ from emhrnn.paper.simulation.learners import (
     learn_indicator,
 )
 from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
+from emhrnn.paper.simulation.world import READINGS, World, consult, make_world, recovered, with_label, without_label
 from emhrnn.shapes import Bool
 
 

@@ -1,4 +1,7 @@
-"""Attention over ragged segments: one softmax per segment, each with its own maximum. The same class serves words in
+"""What the paper's networks are made of: word vectors, a table from word id to x, frozen (the paper) or tuned with the
+rest, and attention.
+
+Attention over ragged segments: one softmax per segment, each with its own maximum. The same class serves words in
 phrases, phrases in sentences and sentences in documents.
 
     u_t = tanh(W h_t + b)      weights = softmax of u_t . context within the segment      pooled = sum of weights_t h_t
@@ -14,12 +17,85 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
+from emhrnn.corpus.batch import Batch
 from emhrnn.layers.cells import tanh_
+from emhrnn.layers.dropout import dropout
 from emhrnn.layers.linear import linear
 from emhrnn.layers.native.library import Kernels, check_index, check_offsets
 from emhrnn.layers.native.torch_kernels import check_columns, kernels_for
+from emhrnn.layers.recurrent import LearnedRows
+from emhrnn.models.model import DocumentModel
+from emhrnn.paper.models.rows import NetworkConfig
 from emhrnn.shapes import Float, Int64
+
+Table = Float[Tensor, "vocabulary size"]  # of word vectors
+
+UNKNOWN = 0  # the id of every word outside the vocabulary
+
+
+class WordInputs(nn.Module):
+    """Its output has a row for each word of a batch; explanations by gradients are gradients by these rows."""
+
+    def forward(self, x: Float[Tensor, "words size"]) -> Float[Tensor, "words size"]:
+        return x
+
+
+class WordEmbedding(WordInputs):
+    """x_t = table[word_t]. When the table is frozen the vector of unknown words is still learned: it has no
+    pretrained value, and the paper maps every word outside GloVe to it."""
+
+    def __init__(self, table: Table, *, tuned: bool) -> None:
+        super().__init__()
+        self.tuned = tuned
+        if tuned:
+            self.table = nn.Parameter(table.clone())
+        else:
+            self.register_buffer("table", table)
+            self.unknown = nn.Parameter(table[UNKNOWN].clone())
+
+    @property
+    def size(self) -> int:
+        return self.table.shape[1]
+
+    def vectors(self) -> Table:
+        """The whole table as the model sees it."""
+        if self.tuned:
+            return self.table
+        return torch.cat([self.unknown[None], self.table[1:]])
+
+    def forward(self, words: Int64[Tensor, " words"]) -> Float[Tensor, "words size"]:
+        # A sparse gradient: a batch holds few of the words, and an optimiser should pay for those alone.
+        x = F.embedding(words, self.table, sparse=self.tuned)
+        if not self.tuned:
+            x = torch.where((words == UNKNOWN)[:, None], self.unknown, x)
+        return x
+
+    def frozen(self, words: Int64[Tensor, " words"]) -> tuple[Float[Tensor, "words size"], LearnedRows]:
+        """The same for a frozen table, with the gradient confined to the unknown words: a recurrent layer that is
+        given both does not compute gradients for all of x."""
+        x = F.embedding(words, self.table)
+        rows = torch.nonzero(words == UNKNOWN).squeeze(1)
+        x[rows] = self.unknown.detach()
+        return x, LearnedRows(rows, self.unknown.expand(len(rows), -1))
+
+
+class WordNetwork(DocumentModel):
+    """A network on word vectors, with dropout where a generator is given."""
+
+    def __init__(self, config: NetworkConfig, table: Table) -> None:
+        super().__init__()
+        self.dropout = config.dropout
+        self.embedding = WordEmbedding(table, tuned=config.tune_embedding)
+
+    def dropped(self, h: Float[Tensor, "n H"], generator: torch.Generator | None) -> Float[Tensor, "n H"]:
+        return dropout(h, self.dropout, generator)
+
+    def inputs(self, batch: Batch, generator: torch.Generator | None) -> Float[Tensor, "words size"]:
+        """x of each word."""
+        return self.dropped(self.embedding(torch.from_numpy(batch.words)), generator)
+
 
 CHUNK = 8192  # pairs at a time: the sums stay in the cache
 
