@@ -61,6 +61,26 @@ def test_twenty_corrections_change_the_next_answer(cli: Cli, run: Path, tmp_path
     assert "20" in cli.ok("evaluate", tmp_path / "run3", path).out
 
 
+def test_documents_that_a_run_learned_from_validate_nothing(cli: Cli, run: Path, tmp_path: Path) -> None:
+    """The run was cross-validated: it has learned from all of its documents."""
+    assert load_run(run).config.data.folds
+    rows = [(f"Visit number{i} was fine.", "good" if i * 7919 % 13 % 2 else "bad") for i in range(240)]
+    few, many = write(tmp_path / "few.csv", rows[:20]), write(tmp_path / "many.csv", rows)
+    quick = ("--set", "training.threads=1", "--quiet")
+    for start, out in ((run, "few"), (tmp_path / "few", "again")):
+        told = cli.ok("train", few, "--from", start, "--out", tmp_path / out, *quick)
+        assert "probabilities are not calibrated" in told.err
+        assert "training documents." in told.out
+        assert "For comparison" not in told.out
+        assert load_run(tmp_path / out).conformal is None
+    told = cli.ok("train", many, "--from", tmp_path / "few", "--out", tmp_path / "many", *quick)
+    assert "on 24 validation documents." in told.out
+    assert "not calibrated" not in told.err
+    assert load_run(tmp_path / "many").conformal is not None
+    again = cli.ok("train", few, "--from", tmp_path / "many", "--out", tmp_path / "last", *quick)
+    assert "on 24 validation documents." in again.out
+
+
 def test_names_that_the_model_does_not_read_change_nothing(cli: Cli, tmp_path: Path) -> None:
     """Corrections bring none, and reviews often have a product."""
     named = [{"text": text, "label": label, "product": f"p{n % 7}"} for n, (text, label) in enumerate(ROWS)]

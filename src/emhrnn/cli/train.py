@@ -147,6 +147,8 @@ def train(
     folds = settings.data.folds if trained.valid is trained.train else 0
     if folds:
         beside = cross_validated(trained.train, fold_numbers(settings, trained.train))
+    elif trained.valid is trained.train:
+        beside = {}
     else:
         beside = {name: other.accuracy for name, other in baselines(trained.train, trained.valid).items()}
     if json:
@@ -163,8 +165,8 @@ def train(
     if finished:
         more = f"to train on, give --set training.epochs=N with N above {epochs}"
         say(f"{out} is finished" + (f"; {more}." if system.learns != "fit" and not folds else "."))
-    selected = from_ is None and (own or settings.data.validation > 0)
-    kind = "validation documents" if selected or from_ is not None else "training documents"
+    held_out = own or (from_ is None and settings.data.validation > 0)
+    selected, kind = held_out and from_ is None, "validation documents" if held_out else "training documents"
     if folds:
         kind = f"documents, by cross-validation in {folds} folds"
     result = f"accuracy {percent(scores.accuracy)}, macro-F1 {percent(scores.macro_f1)} on {scores.documents:,} {kind}."

@@ -7,6 +7,8 @@ what was learned keeps its own.
 
 With LEAST_HELD_OUT new documents or more, a part of them is held out beside the validation documents from before, and
 picks the best epoch. With fewer, all epochs are done: old documents alone would choose the model that learned least.
+A run that was cross-validated has learned from all of its documents, so that none of them validates; where none is held
+out at all, probabilities are not calibrated.
 The values were chosen in one small trial, with 20 corrections; more weight for new documents cost accuracy on others.
 """
 
@@ -35,7 +37,7 @@ from emhrnn.training.loop import make_objective, steps
 from emhrnn.training.optimizer import Optimizer
 from emhrnn.training.progress import FitResult, TrainingContext
 from emhrnn.training.resume import open_run
-from emhrnn.training.run import Run, describe, load_run, new_run, run_files, run_of_files
+from emhrnn.training.run import Run, describe, load_run, new_run, read_description, run_files, run_of_files
 from emhrnn.training.schedule import Position, Purpose, numpy_generator
 from emhrnn.training.train import DEFAULT, TRAIN, VALID, check_label_settings, fit
 
@@ -89,7 +91,7 @@ def continued(
     classes = (*run.classes, *(name for name in found.classes if name not in run.classes))
     new = read(vocabulary, classes)
     old_train, old_valid = documents_before(start, vocabulary)
-    config = with_settings(run.config, {"training.epochs": EPOCHS, **(settings or {})})
+    config = with_settings(run.config, {"training.epochs": EPOCHS, **(settings or {}), "data.folds": 0})
     seed = config.training.seed
     held_out = None
     if len(new) >= LEAST_HELD_OUT and config.data.validation:
@@ -108,12 +110,17 @@ def continued(
     grown_run.config = config if others else with_settings(config, {"training.calibrate": False})
     if old_train is None:
         context.say("the run has no documents from before any more, so that it may forget some of what it learned")
+    if not others and config.training.calibrate:
+        context.say(
+            "no document is held out, so that probabilities are not calibrated; emhrnn calibrate does it with others"
+        )
     if context.progress:
         sys.stderr.write(_told(run, grown_run, len(new), len(rows) - len(new)) + "\n")
     if isinstance(grown_run.model, Evidence):  # counts phrases and classes, with the weights that they have in the loss
         plan = BatchPlan(train.lengths[: len(new)], words=200_000)
         grown_run.model.grow([train.batch(rows) for rows in plan.in_order()])
     fitted = fit(grown_run, train.select(rows), valid, context, select=held_out is not None)
+    grown_run.config = config  # the next continuation may have documents to calibrate on
     return Continued(grown_run, train, valid, fitted, len(new), len(rows) - len(new))
 
 
@@ -165,14 +172,17 @@ def trainable(run: Run) -> Run:
 
 
 def documents_before(start: Path | None, vocabulary: Vocabulary) -> tuple[Corpus | None, Corpus | None]:
-    """Training and validation documents of a run, where it still has them."""
+    """Training and validation documents of a run, where it still has them; of the latter none that it learned from."""
     if start is None:
         return None, None
     try:
         opened = open_run(start, vectors=False)
     except EmhrnnError:  # they are gone, or it was saved without them
         return None, None
-    return opened.train.remap(vocabulary), opened.valid.remap(vocabulary)
+    parts = read_description(start)["data"]
+    learned = parts["valid"]["corpus"] == parts["train"]["corpus"]  # nothing was held out when it was continued before
+    learned = learned or opened.run.config.data.folds > 0 or not opened.select
+    return opened.train.remap(vocabulary), None if learned else opened.valid.remap(vocabulary)
 
 
 def grown(run: Run, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Run:
