@@ -8,7 +8,9 @@ trained on other documents than those of the set.
 """
 
 import argparse
+import csv
 import gzip
+import io
 import json
 import shlex
 import sys
@@ -17,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -26,6 +29,7 @@ from emhrnn.training.run import Run, load_run
 
 DOCUMENTS, PLANTED, LISTED = 600, 30, 60
 TOPICS = ("comp.graphics", "rec.autos", "sci.space", "talk.politics.mideast")
+HOTELS = "datasets/ChnSentiCorp_htl_all/ChnSentiCorp_htl_all.csv"  # in the archive
 STARS, YELP = {1: "bad", 2: "bad", 4: "good", 5: "good"}, "yelp_recsys2013_10k.jsonl.gz"
 SETS: dict[str, tuple[str, dict[Any, str]]] = {  # name -> file, and the class of each label that is used
     "Yelp, 1 or 5 stars": (YELP, {1: "bad", 5: "good"}),
@@ -33,11 +37,16 @@ SETS: dict[str, tuple[str, dict[Any, str]]] = {  # name -> file, and the class o
     "IMDB, good or bad": ("imdb_aclImdb_train.jsonl.gz", {0: "bad", 1: "good"}),
     "IMDB, test part": ("imdb_aclImdb_test.jsonl.gz", {0: "bad", 1: "good"}),
     "20 newsgroups, 4 topics": ("20newsgroups_raw_19997.jsonl.gz", {name: name for name in TOPICS}),
+    "Chinese hotels": ("chinese_reviews.zip", {"0": "bad", "1": "good"}),
     "Ohsumed, 4 diseases": ("ohsumed_single_23.jsonl.gz", {name: name for name in ("C04", "C10", "C14", "C23")}),
 }
 
 
 def rows_of(path: Path, classes: dict[Any, str]) -> list[tuple[str, str]]:
+    if path.suffix == ".zip":
+        with ZipFile(path) as archive, archive.open(HOTELS) as binary:
+            table = csv.DictReader(io.TextIOWrapper(binary, "utf-8-sig", newline=""))
+            return [(row["review"], classes[row["label"]]) for row in table if row["review"].strip()]
     with gzip.open(path, "rt", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     known = [record for record in records if record["label"] in classes and record.get("split") != "unmatched"]
