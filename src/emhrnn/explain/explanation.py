@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from emhrnn.explain.arrays import Attention, Effects, EffectsBy, PhraseEvidence, shares
+from emhrnn.explain.nearby import nearby
 from emhrnn.shapes import Bool, Float64, Int64
 
 PRINTED_WIDTH = 100
@@ -144,6 +145,14 @@ class Explanation:
         """The part of each word in the document."""
         parts: np.ndarray = np.repeat(self.phrase_shares, np.diff(self.phrase_offsets)) * self.weights.alpha
         return parts
+
+    @property
+    def nearby(self) -> Float64[np.ndarray, " words"] | None:
+        """The support for the prediction around each word (explain/nearby.py); None where effects are not known."""
+        if self.effects is None:
+            return None
+        words = np.diff(self.phrase_offsets[self.sentence_offsets])  # of each sentence
+        return nearby(self.effects.words, np.repeat(np.arange(len(words)), words))
 
     # ---- the tree ------------------------------------------------------------------------------------------------
 

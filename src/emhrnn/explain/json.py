@@ -13,8 +13,10 @@ MOST_CLASSES, LIKELIEST = 20, 5  # with more classes than the first, evidence fo
 def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
     """`decided` is what decided most, null where nothing supports the prediction; `decided_by` is `Effects.by`.
     Weights, shares and lifts are attention. `direct`, a number for each word, is there only where the model has such
-    weights; `evidence`, a number for each class, only where phrases add up."""
+    weights; `nearby`, the support around each word, where effects are known; `evidence`, a number for each class, only
+    where phrases add up."""
     direct = {} if explanation.weights.direct is None else {"direct": explanation.weights.direct.tolist()}
+    nearby = {} if explanation.nearby is None else {"nearby": explanation.nearby.tolist()}
     path = explanation.decisive_path()
     return {
         "format": FORMAT,
@@ -30,6 +32,7 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "text": explanation.text,
         **_evidence_to_dict(explanation),
         "sentences": _sentences_to_dict(explanation),
+        **nearby,
         **direct,
     }
 

@@ -170,6 +170,7 @@ class Explained(BaseModel):
     sentences: list[SentenceSpan]
     prior: float | None = Field(None, description="Log-odds of the label without any text, where effects add up.")
     evidence: dict[str, dict[str, float]] | None = Field(None, description="bias and logits of each class.")
+    nearby: list[float] | None = Field(None, description="Of each word: the support for the label around it.")
     direct: list[float] | None = Field(None, description="Weights of words where phrases and words share a softmax.")
 
 

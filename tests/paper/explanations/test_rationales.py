@@ -10,7 +10,7 @@ import torch
 
 from emhrnn.paper.explanations.methods import METHODS, read_groups, score
 from emhrnn.paper.explanations.networks import log_odds
-from emhrnn.paper.explanations.table import BOTH
+from emhrnn.paper.explanations.table import NEARBY
 from emhrnn.training.run import load_run
 from tests.behaviour.commands import BAD, GOOD, Cli, tiny
 from tests.paper.explanations.test_human import eraser, pairs, sentences, trees
@@ -45,7 +45,7 @@ def test_every_model_has_its_methods(cli: Cli, runs: dict[str, Path], tmp_path: 
     networks = {"removal", "first-order", "attention", "integrated gradients", "random"}
     assert {method for run, method in methods if run == "hn-att"} == networks
     assert {method for run, method in methods if run == "run"} == networks
-    assert [key for key, row in found.items() if row["default"]] == [("evidence", "evidence", BOTH)]
+    assert [key for key, row in found.items() if row["default"]] == [("evidence", "evidence", NEARBY)]
     for row in found.values():
         assert 0 <= row["AUPRC"]["low"] <= row["AUPRC"]["value"] <= row["AUPRC"]["high"] <= 1
     assert found["evidence", "evidence", "phrase"]["forward"] == 1

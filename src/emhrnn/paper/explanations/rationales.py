@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.errors import ConfigError
+from emhrnn.explain.nearby import nearby
 from emhrnn.explain.removal import units_of
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.paper.explanations.agreement import (
@@ -28,10 +29,11 @@ from emhrnn.paper.explanations.agreement import (
 from emhrnn.paper.explanations.human import POSITIVE, EditedPair, Highlighted, Item, Rated, read_evidence
 from emhrnn.paper.explanations.methods import ALONE, ReadTexts, UnitScores, read_groups
 from emhrnn.paper.explanations.table import (
-    BOTH,
     HOW_TO_READ,
+    NEARBY,
     PART,
     SLOW,
+    SUMS,
     USUAL,
     Measure,
     MethodRow,
@@ -174,8 +176,11 @@ def _by_tokens(texts: Sequence[ReadTexts], scores: Sequence[UnitScores], items: 
         by_level = {
             level: values[units_of(group.batch, group.z, level).of_word] for level, values in found.levels.items()
         }
-        if {"phrase", "sentence"} <= by_level.keys():
-            by_level[BOTH] = by_level["phrase"] + by_level["sentence"]
+        for both in SUMS:
+            if by_level.keys() >= (two := set(both.split(" + "))):
+                by_level[both] = sum((by_level[level] for level in two), np.zeros(group.batch.n_words))
+        if "word" in by_level:
+            by_level[NEARBY] = nearby(by_level["word"], group.batch.sentence_of_word)
         for level, of_words in by_level.items():
             for d, (begin, end) in enumerate(pairwise(group.batch.word_offsets)):
                 item = items[first + d]
@@ -283,7 +288,9 @@ INTRODUCTION = f"""# Explanations beside human evidence
 
 Scores of words, phrases and sentences for the predicted class, compared with what people marked. {HOW_TO_READ}
 - AUPRC: average precision of token scores, mean over documents. A token has the score of its word, phrase or sentence;
-  *phrase + sentence* is the sum of two of them. This level was added after a look at ERASER, for all methods alike.
+  *phrases + sentences* is the sum of two of them. *nearby words*: the positive scores of the words around a token in
+  its sentence, by nearness (`nearby` of `emhrnn explain --json`). It was chosen on ERASER's training split, with what
+  people marked there, and is open to all methods.
 - token F1, IOU F1: of the best tokens, as many as people mark on average. IOU F1 counts spans that overlap by half of
   their union.
 - sign: share of the parts that are not neutral to people where the score has the sign of the rating. rank: Spearman

@@ -26,7 +26,8 @@ from emhrnn.training.run import WEIGHTS, Run
 SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by name, and only for the first run
 USUAL = tuple(name for name in METHODS if name not in SLOW)  # what is compared unless methods are named
 PART = "part"  # the level of rated parts
-BOTH = "phrase + sentence"  # the sum of both scores: the two levels that an explanation shows at once
+SUMS = ("word + phrase", "word + sentence", "phrase + sentence")  # the scores of two levels that are shown at once
+NEARBY = "nearby word"  # explain/nearby.py
 BETTER = "default is better by"  # a column
 HOW_TO_READ = """In brackets: 95 % of bootstrap resamples of documents. *default is better by*: the difference of the
 first figure on the same documents, the default explanation of the first run (bold) less this row. *Passes*: forward and
@@ -127,9 +128,9 @@ def as_section(
 
 
 def _from_default(run: str) -> Callable[[MethodRow], tuple[bool, int, int]]:
-    """The first run's evidence, or else its effects by removal, of phrases and their sentences: `emhrnn explain` shows
-    these."""
-    levels, methods = (BOTH, "phrase", PART, *LEVELS), (*METHODS, ALONE)
+    """The first run's evidence, or else its effects by removal: what `emhrnn explain` has of nearby words, where people
+    marked words, or else of phrases."""
+    levels, methods = (NEARBY, "phrase", PART, *LEVELS, *SUMS), (*METHODS, ALONE)
     return lambda row: (row.run != run, methods.index(row.method), levels.index(row.level))
 
 
@@ -146,7 +147,7 @@ def section_markdown(name: str, section: Mapping[str, Any]) -> str:
 
 
 def _line(row: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
-    names = [row["run"], row["method"], row["level"].replace(" ", "s ", 1) + "s"]
+    names = [row["run"], row["method"], row["level"].replace(" + ", "s + ") + "s"]
     if row["default"]:
         names = [f"**{name}**" for name in names]
     less = row[BETTER]
