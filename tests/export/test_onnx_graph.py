@@ -103,6 +103,17 @@ def test_the_command(cli: Cli, run: Path, tmp_path: Path) -> None:
     assert "this run is em-hrnn" in cli.error("export", run, "--onnx", tmp_path / "other.onnx")
 
 
+def test_old_versions_of_onnxruntime_find_names_and_shapes() -> None:
+    """Without names of nodes 1.20 gives two one name when it joins nodes; 1.15 wants shapes of what a Scan gives."""
+    graph = onnx_model(load("demo").run).graph
+    bodies = [attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")]
+    assert len(bodies) == 2
+    names = [node.name for part in (graph, *bodies) for node in part.node]
+    assert all(names)
+    assert len(set(names)) == len(names)
+    assert all(value.type.tensor_type.HasField("shape") for body in bodies for value in (*body.input, *body.output))
+
+
 def test_what_cannot_be_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = make_batch([[3, 2], [4]], 0)
     for settings, told in (

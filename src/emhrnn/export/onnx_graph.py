@@ -37,7 +37,7 @@ from emhrnn.text.words import token_pattern
 from emhrnn.training.run import Run
 from emhrnn.version import __version__
 
-OPSET, IR_VERSION = 18, 8  # onnxruntime 1.14 and later
+OPSET, IR_VERSION = 18, 8  # onnxruntime 1.15 and later
 INPUTS = ("words", "sentence_offsets", "document_offsets")
 
 
@@ -66,7 +66,8 @@ def onnx_model(run: Run) -> Any:
 
     evidence = _Evidence(reader, run.temperature)
     last = [
-        helper.make_node("Cast", [value.name], [name], to=TensorProto.FLOAT) for name, value in evidence.outputs.items()
+        helper.make_node("Cast", [value.name], [name], name, to=TensorProto.FLOAT)
+        for name, value in evidence.outputs.items()
     ]
     rows = {"logits": "documents", "probabilities": "documents", "effects": "all_words"}
     graph = helper.make_graph(
@@ -141,7 +142,7 @@ class _Nodes:
 
         names = [f"{self.prefix}{operator}_{len(self.nodes)}_{i}" for i in range(outputs)]
         given = [value if isinstance(value, _Value) else self.constant(value) for value in inputs]
-        self.nodes.append(helper.make_node(operator, [value.name for value in given], names, **attributes))
+        self.nodes.append(helper.make_node(operator, [value.name for value in given], names, names[0], **attributes))
         return [_Value(self, name) for name in names]
 
     def constant(self, value: Any) -> _Value:
@@ -268,16 +269,21 @@ class _Evidence:
         """d of every word, read from the left: (words, classes)."""
         from onnx import TensorProto, helper
 
-        o, K = self.o, self.K
+        o, K, columns = self.o, self.K, self.C + self.several
         body = _Nodes(f"scan_{len(o.nodes)}_", o.constants)
         w, at = _Value(body, f"{body.prefix}w"), _Value(body, f"{body.prefix}at")
         d = body("ReduceLogSumExp", w + body("Gather", scores, at), [1], keepdims=0)  # (sentences, classes)
         shifted = body("Pad", body("Slice", w, [0], [K - 1], [1]) - d.column(), [0, 1, 0, 0, 0, 0])
-        kinds = {w: TensorProto.FLOAT, at: TensorProto.INT64, shifted: TensorProto.FLOAT, d: TensorProto.FLOAT}
-        infos = [helper.make_tensor_value_info(value.name, kind, None) for value, kind in kinds.items()]
+        shapes: dict[_Value, list[str | int | None]] = {
+            w: ["all", K, columns], at: ["all"], shifted: ["all", K, columns], d: ["all", columns]
+        }  # fmt: skip
+        infos = [
+            helper.make_tensor_value_info(value.name, TensorProto.INT64 if value is at else TensorProto.FLOAT, shape)
+            for value, shape in shapes.items()
+        ]
         step = helper.make_graph(body.nodes, "word", infos[:2], infos[2:])
         start = np.where(np.arange(K) == 0, 0, -np.inf).astype(np.float32)[None, :, None]
-        shape = o("Concat", o("Shape", self.sentences.lengths), [K, self.C + self.several], axis=0)
+        shape = o("Concat", o("Shape", self.sentences.lengths), [K, columns], axis=0)
         places = self.sentences.places.turned(1, 0)  # (longest, sentences)
         _, each = o.all(2, "Scan", o("Expand", start, shape), places, body=step, num_scan_inputs=1)
         return self.sentences.flat(each.turned(1, 0, 2))
