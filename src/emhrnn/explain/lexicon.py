@@ -49,46 +49,47 @@ class Occurrence:
 
 
 @dataclass(eq=False)
+class SeenPhrase:
+    """A phrase, by its normal form, in the documents seen so far."""
+
+    weighted: Float64[np.ndarray, " classes"]  # sum of share * p
+    share: float = 0.0
+    count: int = 0
+    places: list[Occurrence] = field(default_factory=list)
+
+
 class Gathered:
     """Phrases of the documents seen so far."""
 
-    classes: int
-    texts: list[str] = field(default_factory=list)
-    count: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    share: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    weighted: dict[str, Float64[np.ndarray, " classes"]] = field(default_factory=dict)  # sum of share * p
-    places: dict[str, list[Occurrence]] = field(default_factory=lambda: defaultdict(list))
-    total: Float64[np.ndarray, " classes"] | None = None  # sum of p
+    def __init__(self, classes: int) -> None:
+        self.texts, self.phrases = list[str](), dict[str, SeenPhrase]()
+        self.total = np.zeros(classes)  # sum of p
 
     def add(self, explanations: Sequence[Explanation]) -> None:
         for explanation in explanations:
-            chances = explanation.probabilities
-            self.total = chances.copy() if self.total is None else self.total + chances
-            text, bounds = explanation.text, explanation.phrase_offsets
-            spans = zip(
-                explanation.starts[bounds[:-1]].tolist(), explanation.ends[bounds[1:] - 1].tolist(), strict=True
-            )
-            for k, ((start, end), share) in enumerate(zip(spans, explanation.phrase_shares, strict=True)):
-                name = normal_form(text[start:end])
-                if not name:
+            chances, bounds = explanation.probabilities, explanation.phrase_offsets
+            self.total += chances
+            starts, ends = explanation.starts[bounds[:-1]].tolist(), explanation.ends[bounds[1:] - 1].tolist()
+            for k, (start, end, share) in enumerate(zip(starts, ends, explanation.phrase_shares, strict=True)):
+                if not (name := normal_form(explanation.text[start:end])):
                     continue
-                self.count[name] += 1
-                self.share[name] += float(share)
-                if name not in self.weighted:
-                    self.weighted[name] = np.zeros(self.classes)
-                self.weighted[name] += share * chances
-                if len(self.places[name]) < KEPT:
-                    self.places[name].append(Occurrence(len(self.texts), k))
+                seen = self.phrases.setdefault(name, SeenPhrase(np.zeros(len(chances))))
+                seen.count += 1
+                seen.share += float(share)
+                seen.weighted += share * chances
+                if len(seen.places) < KEPT:
+                    seen.places.append(Occurrence(len(self.texts), k))
             self.texts.append(explanation.text)
 
     def choose(self, label: int, *, least: int) -> list[str]:
         """The phrases that weigh most where the class is likely, among those that occur often enough."""
-        if self.total is None:
-            return []
-        prior = self.total[label] / len(self.texts)
-        names = [name for name, count in self.count.items() if count >= least]
-        scores = {name: float(self.weighted[name][label]) - prior * self.share[name] for name in names}
-        return sorted((name for name in names if scores[name] > 0), key=lambda name: -scores[name])[:CHOSEN]
+        prior = self.total[label] / max(len(self.texts), 1)
+        scores = {
+            name: float(seen.weighted[label]) - prior * seen.share
+            for name, seen in self.phrases.items()
+            if seen.count >= least
+        }
+        return sorted((name for name in scores if scores[name] > 0), key=lambda name: -scores[name])[:CHOSEN]
 
 
 def normal_form(phrase: str) -> str:
@@ -102,13 +103,13 @@ def measured(run: Run, gathered: Gathered, label: int, *, top: int = 15) -> list
     names = gathered.choose(label, least=least)
     if not names:
         return []
-    places = [(name, place) for name in names for place in gathered.places[name][:MEASURED]]
+    places = [(name, place) for name in names for place in gathered.phrases[name].places[:MEASURED]]
     effects = _effects(run, gathered, [place for _, place in places], label)
     by_name: dict[str, list[float]] = defaultdict(list)
     for (name, _), effect in zip(places, effects.tolist(), strict=True):
         by_name[name].append(effect)
     entries = [
-        Entry(name, gathered.count[name], float(np.mean(by_name[name])), _sentence_around(run, gathered, name))
+        Entry(name, gathered.phrases[name].count, float(np.mean(by_name[name])), _sentence_around(run, gathered, name))
         for name in names
     ]
     return sorted((entry for entry in entries if entry.effect > 0), key=lambda entry: -entry.effect)[:top]
@@ -133,7 +134,7 @@ def _effects(
 
 
 def _sentence_around(run: Run, gathered: Gathered, name: str) -> str:
-    text = gathered.texts[gathered.places[name][0].text]
+    text = gathered.texts[gathered.phrases[name].places[0].text]
     document = run.encoder.locate([text])[0]
     for i in range(document.n_sentences):
         words = slice(int(document.sentence_offsets[i]), int(document.sentence_offsets[i + 1]))

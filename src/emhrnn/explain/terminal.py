@@ -53,20 +53,23 @@ def print_explanation(explanation: Explanation, console: Console | None = None, 
 
 def print_counterfactual(counterfactual: Counterfactual, console: Console | None = None) -> None:
     """Print what would have had to be left out."""
-    console = console or Console(highlight=False)
-    ink = Ink(colour=False, ascii_only=console.options.ascii_only, wide=True)
+    console, ink = _plain(console)
     quoted = [f'"{ink.safe(without_breaks(text))}"' for text in counterfactual.texts]
     console.print(Text(counterfactual.told(quoted, ink.safe)))
 
 
 def print_contrast(contrast: Contrast, console: Console | None = None) -> None:
     """Print why a text has one label and not another."""
-    console = console or Console(highlight=False)
-    ink = Ink(colour=False, ascii_only=console.options.ascii_only, wide=console.width >= NARROW)
+    console, ink = _plain(console)
     console.print(prediction(contrast.explanation, ink))
     console.print(class_bars(contrast.explanation, ink))
     for line in contrast.lines():
         console.print(written(line, ink))
+
+
+def _plain(console: Console | None) -> "tuple[Console, Ink]":
+    console = console or Console(highlight=False)
+    return console, Ink(colour=False, ascii_only=console.options.ascii_only, wide=console.width >= NARROW)
 
 
 @dataclass(frozen=True)
@@ -90,15 +93,10 @@ class TerminalView:
         yield Text()
         for warning in explanation.warnings:
             yield Text(f"Warning: {warning}", "bold red")
-        yield written(headline(explanation), ink)
-        for side in sides(explanation):
-            yield written(side, ink)
-        for line in label_lines(explanation):
+        looked = attention_line(explanation) if self.attention else []
+        lines = headline(explanation), *sides(explanation), *label_lines(explanation), balance(explanation), looked
+        for line in filter(None, lines):
             yield written(line, ink)
-        if total := balance(explanation):
-            yield written(total, ink)
-        if self.attention:
-            yield written(attention_line(explanation), ink)
         yield Text(ink.sign(note(explanation)), "dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:

@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from filelock import FileLock, Timeout
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
@@ -27,7 +27,7 @@ from emhrnn.serve import corpus, document, feedback, pages
 from emhrnn.serve import runs as runs_page
 from emhrnn.serve.api import api
 from emhrnn.serve.engine import ServedRun, ServerState, state_of
-from emhrnn.serve.guard import FAULT, OPEN, RETRY, App, Guard, Token, for_people
+from emhrnn.serve.guard import FAULT, OPEN, App, Guard, Token, for_people, refusal
 from emhrnn.serve.jobs import Jobs
 from emhrnn.serve.kserve import kserve
 from emhrnn.serve.limits import RefusedError, ServerLimits
@@ -41,6 +41,11 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 TOKEN_LETTERS = 8
 WINDOW = 1000  # recent documents that drift is measured on: between so many and twice as many
 SEND = 'send {"text": "..."} or {"texts": [...]}'
+UNREADABLE: dict[type[BaseException], str] = {  # what is wrong with a body that the framework gave up on
+    UnicodeDecodeError: f"is not UTF-8; {SEND} in UTF-8",
+    RecursionError: f"is nested too deeply; {SEND}",
+    ValueError: f"has a number with too many digits; {SEND}",
+}
 
 
 def application(
@@ -176,13 +181,12 @@ async def _metrics(request: Request) -> Response:
 # ---------------------------------------------------------------------- errors, as a page or as JSON
 
 
-async def _refused(request: Request, refusal: RefusedError) -> Response:
+async def _refused(request: Request, refused: RefusedError) -> Response:
     if for_people(request.url.path, request.headers.get("accept", "")):
         return pages.rendered(
-            request, "refused.html", status=refusal.status, code=refusal.status, reason=refusal.reason
+            request, "refused.html", status=refused.status, code=refused.status, reason=refused.reason
         )
-    headers = {"retry-after": RETRY[refusal.status]} if refusal.status in RETRY else None
-    return JSONResponse(refusal.body(request.scope["request_id"]), status_code=refusal.status, headers=headers)
+    return refusal(refused, request.scope["request_id"])
 
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
@@ -207,27 +211,16 @@ def _no_object(request: Request, body: object) -> str:
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
+    kinds = (told for kind, told in UNREADABLE.items() if isinstance(error.__cause__, kind))
     reason = {
-        400: _unreadable(error.__cause__),
+        400: f"the body {next(kinds, f'cannot be read; {SEND}')}",
         404: "there is no such page; / is the first one, /docs lists the API",
         405: "not with this method; see /docs",
     }
-    refusal = RefusedError(error.status_code, reason.get(error.status_code, str(error.detail)))
-    answer = await _refused(request, refusal)
+    answer = await _refused(request, RefusedError(error.status_code, reason.get(error.status_code, str(error.detail))))
     if error.status_code == 405:
         answer.headers["allow"] = ", ".join(_allowed(request))
     return answer
-
-
-def _unreadable(cause: BaseException | None) -> str:
-    """What was wrong with a body that the framework gave up on."""
-    if isinstance(cause, UnicodeDecodeError):
-        return f"the body is not UTF-8; {SEND} in UTF-8"
-    if isinstance(cause, RecursionError):
-        return f"the body is nested too deeply; {SEND}"
-    if isinstance(cause, ValueError):
-        return f"the body has a number with too many digits; {SEND}"
-    return f"the body cannot be read; {SEND}"
 
 
 def _allowed(request: Request) -> list[str]:

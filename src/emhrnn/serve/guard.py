@@ -10,7 +10,6 @@ answer   strict headers; a fault is one sentence with status 500, never a traceb
 import asyncio
 import hashlib
 import hmac
-import json
 import logging
 import re
 import secrets
@@ -19,6 +18,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
+
+from fastapi.responses import JSONResponse, RedirectResponse
 
 from emhrnn.serve.connections import CONNECTION, Connection
 from emhrnn.serve.limits import RefusedError, ServerLimits
@@ -134,14 +135,15 @@ class Guard:
             await self.app(asked, _replay(body, receive), answer)
         except RefusedError as refused:
             if refused.status == 401 and for_people(scope["path"], headers.get("accept", "")):
-                await answer.redirect(f"/login?next={quote(scope['path'])}")
-            else:
-                await answer.refuse(refused)
+                await RedirectResponse(f"/login?next={quote(scope['path'])}", 303)(scope, receive, answer)
+            elif not answer.begun:
+                await refusal(refused, number)(scope, receive, answer)
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("a fault of ours while answering %s (request %s)", scope["path"], number)
-            await answer.refuse(RefusedError(500, FAULT))
+            if not answer.begun:
+                await refusal(RefusedError(500, FAULT), number)(scope, receive, answer)
         finally:
             if connection is not None:
                 connection.end()
@@ -226,7 +228,7 @@ class _Answer:
 
     def __init__(self, send: Send, number: str, *, bare: bool) -> None:
         """`number` of the request; `bare`: the headers only."""
-        self.send, self.number, self.bare, self.status, self.begun = send, number, bare, 499, False
+        self.send, self.bare, self.status, self.begun = send, bare, 499, False
         self.headers = [*_HEADERS, (b"x-request-id", number.encode())]
 
     async def __call__(self, message: Message) -> None:
@@ -237,24 +239,15 @@ class _Answer:
             message = {**message, "body": b""}
         await self.send(message)
 
-    async def refuse(self, refused: RefusedError) -> None:
-        if self.begun:
-            return
-        body = json.dumps(refused.body(self.number)).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if refused.status in RETRY:
-            headers.append((b"retry-after", RETRY[refused.status].encode()))
-        if refused.status == 401:
-            headers.append((b"www-authenticate", b"Bearer"))
-        if refused.close or refused.status in (408, 413):  # the rest of the request will not be read
-            headers.append((b"connection", b"close"))
-        await self({"type": "http.response.start", "status": refused.status, "headers": headers})
-        await self({"type": "http.response.body", "body": body})
 
-    async def redirect(self, address: str) -> None:
-        headers = [(b"location", address.encode()), (b"content-length", b"0")]
-        await self({"type": "http.response.start", "status": 303, "headers": headers})
-        await self({"type": "http.response.body", "body": b""})
+def refusal(refused: RefusedError, number: str) -> JSONResponse:
+    """The answer to the request of this number."""
+    headers = {"retry-after": RETRY[refused.status]} if refused.status in RETRY else {}
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if refused.close or refused.status in (408, 413):  # the rest of the request will not be read
+        headers["connection"] = "close"
+    return JSONResponse(refused.body(number), refused.status, headers)
 
 
 def _name(host: str) -> str:
