@@ -5,7 +5,7 @@ phrases are, three documents explained, and what to type next. One file, no scri
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from emhrnn.evaluation.scores import BoundaryAgreement, PhraseLengths
@@ -68,17 +68,8 @@ class DemoReport:
             "majority_accuracy": self.accuracy(MAJORITY),
             "phrase_f1": self.boundaries.f1,
             "seconds": self.seconds,
-            "rows": [asdict(row) for row in self.rows],
-            "classes": list(self.classes),
-            "confusion": [list(row) for row in self.confusion],
+            **asdict(replace(self, history=(), explanations=())),
             "history": [epoch.to_dict() for epoch in self.history],
-            "phrases": self.phrases.to_dict(),
-            "true_phrases": self.true_phrases.to_dict(),
-            "boundaries": self.boundaries.to_dict(),
-            "chance_boundaries": self.chance_boundaries.to_dict(),
-            "documents": dict(self.documents),
-            "versions": dict(self.versions),
-            "next_steps": [asdict(step) for step in self.next_steps],
             "explanations": [explanation.to_dict() for explanation in self.explanations],
         }
 

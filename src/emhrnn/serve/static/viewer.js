@@ -48,6 +48,12 @@ function remember(fresh) {
   history[fresh ? "pushState" : "replaceState"]({ ...place }, "", address);
 }
 
+function parsed(html) {
+  const part = document.createElement("template");
+  part.innerHTML = html;
+  return part.content;
+}
+
 const send = (fields) => fetch("/part/read", { method: "POST", body: new URLSearchParams(fields) });
 
 async function put(level) {
@@ -59,10 +65,9 @@ async function put(level) {
     if (answer.redirected) return location.assign(answer.url); // the session has ended
     const page = await answer.text();
     if (!answer.headers.get("content-type").startsWith("text/html")) return complain(JSON.parse(page).error);
-    const part = document.createElement("template");
-    part.innerHTML = page;
-    const card = part.content.querySelector(key ? ".verdict-card" : ".reading");
-    if (!card) return complain(part.content.querySelector(".trouble")?.textContent ?? "There is no answer.");
+    const part = parsed(page);
+    const card = part.querySelector(key ? ".verdict-card" : ".reading");
+    if (!card) return complain(part.querySelector(".trouble")?.textContent ?? "There is no answer.");
     show(card, key ? VERDICT : level);
   } catch {
     complain("The server does not answer; is it still running?");
@@ -237,11 +242,10 @@ function edit(phrase) {
   const letters = [...place.text]; // the server counts characters, not halves of them
   let timer = 0;
   const changed = () => [...letters.slice(0, start), phrase.textContent, ...letters.slice(end)].join("");
+  const listening = new AbortController();
   const finish = (keep) => {
     clearTimeout(timer);
-    phrase.removeEventListener("input", typed);
-    phrase.removeEventListener("blur", blurred);
-    phrase.removeEventListener("keydown", pressed);
+    listening.abort();
     phrase.contentEditable = "false";
     draft = "";
     if (keep && phrase.textContent !== before) {
@@ -254,24 +258,22 @@ function edit(phrase) {
       ask({}, PARTS);
     }
   };
-  const typed = () => {
+  const on = (event, act) => phrase.addEventListener(event, act, { signal: listening.signal });
+  phrase.contentEditable = "plaintext-only";
+  on("input", () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       draft = changed();
       ask({}, VERDICT);
     }, 250);
-  };
-  const blurred = () => finish(true);
-  const pressed = (event) => {
+  });
+  on("blur", () => finish(true));
+  on("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
     event.stopPropagation();
     finish(event.key === "Enter");
-  };
-  phrase.contentEditable = "plaintext-only";
-  phrase.addEventListener("input", typed);
-  phrase.addEventListener("blur", blurred);
-  phrase.addEventListener("keydown", pressed);
+  });
   phrase.focus();
   getSelection().selectAllChildren(phrase);
 }
@@ -314,10 +316,9 @@ async function draw(first, last) {
   const query = new URLSearchParams({ first, last, dropped: place.dropped });
   const answer = await fetch(`/part/${verdict().dataset.key}/sentences?${query}`).catch(() => null);
   if (!answer?.ok) return;
-  const part = document.createElement("template");
-  part.innerHTML = await answer.text();
-  prepare(part.content);
-  for (const sentence of [...part.content.children]) {
+  const part = parsed(await answer.text());
+  prepare(part);
+  for (const sentence of [...part.children]) {
     const old = document.getElementById(sentence.id);
     if (!old?.classList.contains("far")) continue;
     watcher.unobserve(old);
@@ -335,6 +336,15 @@ async function find(link) {
 }
 
 // ---------------------------------------------------------------------- the page
+
+// Forms that the script sends in its own way.
+function onSubmit(selector, act) {
+  for (const form of document.querySelectorAll(selector))
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      act(form, event);
+    });
+}
 
 function tools() {
   const slider = document.getElementById("threshold");
@@ -396,17 +406,11 @@ function goto(state) {
 if (reading) {
   const card = reading.querySelector(".reading");
   Object.assign(place, Object.fromEntries(new FormData(written)), { label: card?.dataset.label ?? "" });
-  written.addEventListener("submit", (event) => {
-    event.preventDefault();
+  onSubmit("form.write", read);
+  onSubmit(".samples form", (_, event) => {
+    written.elements.text.value = event.submitter.value;
     read(written);
   });
-  document.querySelectorAll(".samples form").forEach((form) =>
-    form.addEventListener("submit", (event) => {
-      event.preventDefault();
-      written.elements.text.value = event.submitter.value;
-      read(written);
-    }),
-  );
   written.elements.text.addEventListener("input", () => {
     const stale = Boolean(reading.querySelector(".reading")) && written.elements.text.value !== place.text;
     reading.classList.toggle("stale", stale);
@@ -451,42 +455,36 @@ document.querySelectorAll("[data-drop]").forEach((form) => {
   });
 });
 
-document.querySelectorAll("[data-upload]").forEach((form) => {
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const file = form.querySelector("input[type=file]").files[0];
-    const trouble = form.querySelector(".trouble");
-    const tell = (reason) => {
-      trouble.textContent = reason;
-      trouble.hidden = false;
-    };
-    if (!file) return tell("Pick a file first.");
-    try {
-      const query = new URLSearchParams({ name: file.name, run: form.elements.run?.value ?? "" });
-      const answer = await fetch(`/corpus/upload?${query}`, { method: "POST", body: file });
-      const told = await answer.json();
-      if (answer.ok) location.href = told.job;
-      else tell(told.error);
-    } catch {
-      tell("The file could not be sent; it may be too large, or the server is gone.");
-    }
-  });
+onSubmit("[data-upload]", async (form) => {
+  const file = form.querySelector("input[type=file]").files[0];
+  const trouble = form.querySelector(".trouble");
+  const tell = (reason) => {
+    trouble.textContent = reason;
+    trouble.hidden = false;
+  };
+  if (!file) return tell("Pick a file first.");
+  try {
+    const query = new URLSearchParams({ name: file.name, run: form.elements.run?.value ?? "" });
+    const answer = await fetch(`/corpus/upload?${query}`, { method: "POST", body: file });
+    const told = await answer.json();
+    if (answer.ok) location.href = told.job;
+    else tell(told.error);
+  } catch {
+    tell("The file could not be sent; it may be too large, or the server is gone.");
+  }
 });
 
-document.querySelectorAll("[data-try]").forEach((form) => {
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const shown = form.querySelector("pre");
-    const headers = { "content-type": "application/json" };
-    const body = JSON.stringify({ text: form.elements.text.value });
-    shown.hidden = false;
-    try {
-      const answer = await fetch(form.dataset.try, { method: "POST", headers, body });
-      shown.textContent = `${answer.status}\n${JSON.stringify(await answer.json(), null, 2)}`;
-    } catch {
-      shown.textContent = "The server does not answer.";
-    }
-  });
+onSubmit("[data-try]", async (form) => {
+  const shown = form.querySelector("pre");
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ text: form.elements.text.value });
+  shown.hidden = false;
+  try {
+    const answer = await fetch(form.dataset.try, { method: "POST", headers, body });
+    shown.textContent = `${answer.status}\n${JSON.stringify(await answer.json(), null, 2)}`;
+  } catch {
+    shown.textContent = "The server does not answer.";
+  }
 });
 
 document.querySelectorAll("[data-watch]").forEach((card) => {
