@@ -5,12 +5,11 @@ large effect is underlined. Without colour (a pipe, a file, NO_COLOR) the same i
 `*word*`. For a model without phrases, words carry the tint and the number.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rich.console import Console, ConsoleOptions
-from rich.measure import Measurement
+from rich.console import Console
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -48,59 +47,39 @@ NARROW = 60  # columns; below it the bars give way to the text
 
 def print_explanation(explanation: Explanation, console: Console | None = None, *, attention: bool = False) -> None:
     """Print an explanation; `attention` adds where the model looked."""
-    (console or Console(highlight=False)).print(TerminalView(explanation, attention))
+    console = console or Console(highlight=False)
+    ink = _ink(console, colour=True)
+    looked = attention_line(explanation) if attention else []
+    lines = headline(explanation), *sides(explanation), *label_lines(explanation), balance(explanation), looked
+    for part in (
+        prediction(explanation, ink),
+        class_bars(explanation, ink),
+        Text(),
+        sentences(explanation, ink, attention=attention),
+        Text(),
+        *(Text(f"Warning: {warning}", "bold red") for warning in explanation.warnings),
+        *(written(line, ink) for line in lines if line),
+        Text(ink.sign(note(explanation)), "dim"),
+    ):
+        console.print(part)
 
 
 def print_counterfactual(counterfactual: Counterfactual, console: Console | None = None) -> None:
     """Print what would have had to be left out."""
-    console, ink = _plain(console)
+    console = console or Console(highlight=False)
+    ink = _ink(console)
     quoted = [f'"{ink.safe(without_breaks(text))}"' for text in counterfactual.texts]
     console.print(Text(counterfactual.told(quoted, ink.safe)))
 
 
 def print_contrast(contrast: Contrast, console: Console | None = None) -> None:
     """Print why a text has one label and not another."""
-    console, ink = _plain(console)
+    console = console or Console(highlight=False)
+    ink = _ink(console)
     console.print(prediction(contrast.explanation, ink))
     console.print(class_bars(contrast.explanation, ink))
     for line in contrast.lines():
         console.print(written(line, ink))
-
-
-def _plain(console: Console | None) -> "tuple[Console, Ink]":
-    console = console or Console(highlight=False)
-    return console, Ink(colour=False, ascii_only=console.options.ascii_only, wide=console.width >= NARROW)
-
-
-@dataclass(frozen=True)
-class TerminalView:
-    """A rich renderable: it adapts to the console's width, colours and encoding when it is printed."""
-
-    explanation: Explanation
-    attention: bool = False
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | Text]:
-        explanation = self.explanation
-        ink = Ink(
-            colour=console.color_system is not None and not console.no_color,
-            ascii_only=options.ascii_only,
-            wide=options.max_width >= NARROW,
-        )
-        yield prediction(explanation, ink)
-        yield class_bars(explanation, ink)
-        yield Text()
-        yield sentences(explanation, ink, attention=self.attention)
-        yield Text()
-        for warning in explanation.warnings:
-            yield Text(f"Warning: {warning}", "bold red")
-        looked = attention_line(explanation) if self.attention else []
-        lines = headline(explanation), *sides(explanation), *label_lines(explanation), balance(explanation), looked
-        for line in filter(None, lines):
-            yield written(line, ink)
-        yield Text(ink.sign(note(explanation)), "dim")
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        return Measurement(min(20, options.max_width), options.max_width)
 
 
 @dataclass(frozen=True)
@@ -129,6 +108,11 @@ class Ink:
         return ("\u2588" * (eighths // 8) + " \u258f\u258e\u258d\u258c\u258b\u258a\u2589"[eighths % 8].strip()).ljust(
             width
         )
+
+
+def _ink(console: Console, *, colour: bool = False) -> Ink:
+    colour = colour and console.color_system is not None and not console.no_color
+    return Ink(colour, console.options.ascii_only, wide=console.width >= NARROW)
 
 
 def prediction(explanation: Explanation, ink: Ink) -> Text:
