@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.explain.arrays import Attention, Effects
-from emhrnn.explain.build import explain_documents
+from emhrnn.explain.build import Findings, explain_documents
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.text import Document
 
@@ -82,7 +82,9 @@ def explain_batch(documents: Sequence[Document], *, known: np.ndarray, **columns
     sentences = np.array([document.n_sentences for document in documents])
     batch = Batch(known.astype(np.int64), offsets_of(lengths), offsets_of(sentences), rows=np.arange(len(documents)))
     attention = Attention(*(columns.pop(name) for name in ("alpha", "beta", "gamma")))
-    return explain_documents(documents, batch, attention=attention, **columns)
+    told = {name: columns.pop(name) for name in ("z", "pi", "effects") if name in columns}
+    found = Findings(columns["probabilities"], attention=attention, **told)
+    return explain_documents(documents, batch, found, **columns)
 
 
 def explained(

@@ -56,30 +56,39 @@ class BatchEvidence:
     bias: Float64[np.ndarray, "documents classes"]  # with what the user and the product say, where the model reads them
 
 
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What a model says of a batch, and why, as far as it can say."""
+
+    logits: Float[np.ndarray, "documents classes"]
+    z: Bool[np.ndarray, " words"] | None  # the last word of each phrase; None for a model that cannot be explained
+    attention: Attention | None = None
+    pi: Float[np.ndarray, " words"] | None = None
+    effects: BatchEffects | None = None
+    evidence: BatchEvidence | None = None
+
+
 def explain_documents(
     documents: Sequence[Located | Document],
     batch: Batch,
+    found: Findings,
     *,
     probabilities: Float[np.ndarray, "documents classes"],
     classes: Sequence[str],
-    z: Bool[np.ndarray, " words"],
-    attention: Attention | None = None,
-    pi: Float[np.ndarray, " words"] | None = None,
-    effects: BatchEffects | None = None,
-    evidence: BatchEvidence | None = None,
     model: str = "EM-HRNN",
     labels: Sequence[Labels | None] | None = None,
     multi_label: bool = False,
     lengths: tuple[int, int] | None = None,
 ) -> list[Explanation]:
-    """Explain a batch of documents by arrays as a model returns them, one document after the other. `z` is True at the
-    last word of each phrase and so at the last word of each sentence. `lengths` are the fewest and the most words of a
-    training document, where they are known, for warnings.
+    """Explain a batch of documents by what a model says of it, one document after the other. `lengths` are the fewest
+    and the most words of a training document, where they are known, for warnings.
 
     Raises:
         DataError: the arrays do not fit the documents or each other, or weights do not sum to 1.
     """
+    z, pi, attention, effects, evidence = found.z, found.pi, found.attention, found.effects, found.evidence
     ends, document_offsets = batch.sentence_offsets, batch.document_offsets
+    assert z is not None
     check_length("z", z, batch.n_words, "word")
     if not z[ends[1:] - 1].all():
         raise DataError("z must be True at the last word of every sentence: phrases do not cross sentence ends")

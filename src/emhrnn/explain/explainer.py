@@ -1,7 +1,7 @@
 """Explain raw texts with a trained run."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -10,14 +10,13 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import Names, check_names
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
-from emhrnn.explain.arrays import Attention
-from emhrnn.explain.build import BatchEffects, BatchEvidence, explain_documents
+from emhrnn.explain.build import BatchEffects, BatchEvidence, Findings, explain_documents
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.explain.removal import strongest_left_out
 from emhrnn.layers.phrase_scores import segment_sums
 from emhrnn.models.evidence_reader import AddsEvidence, Reading
 from emhrnn.models.table import MODELS
-from emhrnn.shapes import Bool, Float, Float64, Int64
+from emhrnn.shapes import Float64, Int64
 from emhrnn.text import Located, Text
 from emhrnn.training.run import Run
 
@@ -129,30 +128,14 @@ def explain_read(
     return explain_documents(
         documents,
         batch,
+        found,
         probabilities=run.probabilities(found.logits),
         classes=run.classes,
-        z=found.z,
-        attention=found.attention,
-        pi=found.pi,
-        effects=found.effects,
-        evidence=found.evidence,
         model=run.config.model.name,
         labels=labels,
         multi_label=run.multi_label,
         lengths=run.lengths,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Findings:
-    """What a model says of a batch, and why, as far as it can say."""
-
-    logits: Float[np.ndarray, "documents classes"]
-    z: Bool[np.ndarray, " words"] | None  # None for a model that cannot be explained
-    attention: Attention | None = None
-    pi: Float[np.ndarray, " words"] | None = None
-    effects: BatchEffects | None = None
-    evidence: BatchEvidence | None = None
 
 
 def findings(

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch, offsets_of
-from emhrnn.explain.build import BatchEffects
-from emhrnn.explain.explainer import Findings
+from emhrnn.explain.build import BatchEffects, Findings
 from emhrnn.explain.removal import LEVELS, logits_of, logits_without, odds_of, units_of, without
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
