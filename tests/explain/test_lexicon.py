@@ -51,7 +51,7 @@ def test_effects_are_those_of_taking_the_phrase_out(run: Run) -> None:
     entries = [(label, entry) for label in range(len(run.classes)) for entry in measured(run, gathered, label)]
     assert entries
     for label, entry in entries:
-        places = gathered.places[entry.phrase]
+        places = gathered.phrases[entry.phrase].places
         whole = [explain_texts(run, [texts[place.text]])[0].probabilities[label] for place in places]
         left = [probability_without(run, texts[place.text], place.phrase, label) for place in places]
         assert entry.effect == pytest.approx(np.mean(whole) - np.mean(left), abs=1e-6)
