@@ -33,7 +33,7 @@ def test_ticks_are_few_and_enclose_the_values(one: float, other: float) -> None:
 @given(st.lists(FINITE, min_size=1, max_size=30), st.lists(FINITE, min_size=1, max_size=30))
 def test_lines_stay_on_the_canvas(first: list[float], second: list[float]) -> None:
     lines = [Line("one", list(enumerate(first))), Line("two", list(enumerate(second)))]
-    drawing = ElementTree.fromstring(line_chart(lines, label="<a> & b", x_name="epoch"))
+    drawing = ElementTree.fromstring(line_chart(lines, label="<a> & b", show=str))
     for line in drawing.iter("polyline"):
         for x, y in re.findall(r"(\S+),(\S+)", line.attrib["points"]):
             assert 0 <= float(x) <= WIDTH
@@ -42,7 +42,7 @@ def test_lines_stay_on_the_canvas(first: list[float], second: list[float]) -> No
 
 
 def test_columns_have_the_height_of_their_share() -> None:
-    drawing = ElementTree.fromstring(column_chart([1, 3], outline=[2, 2, 4], label="", x_name="words"))
+    drawing = ElementTree.fromstring(column_chart([1, 3], [2, 2, 4], label="", x_name="words"))
     heights = [float(box.attrib["height"]) for box in drawing.iter("rect")]
     assert heights[1] == pytest.approx(3 * heights[0], abs=0.2)
     assert len(list(drawing.iter("polyline"))) == 1
@@ -64,7 +64,7 @@ def test_cells_show_every_count_and_lead_to_their_documents() -> None:
 
 
 def test_no_documents_no_error() -> None:
-    ElementTree.fromstring(column_chart([], label="", x_name=""))
+    ElementTree.fromstring(column_chart([], [], label="", x_name=""))
     ElementTree.fromstring(confusion_table([[0]], ["only"]))
 
 

@@ -26,12 +26,6 @@ from emhrnn.training.data import Named
 
 COLUMNS = ("row", "id", "label", "new_label", "suggested", "p_label", "p_suggested", "probably_wrong", "why", "text")
 SIDES = ("for", "against")
-STYLE = """
-.emhrnn table.audit { border-collapse: collapse; width: 100%; }
-.emhrnn table.audit th, .emhrnn table.audit td { text-align: left; vertical-align: top; padding: .4em .6em;
-  border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent); }
-.emhrnn table.audit td.text { max-width: 40em; overflow-wrap: anywhere; }
-"""
 
 
 def summary(report: AuditReport) -> str:
@@ -68,7 +62,7 @@ def report_page(report: AuditReport) -> str:
     if report.outliers:
         rows = ([str(o.row), o.id, o.why, escape(without_breaks(o.text[:400]))] for o in report.outliers)
         parts += ["<h2>Documents unlike the others</h2>", table(("row", "id", "why", "text"), rows)]
-    return page(f"Audit of {report.source}", "\n".join(parts), style=STYLE)
+    return page(f"Audit of {report.source}", "\n".join(parts))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -76,14 +70,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     cells = "\n".join(
         "<tr>"
         + "".join(
-            f'<td class="text" dir="auto">{cell}</td>' if name == "text" else f"<td>{escape(cell)}</td>"
+            f'<td dir="auto">{cell}</td>' if name == "text" else f"<td>{escape(cell)}</td>"
             for name, cell in zip(head, row, strict=True)
         )
         + "</tr>"
         for row in rows
     )
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return f'<table class="audit"><thead><tr>{names}</tr></thead><tbody>\n{cells}\n</tbody></table>'
+    kind = "scores rows" if "text" in head else "settings"
+    return f'<table class="{kind}"><thead><tr>{names}</tr></thead><tbody>\n{cells}\n</tbody></table>'
 
 
 def marked(text: str, reasons: Sequence[Reason]) -> str:

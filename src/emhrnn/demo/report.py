@@ -156,7 +156,7 @@ def lengths(report: DemoReport) -> str:
     """How long learned phrases are, beside the true ones."""
     learned, true = report.phrases, report.true_phrases
     label = f"Phrase lengths: {learned.mean:.1f} words on average, true {true.mean:.1f}"
-    drawing = column_chart(learned.histogram, outline=true.histogram, label=label, x_name="words in a phrase")
+    drawing = column_chart(learned.histogram, true.histogram, label=label, x_name="words in a phrase")
     return figure("Phrase lengths", "Columns: learned phrases. Line: true phrases", drawing)
 
 

@@ -73,11 +73,10 @@ def line_chart(
     lines: Sequence[Line],
     *,
     label: str,
-    x_name: str,
-    show: Callable[[Number], str] = percent,
+    show: Callable[[Number], str],
     references: Sequence[tuple[str, Number]] = (),
 ) -> str:
-    """Up to two lines on one scale; `references` are named horizontal lines to compare with."""
+    """Up to two lines by epoch on one scale; `references` are named horizontal lines to compare with."""
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points] + [y for _, y in references]
     ticks = round_ticks(min(ys), max(ys))
@@ -87,7 +86,7 @@ def line_chart(
         for tick in ticks
     ]
     parts += [text(frame.across(x), HEIGHT - BOTTOM + 16, f"{x:g}") for x in thin_out(sorted(set(xs)), 8)]
-    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, x_name))
+    parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, "epoch"))
     for name, y in references:
         parts.append(horizontal(frame.up(y), "reference"))
         parts.append(text(WIDTH - RIGHT, frame.up(y) - 5, f"{name} {show(y)}", anchor="end"))
@@ -108,10 +107,10 @@ def line_chart(
     return canvas(label, "".join(parts))
 
 
-def column_chart(counts: Sequence[int], *, label: str, x_name: str, outline: Sequence[int] | None = None) -> str:
-    """Columns for 1, 2, 3, ...; `outline` draws a second distribution over them. Both as shares of their own total."""
+def column_chart(counts: Sequence[int], outline: Sequence[int], *, label: str, x_name: str) -> str:
+    """Columns for 1, 2, 3, ...; `outline` is a second distribution over them. Both are shares of their own total."""
     shares = [count / (sum(counts) or 1) for count in counts]
-    others = [count / (sum(outline) or 1) for count in outline] if outline else []
+    others = [count / (sum(outline) or 1) for count in outline]
     n = max(len(shares), len(others), 1)
     ticks = round_ticks(0, max([*shares, *others, 0.01]))
     frame = Frame((0, n), (ticks[0], ticks[-1]))
@@ -124,11 +123,10 @@ def column_chart(counts: Sequence[int], *, label: str, x_name: str, outline: Seq
         x, y = frame.across(k) + wide * 0.12, frame.up(share)
         size = f'width="{wide * 0.76:.1f}" height="{floor - y:.1f}"'
         parts.append(f'<rect class="column" x="{x:.1f}" y="{y:.1f}" {size} rx="3"/>')
-    if others:
-        corners = [
-            f"{frame.across(k + side):.1f},{frame.up(share):.1f}" for k, share in enumerate(others) for side in (0, 1)
-        ]
-        parts.append(f'<polyline class="step" points="{" ".join(corners)}"/>')
+    corners = [
+        f"{frame.across(k + side):.1f},{frame.up(share):.1f}" for k, share in enumerate(others) for side in (0, 1)
+    ]
+    parts.append(f'<polyline class="step" points="{" ".join(corners)}"/>')
     parts += [text(frame.across(k - 0.5), HEIGHT - BOTTOM + 16, str(k)) for k in thin_out(range(1, n + 1), 12)]
     parts.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 3, x_name))
     return canvas(label, "".join(parts))

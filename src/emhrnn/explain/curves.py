@@ -34,7 +34,7 @@ def history_charts(histories: Mapping[str, Sequence[Epoch]], accuracies: Sequenc
         ("Boundaries", "share of free positions that end a phrase", rates, percent, (("none", 0.0),)),
     ]
     return "".join(
-        figure(title, told, line_chart(some, label=f"{title} by epoch", x_name="epoch", show=show, references=others))
+        figure(title, told, line_chart(some, label=f"{title} by epoch", show=show, references=others))
         for title, told, some, show, others in drawn
         if some
     )

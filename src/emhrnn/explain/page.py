@@ -1,4 +1,4 @@
-"""The frame of every page we write: one file, no request, and no style or script but those that its policy names."""
+"""The frame of every page we write: one file, no request, no script, and no style but that which its policy names."""
 
 import base64
 import hashlib
@@ -15,26 +15,18 @@ def stylesheet() -> str:
     return files("emhrnn.explain").joinpath("page.css").read_text(encoding="utf-8") + widths
 
 
-def content_security_policy(style: str, script: str = "") -> str:
-    """Nothing may load or be sent. The hashes admit our stylesheet and our script and no other, so that markup which
-    slipped through the escaping could still neither style nor script the page."""
-    scripts = f"script-src {_hash(script)}; " if script else ""
-    return f"default-src 'none'; style-src {_hash(style)}; {scripts}base-uri 'none'; form-action 'none'"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
-    """A whole HTML file. `body` is markup that is already escaped; `title` is text. `style` is added to the stylesheet;
-    a page with a `script` must say the same without it."""
-    style = stylesheet() + style
+def page(title: str, body: str) -> str:
+    """A whole HTML file. `body` is markup that is already escaped; `title` is text. Nothing may load or be sent: the
+    hash admits our stylesheet and no other, so that markup which slipped through the escaping could not style the
+    page."""
+    style = stylesheet()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{content_security_policy(style, script)}">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="referrer" content="no-referrer">
@@ -44,7 +36,7 @@ def page(title: str, body: str, *, style: str = "", script: str = "") -> str:
 <body class="emhrnn">
 <main>
 {body}
-</main>{f"<script>{script}</script>" if script else ""}
+</main>
 </body>
 </html>
 """
