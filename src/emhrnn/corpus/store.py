@@ -100,7 +100,7 @@ class Report:
         return in_columns(self.lines())
 
 
-def in_columns(lines: Sequence[tuple[str, str]]) -> str:
+def in_columns(lines: Sequence[tuple[str, object]]) -> str:
     """Names and values, a pair a line, aligned."""
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in lines)

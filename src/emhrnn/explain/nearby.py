@@ -13,7 +13,7 @@ def nearby(
     """The positive effects of a word and its neighbours in its sentence. A neighbour counts a seventh less for each
     step, and nothing from the seventh on."""
     support = np.maximum(effects, 0.0)
-    total = support.copy()
+    total: np.ndarray = support.copy()
     for step in range(1, min(REACH, len(support))):
         together = (1 - step / REACH) * (sentence_of_word[step:] == sentence_of_word[:-step])
         total[step:] += together * support[:-step]

@@ -75,7 +75,7 @@ class Encoder(nn.Module):
         bfloat16: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.bfloat16 = bfloat16
+        self.in_bfloat16 = bfloat16
         self.tokenizer = tokenizer
         self.network = network
         self.pooling = pooling
@@ -108,7 +108,7 @@ class Encoder(nn.Module):
     def _encode(
         self, ids: Int64[Tensor, "documents length"], mask: Int64[Tensor, "documents length"]
     ) -> Float[Tensor, "documents size"]:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bfloat16):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.in_bfloat16):
             states = self.network(input_ids=ids, attention_mask=mask).last_hidden_state.float()
         # (documents, length, size)
         if self.pooling == "cls":
