@@ -17,7 +17,7 @@ import pytest
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
 from emhrnn.paper.comparison.compare import Key, Protocol, _jobs
 from emhrnn.paper.comparison.data import DataSet
-from emhrnn.paper.comparison.rows import _save_predictions, parse_rows, unpack
+from emhrnn.paper.comparison.rows import _predicted, parse_rows, unpack
 from emhrnn.paper.jobs import JobSpec
 from tests.behaviour.commands import TINY, Cli
 
@@ -109,10 +109,11 @@ def test_records_alone_are_enough_to_add_a_row_elsewhere(tmp_path: Path, cli: Cl
     assert not (there / "out" / "runs" / "demo--tfidf-lr--0").exists()  # it was not done again
 
 
-def test_the_last_of_many_classes_may_be_right(tmp_path: Path) -> None:
+def test_the_last_of_many_classes_may_be_right() -> None:
     labels, probabilities = np.array([2**15 + 1, 5]), np.zeros((2, 2**15 + 2), dtype=np.float32)
     probabilities[[0, 1], [2**15 + 1, 6]] = 1
-    right = _save_predictions(tmp_path / "predictions.npz", probabilities, labels)
+    predicted, right = _predicted(probabilities, labels)
+    assert predicted.tolist() == [2**15 + 1, 6]
     assert right.tolist() == [True, False]
 
 

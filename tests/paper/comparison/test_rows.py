@@ -7,7 +7,7 @@ import pytest
 
 from emhrnn.errors import ConfigError
 from emhrnn.paper.comparison.data import DataSet, data_job, prepare_data
-from emhrnn.paper.comparison.rows import SystemRow, parse_rows, train_row
+from emhrnn.paper.comparison.rows import SystemRow, parse_rows, train_row, unpack
 from emhrnn.training.config import make_config
 
 
@@ -31,6 +31,7 @@ def test_one_syntax() -> None:
         ("lstm,lstm", "the row 'lstm' is given twice; give one of them another name: NAME=lstm"),
         (" , ", "no model was given"),
         ("lstm[data.min_count=3]", "sets data.min_count, which is the same for all rows; give it by --set"),
+        ("lstm[model.word_size=2|3,training.learning_rate=1|2]", "tries values of several settings; write | in one"),
         ("lstm[training.seed=3]", "sets training.seed, which is the same for all rows"),
     ],
 )
@@ -44,6 +45,12 @@ SETTINGS = (
     "model.dropout=0.0", "training.epochs=12", "training.learning_rate=0.05", "training.batch_words=200",
     "training.decay='none'",
 )  # fmt: skip
+
+
+def test_values_to_pick_from() -> None:
+    (row,) = parse_rows(["lstm[training.learning_rate=0.1|0.2,model.word_size=3,data.vocabulary=vectors]"])
+    assert row.first == ("model.word_size=3", "data.vocabulary=vectors", "training.learning_rate=0.1")
+    assert row.tried == ("training.learning_rate=0.1", "training.learning_rate=0.2")
 
 
 def test_the_test_rows_have_the_users_of_the_training_rows(tmp_path: Path) -> None:
@@ -60,6 +67,12 @@ def test_the_test_rows_have_the_users_of_the_training_rows(tmp_path: Path) -> No
     data.mkdir(parents=True)
     own.mkdir(parents=True)
     prepare_data(data_job(DataSet("ids", source), config).given, data)
-    result = train_row({"data": "ids", "settings": config.model_dump(), "vectors": None}, own)
+    tried = [f"training.learning_rate={rate}" for rate in ("1e-9", "0.05", "1e-8")]
+    result = train_row({"data": "ids", "settings": config.model_dump(), "vectors": None, "tried": tried}, own)
     assert result["valid_accuracy"] == 1.0
     assert result["accuracy"] == 1.0
+    assert result["class_f1"] == {"a": 1.0, "b": 1.0}
+    assert (result["picked"], list(result["tried"])) == (tried[1], tried)
+    assert result["tried"][tried[1]] > max(result["tried"][tried[0]], result["tried"][tried[2]])
+    assert unpack(result["right"], 40).all()
+    assert sorted(path.name for path in own.glob("run*")) == ["run-0.05", "run-1e-8", "run-1e-9"]

@@ -22,7 +22,7 @@ def test_progress_moves_within_an_epoch(tmp_path: Path, monkeypatch: pytest.Monk
             "training.batch_documents=9",
         )
     )  # fmt: skip
-    trained = rows.train_or_resume(tmp_path, Named(path=data), config, vectors=None)
+    trained = rows.train_or_resume(tmp_path / "run", Named(path=data), config, vectors=None)
     assert len(trained.fitted.epochs) == 2
     shares = [round(share * 3 * 4) for share, _ in told]  # of four batches in an epoch, and a third epoch to test in
     assert shares == [0, 1, 2, 3, 4, 4, 5, 6, 7, 8, 8]

@@ -25,7 +25,7 @@ from emhrnn.paper.comparison.rows import SystemRow, train_row
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, render_markdown, table_rows
 from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, job_name, run_jobs
 from emhrnn.paper.reports import machine, told_command
-from emhrnn.training.config import Config, check_shared, make_config
+from emhrnn.training.config import Config, check_shared, make_config, with_settings
 from emhrnn.training.run import is_run
 from emhrnn.version import __version__
 
@@ -45,7 +45,7 @@ class Protocol:
     def settings(self, row: SystemRow, seed: int, data: DataSet | None = None) -> Config:
         """`training.seed` is the first seed; later assignments win: those of the set, of the protocol, of the row. What
         is given to all rows counts for those that have such a setting."""
-        own = [f"model.name={row.model}", *row.settings]
+        own = [f"model.name={row.model}", *row.first]
         shared = [*(data.settings if data else ()), *self.assignments]
         config = make_config(self.preset, self.config, own, shared=shared)
         return config.model_copy(
@@ -195,6 +195,8 @@ def _check(rows: Sequence[SystemRow], protocol: Protocol, reference: str | None)
     check_shared([row.model for row in rows], protocol.config, protocol.assignments)
     for row in rows:
         protocol.settings(row, 0).model.check_files()
+        for name, _, value in (one.partition("=") for one in row.tried):
+            with_settings(protocol.settings(row, 0), {name: value})
 
 
 def _prepare(
@@ -247,6 +249,7 @@ def _jobs(
                 "data_sha256": {name: one["sha256"] for name, one in found[part.name]["parts"].items()},
                 "row": row.name,
                 **settings,
+                **({"tried": list(row.tried)} if row.tried else {}),  # older records have no such key
                 "vectors_sha256": digest,
             }
             name = job_name(f"{part.name}--{row.name}--{config.training.seed}")

@@ -3,6 +3,7 @@
 hn-att                                          a system
 em-hrnn[em.estep=blocks,em.block_length=5]      with settings of its own
 window 5=em-hrnn[em.estep=blocks]               under a name of its own
+lstm[training.learning_rate=0.01|0.001]         with the value that is best on the validation rows
 """
 
 import base64
@@ -19,7 +20,7 @@ import numpy as np
 import torch
 
 from emhrnn.api import Trained, train
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.evaluation.scores import score
 from emhrnn.files import atomic_file
 from emhrnn.models.model import DocumentModel
@@ -28,22 +29,36 @@ from emhrnn.models.table import check_model
 from emhrnn.paper.jobs import report_progress
 from emhrnn.paper.reports import commit
 from emhrnn.shapes import Bool
-from emhrnn.training.config import Config, validated
+from emhrnn.training.config import Config, validated, with_settings
 from emhrnn.training.data import Named, other_corpus
 from emhrnn.training.progress import Epoch, Step
 from emhrnn.training.run import CHECKPOINTS, is_run
 
 _ROW = re.compile(r"(?:(?P<name>[^=\[\]]+)=)?(?P<model>[^=\[\]]+)(?:\[(?P<settings>[^\[\]]*)\])?")
 _COMMA = re.compile(r",(?![^\[]*\])")  # not inside brackets
+OF_ALL = ("data.", "training.seed=", "model.name=")  # settings that are the same for all rows
+OF_ROWS = "data.vocabulary="  # but this one, which is about the words that a network knows
 
 
 @dataclass(frozen=True)
 class SystemRow:
-    """`settings` are assignments as `--set` takes them, for this row alone."""
+    """`settings` are assignments as `--set` takes them, for this row alone. One of them may have several values with
+    `|` between them, of which the validation rows pick one."""
 
     name: str
     model: str
     settings: tuple[str, ...] = ()
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """That setting, with each of the values; empty where there is none."""
+        several = (setting.partition("=") for setting in self.settings if "|" in setting)
+        return tuple(f"{name}={value}" for name, _, values in several for value in values.split("|"))
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """The settings, with the first of the values."""
+        return (*(setting for setting in self.settings if "|" not in setting), *self.tried[:1])
 
 
 def parse_rows(texts: Sequence[str]) -> list[SystemRow]:
@@ -70,11 +85,13 @@ def _parse(text: str) -> SystemRow:
     check_model(model)
     settings = tuple(part.strip() for part in (match["settings"] or "").split(",") if part.strip())
     for setting in settings:
-        if setting.startswith(("data.", "training.seed=", "model.name=")):
+        if setting.startswith(OF_ALL) and not setting.startswith(OF_ROWS):
             raise ConfigError(
                 f"the row {text!r} sets {setting.partition('=')[0]}, which is the same for all rows; give it by --set, "
                 "or leave it out"
             )
+    if sum("|" in setting for setting in settings) > 1:
+        raise ConfigError(f"the row {text!r} tries values of several settings; write | in one of them alone")
     return SystemRow((match["name"] or text).strip(), model, settings)
 
 
@@ -87,11 +104,9 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     the moment is under `times`; all others come out the same in every repetition with the same number of threads. The
     result is all that a table needs: model and predictions may go."""
     data = folder.parent.parent / "data" / arguments["data"]
-    trained = train_or_resume(
-        folder, Named(path=data / "train"), _config(arguments), vectors=arguments["vectors"],
-        valid=data / "valid",
-    )  # fmt: skip
-    run = trained.model.run
+    trained = _trained(arguments, folder, data)
+    best = max(trained, key=lambda name: (trained[name].fitted.best.value, -trained[name].fitted.best.loss))
+    run, fitted = trained[best].model.run, trained[best].fitted
     test = other_corpus(Named(path=data / "test"), data / "test", run)
     report_progress(folder, 1.0, "testing")
     began = time.perf_counter()
@@ -100,20 +115,28 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
     labels = test.labels
     assert labels is not None
     scores = score(predictions.probabilities, labels, run.classes, predictions.phrases)
-    right = _save_predictions(folder / PREDICTIONS, predictions.probabilities, labels)
-    shutil.rmtree(folder / RUN / CHECKPOINTS, ignore_errors=True)  # large, and of no more use
-    epochs = trained.fitted.epochs
+    predicted, right = _predicted(predictions.probabilities, labels)
+    with atomic_file(folder / PREDICTIONS) as file:
+        np.savez_compressed(file, predicted=predicted, right=right)
+    for out in folder.glob(f"{RUN}*"):
+        shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)  # large, and of no more use
+    epochs = [epoch for one in trained.values() for epoch in one.fitted.epochs]
     return {
         "accuracy": scores.accuracy,
         "macro_f1": scores.macro_f1,
         "loss": scores.loss,
-        "valid_accuracy": trained.fitted.scores.accuracy,
+        "valid_accuracy": fitted.scores.accuracy,
         "documents": len(test),
-        "right": pack(right),
+        "right": pack(np.packbits(right)),
+        "predicted": pack(predicted),
+        "class_f1": {one.name: round(one.f1, 4) for one in scores.classes},
+        "shares": {name: float(share) for name, share in run.model.shares.items()},
+        "tried": {name: one.fitted.scores.accuracy for name, one in trained.items() if name},
+        "picked": best,
         "parameters": learned_numbers(run.model),
         "vocabulary": len(run.vocabulary),
-        "best_epoch": trained.fitted.best.epoch + 1,
-        "epochs": len(epochs),
+        "best_epoch": fitted.best.epoch + 1,
+        "epochs": len(fitted.epochs),
         "phrase_length": None if predictions.phrases is None else predictions.phrases.mean,
         "times": {
             "training_seconds": round(sum(epoch.seconds for epoch in epochs), 3),
@@ -123,6 +146,25 @@ def train_row(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
             "commit": commit(),
         },
     }
+
+
+def _trained(arguments: dict[str, Any], folder: Path, data: Path) -> dict[str, Trained]:
+    """The runs with each value that is tried, by the assignment of it; one without a name where nothing is. A value
+    with which training diverges is left out, unless it is the only one."""
+    config, tried = _config(arguments), arguments.get("tried", [""])
+    trained: dict[str, Trained] = {}
+    for number, assignment in enumerate(tried):
+        name, _, value = assignment.partition("=")
+        own = with_settings(config, {name: value}) if name else config
+        out = folder / (f"{RUN}-{value}" if name else RUN)
+        try:
+            trained[assignment] = train_or_resume(
+                out, Named(path=data / "train"), own, vectors=arguments["vectors"], valid=data / "valid"
+            )
+        except TrainingError:
+            if not trained and number == len(tried) - 1:
+                raise
+    return trained
 
 
 def pooled_result(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -159,27 +201,23 @@ def _config(arguments: dict[str, Any]) -> Config:
     return validated(settings)
 
 
-def _save_predictions(path: Path, probabilities: np.ndarray, labels: np.ndarray) -> Bool[np.ndarray, " documents"]:
-    """The predicted class of each test document, in the order of the corpus, and whether it is right, which is given
-    back. For multi-label data a document is right when all its labels are."""
+def _predicted(probabilities: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, " documents"]]:
+    """The predicted class of each test document, in the order of the corpus, and whether it is right. For multi-label
+    data, a row of classes for each document, which is right when all its labels are."""
     if labels.ndim == 2:
-        predicted = (probabilities > 0.5).astype(np.uint8)
-        right: np.ndarray = (predicted == (labels > 0.5)).all(axis=1)
-    else:
-        predicted = probabilities.argmax(axis=1).astype(np.int32)
-        right = predicted == labels
-    with atomic_file(path) as file:
-        np.savez_compressed(file, predicted=predicted, right=right)
-    return right
+        several = (probabilities > 0.5).astype(np.uint8)
+        return several, (several == (labels > 0.5)).all(axis=1)
+    predicted = probabilities.argmax(axis=1).astype(np.min_scalar_type(probabilities.shape[1]))
+    return predicted, predicted == labels
 
 
-def pack(right: Bool[np.ndarray, " documents"]) -> str:
-    """Which test documents are right, as text for JSON: bits, compressed, in base 64."""
-    return base64.b64encode(zlib.compress(np.packbits(right).tobytes(), 9)).decode("ascii")
+def pack(array: np.ndarray) -> str:
+    """Its bytes as text for JSON: compressed, in base 64."""
+    return base64.b64encode(zlib.compress(array.tobytes(), 9)).decode("ascii")
 
 
 def unpack(text: str, documents: int) -> Bool[np.ndarray, " documents"]:
-    """The inverse of `pack`."""
+    """Which test documents are right, of a record."""
     bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=np.uint8)
     return np.unpackbits(bits, count=documents).astype(bool)
 
@@ -197,11 +235,11 @@ def learned_numbers(model: Predictor) -> int:
 
 
 def train_or_resume(
-    folder: Path, data: Named, config: Config, *, vectors: str | None, valid: Path | None = None
+    out: Path, data: Named, config: Config, *, vectors: str | None, valid: Path | None = None
 ) -> Trained:
-    """The run is in the job's folder, under `RUN`."""
-    out, watch = folder / RUN, _Watch(folder, config.training.epochs)
-    report_progress(folder, 0.0, "reading")
+    """The run `out`, which lies in the job's folder."""
+    watch = _Watch(out.parent, config.training.epochs)
+    report_progress(out.parent, 0.0, "reading")
     if is_run(out):
         return train(None, out, resume=True, progress=False, on_epoch=watch.epoch, on_step=watch.step)
     return train(
