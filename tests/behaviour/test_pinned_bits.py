@@ -22,7 +22,7 @@ from emhrnn.training.config import make_config
 
 PINNED = Path(__file__).with_name("pinned") / "weights.json"
 SETTINGS = {
-    "em-hrnn": ("paper", ["data.vocabulary=data", "training.epochs=1"]),
+    "em-hrnn": ("paper", ["data.vocabulary=data", "training.epochs=1", "em.rate=0.23"]),
     "hn-att": ("default", ["model.name=hn-att", "training.epochs=2"]),
 }
 SHORT = ["training.seed=1", "training.threads=1"]

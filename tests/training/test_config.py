@@ -31,7 +31,7 @@ def test_every_setting_of_the_paper_preset() -> None:
         },
         "em": {
             "estep": "local", "blocks": 10, "block_length": 5, "windows": 0, "focus": False, "impute": "prior",
-            "rate": 0.23, "hold_rate": False, "warmup_epochs": 0, "theta": "all",
+            "rate": 0.5, "hold_rate": False, "warmup_epochs": 0, "theta": "all",
             "pace": 1.0, "printed_q": False,
         },
         "training": {

@@ -62,6 +62,18 @@ def test_every_variant_trains(corpus: Corpus, settings: dict[str, Any]) -> None:
     assert any(not torch.equal(before[name], p) for name, p in network(run).items())
 
 
+def test_the_preset_of_the_paper_trains(corpus: Corpus) -> None:
+    """Its exact settings, but for the words, which are those of the data. The indicator's bias begins at 0."""
+    config = make_config("paper", assignments=["data.vocabulary=data", "training.epochs=4"])
+    table = embedding_table(config, corpus, None)
+    run = new_run(config, corpus.vocabulary, corpus.classes, table, multi_label=False, text=corpus.text)
+    assert isinstance(run.model, EMHRNN)
+    assert run.model.indicator.bias.item() == 0
+    result = fit(run, corpus, corpus, TrainingContext(progress=False))
+    assert [epoch.phase for epoch in result.epochs] == ["em"] * 4
+    assert result.epochs[-1].train_loss < result.epochs[0].train_loss
+
+
 def test_the_rate_is_held_although_pi_moves_fast(corpus: Corpus) -> None:
     run = make_run(corpus, "training.epochs=4", "em.warmup_epochs=1", "em.pace=50", "em.rate=0.3")
     result = fit(run, corpus, corpus, TrainingContext(progress=False))

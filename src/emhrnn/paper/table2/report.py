@@ -21,6 +21,7 @@ from emhrnn.paper.comparison.table import (
 from emhrnn.paper.jobs import HowToRun
 from emhrnn.paper.reports import markdown_table, plain, pyplot, save_svg
 from emhrnn.paper.table2.plan import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, Found, find_sets, table2_rows
+from emhrnn.training.config import settings_of
 
 BUDGETS = (1, 10, 60)  # minutes
 APART = 0.5  # points of accuracy between two names, which would overlap
@@ -180,7 +181,9 @@ def reproduce_table2(
     chosen = [row for row in chosen if not wanted or row.name in wanted]
     if quick:
         found = [replace(one, data=replace(one.data, limit=(QUICK_ROWS,) * 3)) for one in found]
-        protocol = replace(protocol, assignments=(*QUICK, *protocol.assignments))
+        known = {name for row in chosen for name in settings_of(row.model)}
+        less = [one for one in QUICK if one.partition("=")[0] in known]
+        protocol = replace(protocol, assignments=(*less, *protocol.assignments))
     table = compare(
         [one.data for one in found],
         chosen,
