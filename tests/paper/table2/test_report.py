@@ -11,8 +11,8 @@ import pytest
 from emhrnn.files import sha256
 from emhrnn.paper.comparison.data import DataSet
 from emhrnn.paper.comparison.table import TableRow
-from emhrnn.paper.table2.plan import DOCUMENTS, Found
 from emhrnn.paper.table2.report import OURS, STANDS_IN, Table2, best_for_budgets, draw_frontier, render_markdown
+from emhrnn.paper.table2.sets import DOCUMENTS, Found
 from tests.behaviour.commands import Cli
 from tests.models.tiny_bert import make_bert
 from tests.paper.comparison.test_table import runs, table

@@ -1,5 +1,5 @@
-"""`emhrnn paper evidence`, `check`, `prepare`, `chunks` and `segmentations`: reports and checks of records, text once
-into word ids, and learned phrases beside those of linguists, and in place of others.
+"""`emhrnn paper evidence`, `check`, `data`, `prepare`, `chunks` and `segmentations`: reports and checks of records and
+published data, text once into word ids, and learned phrases beside those of linguists, and in place of others.
 """
 
 import shlex
@@ -84,6 +84,36 @@ def check(
         say(f"{len(problems)} figures or tables differ from the records." if problems else "All figures have a record.")
     if problems:
         raise typer.Exit(1)
+
+
+def data(
+    folder: Annotated[Path, argument("Folder that holds the data sets, or is to hold them.", "FOLDER")] = Path("data"),
+    json: Json = False,
+) -> None:
+    """Say for each published set of table 2 where its owner gives it out, and check what was put in place.
+
+    \b
+    Example:
+      emhrnn paper data sets
+
+    Nothing is downloaded. Put the files into FOLDER or a folder in it, as their archives hold them. Their size, SHA-256
+    and number of documents are shown; archives are compared with the published MD5, where there is one.
+    """
+    from emhrnn.cli.output import print_json, say
+    from emhrnn.paper.table2.sets import put_in_place
+
+    sets = put_in_place(folder)
+    if json:
+        print_json({"sets": [one.to_dict() for one in sets]})
+        return
+    for one in sets:
+        published = one.published
+        say(f"{published.name} ({published.column}), {published.owner}\n  {one.verdict}")
+        for file in one.files:
+            of = "" if file.documents is None else f", {file.documents:,} documents"
+            say(f"  {file.name}: {file.bytes:,} bytes{of}, sha256 {file.sha256}")
+        if not one.whole:
+            say(f"  download {published.archive} from {published.address}")
 
 
 def prepare(

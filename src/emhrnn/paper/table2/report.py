@@ -20,7 +20,8 @@ from emhrnn.paper.comparison.table import (
 )
 from emhrnn.paper.jobs import HowToRun
 from emhrnn.paper.reports import markdown_table, plain, pyplot, save_svg
-from emhrnn.paper.table2.plan import COLUMNS, PAPER_ROWS, REFERENCE, YELP_15, Family, Found, find_sets, table2_rows
+from emhrnn.paper.table2.plan import PAPER_ROWS, REFERENCE, YELP_15, table2_rows
+from emhrnn.paper.table2.sets import COLUMNS, Family, Found, find_sets
 from emhrnn.training.config import settings_of
 
 BUDGETS = (1, 10, 60)  # minutes
