@@ -284,7 +284,7 @@ def inference(ours: Run, em_hrnn: Run, corpus: Corpus, amount: Amount) -> dict[s
 def explanation(run: Run, texts: list[str], rounds: int) -> dict[str, float]:
     model, network = Model(run), run.model
     assert isinstance(network, Evidence)
-    batch = run.encoder.batch(run.encoder.locate(texts))
+    batch = run.encoder.encode(texts)
     times = interleave(
         {
             "predict": lambda: model.predict_proba(texts),

@@ -57,7 +57,7 @@ def given(run: Path, data: Path) -> tuple[Model, list[str]]:
 def measure(model: Model, texts: list[str], rounds: int) -> Times:
     network = model.run.model
     assert isinstance(network, EMHRNN)
-    batch = model.run.encoder.batch(model.run.encoder.locate(texts))
+    batch = model.run.encoder.encode(texts)
     with torch.no_grad():
         z = network.segment(batch, network.words(batch))
     one = [texts[int(np.argsort([len(text) for text in texts])[len(texts) // 2])]]  # of middling length
@@ -90,7 +90,7 @@ def measure_removal(models: dict[str, tuple[Model, list[str]]], rounds: int) -> 
     for name, (model, texts) in models.items():
         run = model.run
         one = [texts[int(np.argsort([len(text) for text in texts])[len(texts) // 2])]]
-        batch = run.encoder.batch(run.encoder.locate(one))
+        batch = run.encoder.encode(one)
         found = findings(run, batch)
         assert found.z is not None
         chosen, z = found.logits.argmax(axis=1), found.z

@@ -44,7 +44,7 @@ def label_without(run: Run, explanation: Explanation, phrases: tuple[int, ...]) 
     number = np.repeat(np.arange(len(explanation.phrases)), np.diff(explanation.phrase_offsets))
     z = np.zeros(len(number), dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
-    smaller, left = without(run.encoder.batch(run.encoder.locate([TEXT])), z, ~np.isin(number, phrases))
+    smaller, left = without(run.encoder.encode([TEXT]), z, ~np.isin(number, phrases))
     return int(logits_of(run, smaller, left).argmax())
 
 
@@ -112,7 +112,9 @@ def test_the_page_tells_it_and_markup_is_inert(run: Run, tmp_path: Path) -> None
 def test_the_text_is_read_once_for_explanation_and_all(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     reads: list[int] = []
     locate = type(run.encoder).locate
-    monkeypatch.setattr(type(run.encoder), "locate", lambda self, texts: reads.append(1) or locate(self, texts))
+    monkeypatch.setattr(
+        type(run.encoder), "locate", lambda self, texts, **names: reads.append(1) or locate(self, texts, **names)
+    )
     found = counterfactual(run, TEXT)
     assert reads == [1]
     assert found.explanation.to_dict() == explain_texts(run, [TEXT], exact=True)[0].to_dict()

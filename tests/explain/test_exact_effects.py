@@ -34,7 +34,7 @@ texts = st.lists(st.lists(sentences, min_size=1, max_size=4).map(" ".join), min_
 def test_phrases_add_up_to_the_logits_for_every_class(kind: tuple[int, bool], some: list[str]) -> None:
     run = RUNS[kind]
     assert isinstance(run.model, AddsEvidence)
-    reading = run.model.read(run.encoder.batch(run.encoder.locate(some)))
+    reading = run.model.read(run.encoder.encode(some))
     logits = reading.logits.astype(np.float64) / run.temperature
     if not run.multi_label:
         logits -= logits.mean(axis=1, keepdims=True)

@@ -44,7 +44,7 @@ def test_words_are_those_of_the_slow_reader(run: Run, some: list[str]) -> None:
         assert [(s.start, s.end) for s in explanation.sentences] == document.sentence_spans
         assert [word.known for word in explanation.words] == [word in run.vocabulary for word in document.words]
         replace(explanation)  # is checked as one that somebody made by hand
-    batch = run.encoder.batch(run.encoder.locate(some))
+    batch = run.encoder.encode(some)
     assert batch.words.tolist() == [run.vocabulary.id_of(word) for document in slow for word in document.words]
     lengths = [len(sentence) for document in slow for sentence in document.sentences]
     assert batch.sentence_lengths.tolist() == lengths

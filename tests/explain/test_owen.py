@@ -123,8 +123,7 @@ def test_values_are_those_of_shap_where_its_tree_is_ours() -> None:
     from emhrnn.paper.explanations.sampled import partition_values
 
     run = small_run("hn-att")
-    (document,) = documents = run.encoder.locate(["Soup good money. Room clean back."])
-    batch = run.encoder.batch(documents)
+    (document,), batch = run.encoder.locate(["Soup good money. Room clean back."])
     found = findings(run, batch)
     z = np.zeros(len(document), dtype=bool)
     z[1::2] = True

@@ -31,7 +31,7 @@ def test_points_of_a_phrase_are_what_removing_it_changes() -> None:
     """On pages; and no phrase has more than the one that the sentence names first."""
     run = load_run(located("demo"))
     (explanation,) = explain_texts(run, [TEXT], exact=True)
-    batch = run.encoder.batch(run.encoder.locate([TEXT]))
+    batch = run.encoder.encode([TEXT])
     shown = with_change(run, batch, explanation)
     chosen, changes = int(shown.probabilities.argmax()), Changes(run, batch, shown)
     for k, value in enumerate(points(shown, "phrases").tolist()):

@@ -62,7 +62,7 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_effects_by_removal_are_those_of_one_removal_after_the_other(name: str, text: str) -> None:
     run = small_run(name)
-    batch = run.encoder.batch(run.encoder.locate([text]))
+    batch = run.encoder.encode([text])
     z = (np.arange(batch.n_words) % 3 == 0) | batch.sentence_final
     chosen = torch.tensor([1])
     found = removal_effects(run, batch, z, LEVELS, chosen.numpy())
@@ -96,7 +96,7 @@ def test_the_headline_of_evidence_is_the_phrase_without_which_the_prediction_fal
     (explanation,) = explain_texts(run, [evidence.REVIEW], exact=True)
     (plain,) = explain_texts(run, [evidence.REVIEW])
     effects, path = explanation.effects, explanation.decisive_path()
-    batch = run.encoder.batch(run.encoder.locate([evidence.REVIEW]))
+    batch = run.encoder.encode([evidence.REVIEW])
     z = np.zeros(batch.n_words, dtype=bool)
     z[explanation.phrase_offsets[1:] - 1] = True
     falls = {}

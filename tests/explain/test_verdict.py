@@ -70,9 +70,7 @@ def test_pages_say_what_the_viewer_says(cli: Cli, tmp_path: Path) -> None:
     page = tmp_path / "why.html"
     cli("explain", located(Path("demo")), MIXED, "--html", page)
     told = Page(page.read_text(encoding="utf-8"))
-    explanation = with_change(
-        run, run.encoder.batch(run.encoder.locate([MIXED])), emhrnn.load(located(Path("demo"))).explain(MIXED)
-    )
+    explanation = with_change(run, run.encoder.encode([MIXED]), emhrnn.load(located(Path("demo"))).explain(MIXED))
     change = explanation.change
     assert change is not None
     assert change.predicted != explanation.predicted

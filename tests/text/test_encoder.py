@@ -50,7 +50,7 @@ def test_many_are_one_after_the_other(some: list[str]) -> None:
 @given(st.lists(st.one_of(texts, hard_texts), max_size=4), st.booleans(), st.booleans())
 @example(["a\u0301b😀 שלום\u202e(x)...\r\n\r\nİ'm <br />don't\ud800"], True, True)
 def test_words_stand_where_the_document_has_them(some: list[str], native: bool, lowercase: bool) -> None:
-    located = WordEncoder(VOCABULARY, TextSettings(lowercase=lowercase), native=native).locate(some)
+    located = WordEncoder(VOCABULARY, TextSettings(lowercase=lowercase), native=native).locate(some)[0]
     assert [document.text for document in located] == some
     for document in located:
         expected = read_document(document.text, lowercase=lowercase)
@@ -62,19 +62,19 @@ def test_words_stand_where_the_document_has_them(some: list[str], native: bool, 
 def test_spans_know_words_that_were_learned_without_them() -> None:
     encoder = WordEncoder(VOCABULARY)
     encoder.encode(["(10/10)...éd"])
-    (document,) = encoder.locate(["é (10/10)...éd don't"])
+    ((document,), _) = encoder.locate(["é (10/10)...éd don't"])
     spans = zip(document.starts, document.ends, strict=True)
     assert [document.text[start:end] for start, end in spans] == ["é", "(", "10/10", ")", "...", "éd", "do", "n't"]
 
 
 def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     some = ["One two. Three.", "", "Four! Fivé? Six.", "Seven"] * 5
-    together, placed = ENCODER.encode(some), ENCODER.locate(some)
+    together, (placed, _) = ENCODER.encode(some), ENCODER.locate(some)
     monkeypatch.setattr(encoder_module, "CHUNK_SENTENCES", 4)
     in_chunks = ENCODER.encode(some)
     for field in fields(Encoded):
         assert np.array_equal(getattr(together, field.name), getattr(in_chunks, field.name))
-    for one, other in zip(placed, ENCODER.locate(some), strict=True):
+    for one, other in zip(placed, ENCODER.locate(some)[0], strict=True):
         assert np.array_equal(one.starts, other.starts)
         assert np.array_equal(one.ends, other.ends)
 
@@ -106,7 +106,8 @@ def test_limits_are_those_of_lists(some: list[str], max_words: int | None, max_s
 def test_limits_are_the_same_with_spans(some: list[str], max_words: int | None, max_sentences: int | None) -> None:
     settings = TextSettings(limits=TextLimits(max_words_per_sentence=max_words, max_sentences=max_sentences))
     encoder = WordEncoder(VOCABULARY, settings)
-    encoded, located = encoder.encode(some), encoder.locate(some)
+    located, encoded = encoder.locate(some)
+    assert encoded.words.tolist() == encoder.encode(some).words.tolist()
     assert encoded.words.tolist() == [word for document in located for word in document.ids.tolist()]
     assert encoded.lengths.tolist() == [len(document) for document in located]
     for document in located:
@@ -118,7 +119,7 @@ def test_limits_are_the_same_with_spans(some: list[str], max_words: int | None, 
 
 def test_given_sentences_are_joined_with_a_blank() -> None:
     vocabulary = Vocabulary.from_words(["good", "bad", "."])
-    (document,) = WordEncoder(vocabulary).locate([("Good bad", "bad.", "good")])
+    ((document,), _) = WordEncoder(vocabulary).locate([("Good bad", "bad.", "good")])
     assert document.text == "Good bad bad. good"
     spans = zip(document.starts, document.ends, strict=True)
     assert [document.text[start:end] for start, end in spans] == ["Good", "bad", "bad", ".", "good"]
@@ -142,8 +143,8 @@ def test_a_blank_text_has_no_sentence() -> None:
     encoded = ENCODER.encode(["", "Hello", " <br />"])
     assert encoded.document_offsets.tolist() == [0, 0, 1, 1]
     assert ENCODER.encode([]).document_offsets.tolist() == [0]
-    assert [len(document) for document in ENCODER.locate(["", "Hello", " <br />"])] == [0, 1, 0]
-    assert ENCODER.locate([]) == []
+    assert [len(document) for document in ENCODER.locate(["", "Hello", " <br />"])[0]] == [0, 1, 0]
+    assert ENCODER.locate([])[0] == []
 
 
 def test_the_ids_can_be_written_to() -> None:

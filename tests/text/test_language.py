@@ -58,7 +58,7 @@ def test_words_follow_the_language(language: str, text: str, words: str) -> None
     vocabulary = Vocabulary.from_words(words.split())
     for native in (True, False):
         encoder = WordEncoder(vocabulary, TextSettings(language=language), native=native)
-        (document,) = encoder.locate([text])
+        ((document,), _) = encoder.locate([text])
         assert vocabulary.decode(document.ids) == words.split()
         assert np.array_equal(encoder.encode([text]).words, document.ids)
         expected = read_document(text, language=language)

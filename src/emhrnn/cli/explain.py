@@ -95,7 +95,7 @@ def explain(
         from emhrnn.explain.html import html_page
 
         if label is None:
-            batch = model.run.encoder.batch(model.run.encoder.locate([content]), users=[user], products=[product])
+            batch = model.run.encoder.encode([content], users=[user], products=[product])
             explanation = with_change(model.run, batch, explanation)
         write_text(html, html_page(explanation, counterfactual=other, attention=attention))
     if json:

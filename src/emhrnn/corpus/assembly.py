@@ -149,7 +149,7 @@ class Assembly:
 
     def _marked(self, record: Record) -> UInt8[np.ndarray, " words"]:
         """1 for each word that a span touches."""
-        (document,) = self._encoder.locate([record.sentences or record.text])
+        ((document,), _) = self._encoder.locate([record.sentences or record.text])
         marked = np.zeros(len(document), dtype=np.uint8)
         for start, end in record.spans or ():
             marked[(document.starts < end) & (document.ends > start)] = 1

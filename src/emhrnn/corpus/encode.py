@@ -84,23 +84,17 @@ class TextEncoder:
         rows = np.flatnonzero(encoded.lengths)
         return self._batch(encoded, rows, users, products) if len(rows) else None
 
-    def locate(self, texts: Sequence[Text]) -> list[Located]:
-        """The same words as `encode`, and their places in the text, for explanations; `batch` continues from there.
+    def locate(
+        self, texts: Sequence[Text], *, users: Names = None, products: Names = None
+    ) -> tuple[list[Located], Batch]:
+        """The same batch, and the places of its words in the texts, for explanations.
 
         Raises:
-            DataError: a text has no words.
+            DataError: a text has no words, or there are not as many names as texts.
         """
-        documents = self.words.locate(_cleaned(texts))
-        _refuse_empty(np.array([len(document) for document in documents], dtype=np.int64))
-        return documents
-
-    def batch(self, documents: Sequence[Located], *, users: Names = None, products: Names = None) -> Batch:
-        """Documents that are read already."""
-        words = np.concatenate([document.ids for document in documents])
-        lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
-        counts = np.array([document.n_sentences for document in documents], dtype=np.int64)
-        encoded = Encoded(words, offsets_of(lengths), offsets_of(counts), np.zeros(len(documents), dtype=bool))
-        return self._batch(encoded, np.arange(len(documents)), users, products)
+        documents, encoded = self.words.locate(_cleaned(texts))
+        _refuse_empty(encoded.lengths)
+        return documents, self._batch(encoded, np.arange(len(encoded)), users, products)
 
     def _batch(self, encoded: Encoded, rows: Int64[np.ndarray, " rows"], users: Names, products: Names) -> Batch:
         return Batch(

@@ -111,8 +111,7 @@ def phrase_recovery(
     run: Run, reviews: Sequence[Review]
 ) -> tuple[BoundaryAgreement, BoundaryAgreement, PhraseLengths, PhraseLengths]:
     """Learned phrase ends against the grammar's; random ones of the same rate against them; lengths, and true ones."""
-    documents = run.encoder.locate([review.text for review in reviews])
-    batch = run.encoder.batch(documents)
+    documents, batch = run.encoder.locate([review.text for review in reviews])
     true = np.concatenate(
         [np.isin(document.ends, review.phrase_ends) for document, review in zip(documents, reviews, strict=True)]
     )
@@ -137,7 +136,7 @@ def examples(run: Run, reviews: Sequence[Review]) -> list[Explanation]:
     picked = [chosen[label] for label in sorted(chosen)]
     picked = picked[:: max(1, (len(picked) - 1) // (EXAMPLES - 1))][:EXAMPLES]
     explained = explain_texts(run, [review.text for review in picked], [review.label for review in picked], exact=True)
-    return [with_change(run, run.encoder.batch(run.encoder.locate([one.text])), one) for one in explained]
+    return [with_change(run, run.encoder.encode([one.text]), one) for one in explained]
 
 
 def next_steps(folder: Path) -> list[NextStep]:

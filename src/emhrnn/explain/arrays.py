@@ -45,7 +45,7 @@ class Attention:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen, nor is PhraseEvidence: freezing costs more than making them
 class Effects:
     """On the log-odds of one class: positive for what supports it, negative for what opposes it."""
 
@@ -64,7 +64,7 @@ class Effects:
         return (self.prior or 0.0) + float(self.sentences.sum())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class PhraseEvidence:
     """One document. With one label a document, every row is centred over the classes: a softmax does not see the mean.
     All numbers are divided by the temperature of the shown probabilities."""

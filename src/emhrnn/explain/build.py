@@ -107,11 +107,10 @@ def explain_documents(
     warnings = warnings_of(documents, batch, known, lengths)
     predicted = [labels or () for labels in Decision(names, multi_label).labels(probabilities)]
     parts = (batch.word_offsets, sentence_offsets[document_offsets], document_offsets)
-    bounds = list(zip(*(starmap(slice, pairwise(offsets.tolist())) for offsets in parts), strict=True))
+    bounds = zip(*(starmap(slice, pairwise(offsets.tolist())) for offsets in parts), strict=True)
     explanations = []
-    for d, document in enumerate(documents):
+    for d, (document, (w, p, s)) in enumerate(zip(documents, bounds, strict=True)):
         # Arrays are copied: who keeps an explanation does not keep the batch.
-        w, p, s = bounds[d]
         phrases_of = sentence_offsets[s.start : s.stop + 1] - p.start
         explanation = Explanation(
             text=document.text,
@@ -120,8 +119,8 @@ def explain_documents(
             predicted=predicted[d],
             label=None if labels is None else labels[d],
             model=model,
-            starts=document.starts,
-            ends=document.ends,
+            starts=document.starts.copy(),
+            ends=document.ends.copy(),
             phrase_offsets=phrase_offsets[p.start : p.stop + 1] - w.start,
             sentence_offsets=phrases_of,
             known=known[w].copy(),

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.encode import Names, check_names
+from emhrnn.corpus.encode import Names
 from emhrnn.errors import ConfigError
 from emhrnn.evaluation.predict import BATCH_WORDS
 from emhrnn.explain.build import BatchEffects, BatchEvidence, Findings, explain_documents
@@ -64,16 +64,15 @@ def explain_texts(
 def read_batches(
     run: Run, texts: Sequence[Text], users: Names = None, products: Names = None, *, apart: bool = False
 ) -> Iterator[tuple[slice, list[Located], Batch]]:
-    """Which texts, and what was read: one batch is in memory at a time; each text is in its own if they are to be kept
-    `apart`."""
-    check_names("users", users, len(texts))
-    check_names("products", products, len(texts))
-    documents = run.encoder.locate(texts)
-    lengths = [len(document) for document in documents]
+    """Which texts, and what was read, in batches that a model has room for; each text is in its own if they are to be
+    kept `apart`."""
+    if not len(texts):
+        return
+    documents, batch = run.encoder.locate(texts, users=users, products=products)
+    lengths = batch.document_lengths.tolist()
     for start, stop in ((d, d + 1) for d in range(len(lengths))) if apart else groups(lengths):
-        part = slice(start, stop)
-        written, about = (None if names is None else names[part] for names in (users, products))
-        yield part, documents[part], run.encoder.batch(documents[part], users=written, products=about)
+        whole = stop - start == len(documents)
+        yield slice(start, stop), documents[start:stop], batch if whole else batch.part(start, stop)
 
 
 def explained_alone(

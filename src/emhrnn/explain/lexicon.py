@@ -119,8 +119,7 @@ def _effects(
     run: Run, gathered: Gathered, places: Sequence[Occurrence], label: int
 ) -> Float64[np.ndarray, " occurrences"]:
     """p(class) with the phrase minus p(class) without it."""
-    documents = run.encoder.locate([gathered.texts[place.text] for place in places])
-    batch = run.encoder.batch(documents)
+    batch = run.encoder.encode([gathered.texts[place.text] for place in places])
     logits, z = segmented(run, batch)
     if z is None:
         raise ConfigError(f"the model {run.config.model.name!r} has no phrases to take out; use evidence or em-hrnn")
@@ -135,7 +134,7 @@ def _effects(
 
 def _sentence_around(run: Run, gathered: Gathered, name: str) -> str:
     text = gathered.texts[gathered.phrases[name].places[0].text]
-    document = run.encoder.locate([text])[0]
+    ((document,), _) = run.encoder.locate([text])
     for i in range(document.n_sentences):
         words = slice(int(document.sentence_offsets[i]), int(document.sentence_offsets[i + 1]))
         sentence = text[int(document.starts[words][0]) : int(document.ends[words][-1])]

@@ -48,7 +48,7 @@ class TextSettings:
     limits: TextLimits = field(default_factory=TextLimits)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Located:
     """A document as word ids: word i is `text[starts[i] : ends[i]]` as written; sentence j is
     ids[sentence_offsets[j] : sentence_offsets[j + 1]]; no sentence is empty. Words beyond a limit are not in it, but
@@ -102,20 +102,20 @@ class WordEncoder:
         """Documents, one after the other, as far as the limits allow."""
         return self._read(texts, spans=False)[0]
 
-    def locate(self, texts: Sequence[Text]) -> list[Located]:
-        """The same words, and where each stands in its text; sentences that are given are joined with a blank."""
+    def locate(self, texts: Sequence[Text]) -> tuple[list[Located], Encoded]:
+        """The same, and where each word stands in its text; sentences that are given are joined with a blank. What is
+        located are views of flat arrays."""
         encoded, (starts, ends) = self._read(texts, spans=True)
         wholes = [text if isinstance(text, str) else " ".join(text) for text in texts]
+        before = np.repeat(_offsets(np.array([*map(len, wholes)], dtype=np.int64))[:-1], encoded.lengths)
+        starts, ends = starts - before, ends - before
         sentences = encoded.document_offsets.tolist()
-        bounds = encoded.sentence_offsets[sentences].tolist()
-        located, position = [], 0
-        for d, whole in enumerate(wholes):
-            words = slice(bounds[d], bounds[d + 1])
-            offsets = encoded.sentence_offsets[sentences[d] : sentences[d + 1] + 1]
-            of_words = encoded.words[words].copy(), starts[words] - position, ends[words] - position
-            located.append(Located(whole, *of_words, offsets - bounds[d]))
-            position += len(whole)
-        return located
+        words = encoded.sentence_offsets[encoded.document_offsets].tolist()
+        located = [
+            Located(whole, encoded.words[b:e], starts[b:e], ends[b:e], encoded.sentence_offsets[first : last + 1] - b)
+            for whole, (b, e), (first, last) in zip(wholes, pairwise(words), pairwise(sentences), strict=True)
+        ]
+        return located, encoded
 
     def _read(self, texts: Iterable[Text], *, spans: bool) -> tuple[Encoded, list[Int64[np.ndarray, " words"]]]:
         """The documents; with `spans`, also the start and the end of each word, in characters of all texts."""

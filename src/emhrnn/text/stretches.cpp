@@ -98,6 +98,18 @@ int64_t leading_zero_bytes(uint64_t word) {
 #endif
 }
 
+// How many characters of UTF-8 begin in these bytes: those that do not continue one (10xxxxxx).
+int64_t characters_of(const Byte* p, const Byte* end) {
+  int64_t count = end - p;
+  for (; p < end; p += WORD) {
+    uint64_t word = load(p);
+    if (end - p < WORD) word &= (uint64_t{1} << 8 * (end - p)) - 1;
+    const uint64_t continued = word & ~(word << 1) & every(0x80);
+    count -= (continued >> 7) * every(1) >> 56;  // the sum of the bytes
+  }
+  return count;
+}
+
 // Where the letters and digits end that begin at p.
 const Byte* end_of_run(const Byte* p, const Byte* end) {
   for (; p < end; p += WORD) {
@@ -241,12 +253,20 @@ class Table {
   }
 
   void write_spans(int64_t* starts, int64_t* ends) const {
+    const Byte* counted = text_;
+    int64_t characters = 0;  // before `counted`
+    const auto character_at = [&](const Byte* p) {
+      characters += characters_of(counted, p);
+      counted = p;
+      return characters;
+    };
     for (size_t part = 0; part < parts_.size(); ++part) {
       const Entry& entry = entries_[parts_[part]];
-      int64_t position = starts_[part];
+      const Byte* p = text_ + starts_[part];
       for (uint32_t i = 0; i < entry.n_ids; ++i) {
-        *starts++ = position;
-        *ends++ = position += entry.n_ids == 1 ? entry.size : sizes_[entry.ids + i];
+        *starts++ = character_at(p);
+        p += entry.n_ids == 1 ? entry.size : sizes_[entry.ids + i];
+        *ends++ = character_at(p);
       }
     }
   }
@@ -384,7 +404,7 @@ EXPORT int64_t learn(void* table, const int32_t* ids, const int64_t* counts, con
 // The ids of all words, and the number of words of each sentence.
 EXPORT void write(void* table, int32_t* words, int64_t* lengths) { static_cast<Table*>(table)->write(words, lengths); }
 
-// The bytes of the text at which each word starts and ends.
+// The characters of the text at which each word starts and ends. The text of `find` must still be there.
 EXPORT void write_spans(void* table, int64_t* starts, int64_t* ends) {
   static_cast<Table*>(table)->write_spans(starts, ends);
 }

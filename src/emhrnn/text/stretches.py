@@ -118,9 +118,6 @@ class NativeStretches:
             words = self._encode(encoded, text)
             starts, ends = (np.empty(len(words[0]), np.int64) for _ in range(2))
             self._library.write_spans(self._table, _pointer(starts), _pointer(ends))
-        if len(text) - len(_PADDING) > sum(map(len, sentences)):  # some characters are several bytes
-            before = _characters_before(text)
-            starts, ends = before[starts], before[ends]
         return words, (starts, ends)
 
     def _encode(self, encoded: list[bytes], text: bytes) -> Words:
@@ -179,13 +176,6 @@ def _library() -> ctypes.CDLL | None:
 def _bytes(text: str) -> bytes:
     """Lone surrogates pass: Python's normal form, which knows what becomes of them, must see them."""
     return text.encode("utf-8", "surrogatepass")
-
-
-def _characters_before(text: bytes) -> Int64[np.ndarray, " bytes"]:
-    """How many characters begin before each byte."""
-    begins = (np.frombuffer(text, np.uint8) & 0xC0) != 0x80
-    before: Int64[np.ndarray, " bytes"] = np.cumsum(begins) - begins
-    return before
 
 
 def _pointer(values: np.ndarray) -> int:

@@ -16,7 +16,7 @@ from tests.explain.runs import small_run
 
 def test_units_cover_the_words_and_stay_in_sentences() -> None:
     run = make_run(("neg", "pos"))
-    texts = ReadTexts.of(run, run.encoder.locate([REVIEW, "Not good. Never came back."]))
+    texts = ReadTexts.of(run, *run.encoder.locate([REVIEW, "Not good. Never came back."]))
     for kind in units.KINDS:
         of_word = units._units(texts, kind)
         assert set(np.diff(of_word)) <= {0, 1}

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from tqdm import tqdm
 from emhrnn.api import labels_of
 from emhrnn.corpus import Columns, Source, is_corpus
 from emhrnn.corpus.batch import Batch
-from emhrnn.corpus.record import Record, clean_text
+from emhrnn.corpus.encode import TextEncoder, has_words
+from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.explain.explainer import explain_texts, groups
@@ -32,7 +34,7 @@ from emhrnn.paper.explanations.attention import Levels, levels_of
 from emhrnn.paper.reports import making
 from emhrnn.paper.sampling import Reservoir
 from emhrnn.shapes import Float, Float64, Int64
-from emhrnn.text import Located, TextLimits, Vocabulary, WordEncoder
+from emhrnn.text import Located, TextLimits, Vocabulary
 from emhrnn.text.words import normalise
 from emhrnn.training.data import Named, check_ids
 from emhrnn.training.run import Run, load_run
@@ -263,23 +265,27 @@ class _Reader:
     labelled: int = 0
     important: Counter[str] = field(default_factory=Counter)
 
-    def documents(self, records: Sequence[Record]) -> list[Located]:
-        """Whole texts, without the length caps of training."""
-        encoder = WordEncoder(self.run.vocabulary, replace(self.run.text, limits=TextLimits()))
-        return encoder.locate([clean_text(record.text)[0] for record in records])
+    @cached_property
+    def _encoder(self) -> TextEncoder:
+        """Reads whole texts, without the length caps of training."""
+        run = self.run
+        text = replace(run.text, limits=TextLimits())
+        return TextEncoder(run.vocabulary, text, users=run.users, products=run.products)
 
     @torch.inference_mode()
-    def choose(self, records: Sequence[Record], documents: Sequence[Located]) -> list[tuple[str, int]]:
-        """The most important word of each document, and where it starts."""
-        chosen: list[tuple[str, int]] = []
-        for start, stop in groups([len(document) for document in documents]):
-            chosen += self._choose_batch(records[start:stop], documents[start:stop])
-        self.important.update(word for word, _ in chosen)
-        return chosen
-
-    def _choose_batch(self, records: Sequence[Record], documents: Sequence[Located]) -> list[tuple[str, int]]:
+    def choose(self, records: Sequence[Record]) -> list[tuple[str, int, int]]:
+        """The most important word of each document, where it starts, and the number of words."""
         users, products = [record.user for record in records], [record.product for record in records]
-        batch = self.run.encoder.batch(documents, users=users, products=products)
+        documents, batch = self._encoder.locate([one.text for one in records], users=users, products=products)
+        chosen: list[tuple[str, int]] = []
+        for start, stop in groups(batch.document_lengths.tolist()):
+            chosen += self._choose_batch(records[start:stop], documents[start:stop], batch.part(start, stop))
+        self.important.update(word for word, _ in chosen)
+        return [(*choice, len(document)) for choice, document in zip(chosen, documents, strict=True)]
+
+    def _choose_batch(
+        self, records: Sequence[Record], documents: Sequence[Located], batch: Batch
+    ) -> list[tuple[str, int]]:
         output: Output = self.run.model(batch)
         levels = levels_of(output, batch)
         assert levels is not None  # both models weigh words and sentences
@@ -362,17 +368,11 @@ def analyse(
 
 def _compare(readers: Sequence[_Reader], rows: Sequence[Record]) -> Iterator[tuple[Record, ComparedDocument]]:
     """The rows that have words, and what each reader chooses there."""
-    records = [record for record in rows if record.fault is None]
-    read = [reader.documents(records) for reader in readers]
-    kept = [d for d, document in enumerate(read[0]) if len(document)]
-    records = [records[d] for d in kept]
-    chosen = [
-        reader.choose(records, [documents[d] for d in kept]) for reader, documents in zip(readers, read, strict=True)
-    ]
-    for record, d, *choices in zip(records, kept, *chosen, strict=True):
-        words, starts = zip(*choices, strict=True)
+    records = [record for record in rows if record.fault is None and has_words(record.text)]
+    for record, *choices in zip(records, *(reader.choose(records) for reader in readers if records), strict=True):
+        words, starts, lengths = zip(*choices, strict=True)
         label = None if record.label is None else as_tuple(record.label)
-        yield record, ComparedDocument(record.where.row, label, len(read[0][d]), words, starts)
+        yield record, ComparedDocument(record.where.row, label, lengths[0], words, starts)
 
 
 def _open(data: Named, runs: Sequence[Run]) -> Source:

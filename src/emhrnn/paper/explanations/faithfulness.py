@@ -19,7 +19,7 @@ import torch
 from emhrnn.corpus import is_corpus
 from emhrnn.corpus.readers.source import Source
 from emhrnn.errors import DataError
-from emhrnn.explain.explainer import explain_read
+from emhrnn.explain.explainer import explain_read, read_batches
 from emhrnn.explain.removal import LEVELS, logits_of, logits_without, odds_of, units_of
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.explanations.agreement import Bootstrap, Figure, Sums, share
@@ -105,8 +105,7 @@ def headline_check(run: Run, texts: Sequence[str], seed: int) -> dict[str, Any] 
     """Is the phrase that the headline names the one without which the probability falls most, of all phrases of its
     document? And how far are sums of effects from the shown log-odds? None for a model without phrases."""
     falls_most, largest_falls_most, gaps = list[bool](), list[bool](), list[float]()
-    for document in run.encoder.locate(texts):
-        batch = run.encoder.batch([document])
+    for _, (document,), batch in read_batches(run, texts, apart=True):
         (explanation,) = explain_read(run, [document], batch, exact=True)
         effects, path = explanation.effects, explanation.decisive_path()
         if effects is None or not explanation.has_phrases or run.multi_label:

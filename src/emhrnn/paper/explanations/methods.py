@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.explain.explainer import findings, groups
+from emhrnn.explain.explainer import findings, read_batches
 from emhrnn.explain.owen import ORDERS as OWEN_ORDERS
 from emhrnn.explain.owen import owen_effects
 from emhrnn.explain.removal import LEVELS, logits_without, odds_of, segmented, units_of
@@ -59,9 +59,8 @@ class ReadTexts:
     odds: Float64[np.ndarray, " documents"]
 
     @classmethod
-    def of(cls, run: Run, documents: Sequence[Located]) -> "ReadTexts":
-        """Of documents that `read` has read."""
-        batch = run.encoder.batch(documents)
+    def of(cls, run: Run, documents: Sequence[Located], batch: Batch) -> "ReadTexts":
+        """Of documents that were read as this batch."""
         logits, z = segmented(run, batch)
         chosen, ends = logits.argmax(axis=1), batch.sentence_final if z is None else z
         return cls(run, documents, batch, ends, torch.from_numpy(chosen), odds_of(run, logits, chosen))
@@ -84,8 +83,7 @@ class ReadTexts:
 
 def read_groups(run: Run, texts: Sequence[str]) -> list[ReadTexts]:
     """Texts in batches, in order."""
-    documents = run.encoder.locate(texts)
-    return [ReadTexts.of(run, documents[start:stop]) for start, stop in groups([len(one) for one in documents])]
+    return [ReadTexts.of(run, documents, batch) for _, documents, batch in read_batches(run, texts)]
 
 
 @dataclass(frozen=True, eq=False)

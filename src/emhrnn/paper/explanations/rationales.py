@@ -166,7 +166,7 @@ def _measure(run: Run, items: Sequence[Item], positive: int) -> Measure:
         return lambda texts, scores: _by_tokens(texts, scores, items)
     if isinstance(items[0], Rated):
         return lambda texts, scores: _by_parts(texts, scores, items, positive)
-    edited = run.encoder.locate([item.edited for item in items if isinstance(item, EditedPair)])
+    edited, _ = run.encoder.locate([item.edited for item in items if isinstance(item, EditedPair)])
     return lambda texts, scores: _by_pairs(texts, scores, edited)
 
 
