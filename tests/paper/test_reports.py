@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from emhrnn.paper.reports import commit, told_command
+from emhrnn.paper.reports import commit, told_command, training_code
 from emhrnn.version import __version__
 
 
@@ -19,6 +19,7 @@ def test_without_an_answer_of_git_the_version_is_told(error: Exception, monkeypa
 
     monkeypatch.setattr(subprocess, "run", fail)
     assert commit() == f"version {__version__}"
+    assert training_code("HEAD") == "unknown"
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,21 @@ def commit() -> str:
         return f"version {__version__}"
 
 
+TRAINING = ("text", "corpus", "layers", "models", "training", "em")  # folders of the code that decides what is learned
+
+
+def training_code(commit: str) -> str:
+    """An id of the training code at a commit of this checkout, the same as long as no file of it changes. "unknown"
+    where the commit is not here, or had changes of its own."""
+    here = Path(__file__).resolve().parents[1]
+    try:
+        trees = _git(here, "ls-tree", commit, "./", "./paper/").splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    named = (line.split() for line in trees)  # mode, kind, id, name
+    return " ".join(tree for _, _, tree, name in named if Path(name).name in TRAINING)
+
+
 def machine() -> str:
     """For example `2 cores, x86-64 AVX2`."""
     count = cores()

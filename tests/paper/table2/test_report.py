@@ -11,6 +11,7 @@ import pytest
 from emhrnn.files import sha256
 from emhrnn.paper.comparison.data import DataSet
 from emhrnn.paper.comparison.table import TableRow
+from emhrnn.paper.table2 import report
 from emhrnn.paper.table2.report import OURS, STANDS_IN, Table2, best_for_budgets, draw_frontier, render_markdown
 from emhrnn.paper.table2.sets import DOCUMENTS, Found
 from tests.behaviour.commands import Cli
@@ -128,6 +129,22 @@ def test_the_frontier_leaves_out_what_a_cheaper_row_reaches() -> None:
         frontier_row("level", 90, 0.7),
     ]
     assert [one.model for one in best_for_budgets(rows)] == ["cheap", "slow"]
+
+
+def test_a_table_says_what_is_best_for_a_budget_and_which_code_trained_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(report, "training_code", lambda commit: commit[0])
+    made = table(runs("HN-ATT", 0.66), runs("LSTM", 0.6), reference="HN-ATT")
+    slow, fast = (
+        replace(row, training_seconds=seconds, commits=commits)
+        for row, seconds, commits in zip(made.rows, (90.0, 30.0), (("a1", "a2"), ("a1", "b1")), strict=True)
+    )
+    found = replace(STAND_IN, data=DataSet(slow.data, Path("d")))
+    told = render_markdown(Table2(replace(made, rows=(slow, fast)), [found]))
+    assert f"1 min: LSTM ({100 * fast.accuracy:.1f} %); 10 min: HN-ATT ({100 * slow.accuracy:.1f} %)" in told
+    assert "training code: 2 versions; rows may differ by more than their models: HN-ATT; LSTM" in told
+    assert "versions" not in render_markdown(Table2(replace(made, rows=(slow,)), [found]))
 
 
 def test_the_figure_names_the_rows_of_the_frontier(tmp_path: Path) -> None:

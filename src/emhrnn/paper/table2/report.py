@@ -19,7 +19,7 @@ from emhrnn.paper.comparison.table import (
     rows_table,
 )
 from emhrnn.paper.jobs import HowToRun
-from emhrnn.paper.reports import markdown_table, plain, pyplot, save_svg
+from emhrnn.paper.reports import markdown_table, percent, plain, pyplot, save_svg, training_code
 from emhrnn.paper.table2.plan import PAPER_ROWS, REFERENCE, YELP_15, table2_rows
 from emhrnn.paper.table2.sets import COLUMNS, Family, Found, find_sets
 from emhrnn.training.config import settings_of
@@ -58,9 +58,18 @@ class Table2:
         documents = sum(part["documents"] for part in parts.values())
         return [_cell(row, found, documents, self.quick) for row in self.table.of(found.data.name)]
 
+    def versions(self, found: Found) -> list[list[str]]:
+        """The rows by the training code that their seeds are of; with one code throughout, one list."""
+        by_code: dict[frozenset[str], list[str]] = {}
+        for row in self.table.of(found.data.name):
+            code = frozenset(training_code(commit) for commit in row.commits)
+            by_code.setdefault(code, []).append(row.model)
+        return list(by_code.values())
+
     def to_dict(self) -> dict[str, Any]:
         return {
             **self.table.to_dict(),
+            "versions": {found.data.name: self.versions(found) for found in self.found},
             "rows": [cell.to_dict() for found in self.found for cell in self.cells(found)],
             "paper": {row.name: row.paper for row in PAPER_ROWS.values()},
             "published": {row.name: row.published for row in PAPER_ROWS.values() if row.published},
@@ -117,11 +126,27 @@ def render_markdown(result: Table2) -> str:
         name = found.data.name
         parts.append(f"### {plain(name)}: {plain(found.what)}\n\n{describe_set(table.sets[name])}\n")
         parts.append(_ours(result.cells(found), table.reference, stands_alone=found.column is None))
+        parts += _budgets(table.of(name))
         parts += [f"- {plain(models)}: {plain(why)}" for models, why in table.missing_of(name)]
+        if len(versions := result.versions(found)) > 1:
+            told = "; ".join(", ".join(map(plain, rows)) for rows in versions)
+            parts.append(
+                f"- training code: {len(versions)} versions, so rows may differ by more than their models: {told}"
+            )
         parts.append("")
     parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")
     parts.append(describe_making(table))
     return "\n".join(parts)
+
+
+def _budgets(rows: Sequence[TableRow]) -> list[str]:
+    """What is best for so many minutes of training."""
+    told = []
+    for minutes in BUDGETS:
+        if within := [row for row in rows if row.training_seconds <= 60 * minutes]:
+            best = max(within, key=lambda row: row.accuracy)
+            told.append(f"{minutes} min: {plain(best.model)} ({percent(best.accuracy)} %)")
+    return [f"- highest accuracy within a training time of {'; '.join(told)}"] if told else []
 
 
 def _printed(which: str) -> str:
