@@ -130,9 +130,8 @@ def render_markdown(result: Table2) -> str:
         parts += [f"- {plain(models)}: {plain(why)}" for models, why in table.missing_of(name)]
         if len(versions := result.versions(found)) > 1:
             told = "; ".join(", ".join(map(plain, rows)) for rows in versions)
-            parts.append(
-                f"- training code: {len(versions)} versions, so rows may differ by more than their models: {told}"
-            )
+            many = len(versions)
+            parts.append(f"- training code: {many} versions; rows may differ by more than their models: {told}")
         parts.append("")
     parts.append(f"**bold**: best, significantly so. Reference: {plain(table.reference)}. {table.method}\n")
     parts.append(describe_making(table))
