@@ -52,6 +52,19 @@ def test_few_documents_have_their_own_defaults_unless_settings_say_otherwise(cli
     assert "encoder_size" not in line
 
 
+def test_balanced_training_keeps_the_epoch_of_the_best_macro_f1(cli: Cli, tmp_path: Path) -> None:
+    """The validation loss counts documents, not classes: it would keep an epoch that never predicts the rare class."""
+    rows = [(f"The {w} room of number {i}.", "b" if w == "cold" else "a") for i in range(80) for w in ("warm", "calm")]
+    rows += [(f"The cold room of number {i}.", "b") for i in range(8)]
+    data = write_rows(tmp_path / "a.csv", rows)
+    balanced = ("--set", "training.class_weight=balanced", "--set", "training.threads=1")
+    told = cli.ok("train", data, "--out", tmp_path / "run", *balanced)
+    assert "training.metric=macro_f1" in told.err
+    assert "(highest validation macro-F1)" in told.out
+    told = cli.ok("train", data, "--out", tmp_path / "loss", *balanced, "--set", "training.metric=loss")
+    assert "(lowest validation loss)" in told.out
+
+
 def test_scores_are_shown_beside_simple_systems(cli: Cli, tmp_path: Path) -> None:
     """A model that always says the same is seen for what it is."""
     rows = [(f"Fine soup at {i}.", "good") for i in range(90)] + [(f"Cold soup at {i}.", "bad") for i in range(10)]

@@ -22,7 +22,7 @@ def test_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     valid = dict.fromkeys(METRICS, 0.5)
     line = epoch_line(Epoch(0, "em", 0.6, 0.001, valid, 1000.0, 2.0, 0.0, {"boundary_rate": 0.23}, True), 3)
     assert line == (
-        "epoch   1/3  em         loss 0.6000  valid accuracy 0.5000  loss 0.5000      1,000 words/s  "
+        "epoch   1/3  em         loss 0.6000  valid accuracy 0.5000  macro-F1 0.5000  loss 0.5000      1,000 words/s  "
         "boundaries 0.23  kept"
     )
     for show in (True, False):

@@ -315,6 +315,8 @@ def suited(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated
     if not validated:
         config = with_settings(config, {"training.calibrate": False})
     wanted = _for_characters(config, corpus) | _for_few(config, corpus, vectors)
+    if config.training.class_weight == "balanced":  # the loss has no weights: lowest before rare classes are learned
+        wanted["training.metric"] = "macro_f1"
     given = {
         f"{section}.{name}" for section in ("model", "training") for name in getattr(config, section).model_fields_set
     }

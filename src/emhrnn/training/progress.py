@@ -151,7 +151,8 @@ def epoch_line(epoch: Epoch, epochs: int) -> str:
     rate = epoch.boundaries.get("boundary_rate")
     return (
         f"epoch {epoch.epoch + 1:>3}/{epochs}  {epoch.phase:<9}  loss {epoch.train_loss:.4f}  "
-        f"valid accuracy {epoch.valid['accuracy']:.4f}  loss {epoch.valid['loss']:.4f}  "
+        f"valid accuracy {epoch.valid['accuracy']:.4f}  macro-F1 {epoch.valid['macro_f1']:.4f}  "
+        f"loss {epoch.valid['loss']:.4f}  "
         f"{epoch.words_per_second:>9,.0f} words/s"
         + (f"  boundaries {rate:.2f}" if rate is not None else "")
         + ("  kept" if epoch.best else "")
