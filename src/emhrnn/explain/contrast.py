@@ -6,7 +6,7 @@
 With several labels per document every label is decided alone: then it is log p / (1 - p) of the label asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ class Contrast:
             sides = {f"For {one[0]} over {other[0]}": 1, f"For {other[0]} over {one[0]}": -1}
         for title, sign in sides.items():
             if some := self.strongest(sign):
-                yield _listed(title, some)
+                yield listed(title, [(part, abs(effect)) for part, effect in some])
         if self.prior is not None:
             of = "" if self.predicted is None else f"of {self.predicted} "
             yield added_up(self.prior, float(self.effects.sum()), f"{of}against {self.label}")
@@ -104,19 +104,15 @@ def contrast(run: Run, text: str, label: str, *, user: str | None = None, produc
 
 
 def label_lines(explanation: Explanation) -> Iterator[list[Fragment]]:
-    """Of a document with several labels: what supports and opposes each label that it has, or nearly has. Exact
+    """Of a document with several labels: what supports and opposes each further label that it has, or nearly has. Exact
     evidence only; the others explain the likeliest label."""
-    evidence = explanation.evidence
-    if evidence is None or isinstance(explanation.predicted, str):
+    evidence, effects = explanation.evidence, explanation.effects
+    if evidence is None or effects is None or isinstance(explanation.predicted, str):
         return
     for name, chance in explanation.ranking():
-        if (name in explanation.predicted or chance >= LIKELY) and name in evidence.classes:
+        likely = name in explanation.predicted or chance >= LIKELY
+        if likely and name in evidence.classes and name != effects.label:
             said = evidence.phrases[:, evidence.classes.index(name)]
-            for title, sign in ((f"{name} ({percent(chance)}), for", 1), (f"{name}, against", -1)):
+            for title, sign in ((f"Most for {name} ({percent(chance)})", 1), (f"Against {name}", -1)):
                 if some := strongest(explanation.phrases, said, sign, SHOWN):
-                    yield _listed(title, some)
-
-
-def _listed(title: str, some: Sequence[tuple[Phrase | Word, float]]) -> list[Fragment]:
-    """The title says which side they are on."""
-    return listed(title, [(part, abs(effect)) for part, effect in some])
+                    yield listed(title, some)

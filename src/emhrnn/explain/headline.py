@@ -63,7 +63,7 @@ def _without(explanation: Explanation, effects: Effects, phrase: Phrase) -> list
         return []
     p = float(explanation.probabilities[explanation.classes.index(effects.label)])
     odds = np.log(max(p, TINY)) - np.log(max(1 - p, TINY)) - falls[phrase.start]
-    name, before = "the label" if explanation.subject == "it" else effects.label, percent(p)
+    name, before = _named(explanation, effects), percent(p)
     after = percent(float(1 / (1 + np.exp(-odds))))
     if after == before:  # both are nearly certain
         fall = Fragment(signed(-falls[phrase.start]), "number")
@@ -74,6 +74,10 @@ def _without(explanation: Explanation, effects: Effects, phrase: Phrase) -> list
         Fragment(" instead of "), Fragment(before, "number"),
         Fragment("; no other phrase that was left out changes it more." if stronger else "."),
     ]  # fmt: skip
+
+
+def _named(explanation: Explanation, effects: Effects) -> str:
+    return "the label" if explanation.subject == "it" else effects.label
 
 
 def headline_text(explanation: Explanation) -> str:
@@ -141,7 +145,7 @@ def balance(explanation: Explanation) -> list[Fragment]:
         return []
     several = effects.by == "evidence" and isinstance(predicted, str) and len(explanation.classes) > 2
     against = " against the mean of the other labels" if several else ""
-    return added_up(effects.prior, float(effects.sentences.sum()), f"of the label{against}")
+    return added_up(effects.prior, float(effects.sentences.sum()), f"of {_named(explanation, effects)}{against}")
 
 
 def note(explanation: Explanation) -> str:
