@@ -1,6 +1,7 @@
 """`DocumentClassifier` and `EMHRNNClassifier`: every model in the manner of scikit-learn, for texts in memory."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partialmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -419,21 +420,4 @@ class EMHRNNClassifier(DocumentClassifier):
     classifier.explain("The soup was cold.")
     """
 
-    def __init__(
-        self,
-        *,
-        epochs: int | None = None,
-        preset: str = "default",
-        vectors: str | Path | Vectors | None = None,
-        class_weight: str | Mapping[Any, Any] | None = None,
-        validation_fraction: float | None = None,
-        n_iter_no_change: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = 0,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            "em-hrnn", epochs=epochs, preset=preset, vectors=vectors, class_weight=class_weight,
-            validation_fraction=validation_fraction, n_iter_no_change=n_iter_no_change, settings=settings,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
+    __init__ = partialmethod(DocumentClassifier.__init__, "em-hrnn")  # scikit-learn reads the parameters from it
