@@ -69,7 +69,7 @@ def test_rest_gives_the_same_probabilities(run: Path) -> None:
     pytest.importorskip("fastapi", reason="needs the extra serve")
     from fastapi.testclient import TestClient
 
-    from emhrnn.serve.server import application
+    from emhrnn.serve.app import application
 
     model, texts = emhrnn.load(run), ragged_texts()
     expected = model.predict_proba(texts)

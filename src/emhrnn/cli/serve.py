@@ -39,7 +39,7 @@ def serve(
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ConfigError(f"the viewer needs {error.name}; install it with: pip install emhrnn") from None
-    from emhrnn.serve.server import serve as run_server
+    from emhrnn.serve.app import serve as run_server
     from emhrnn.training.pack import located
 
     run_server([located(run) for run in runs], host=host, port=port, token=token, data=data, say=say)

@@ -1,16 +1,20 @@
-"""The ASGI application: pages and API behind the guard; models start and stop with it."""
+"""The server: an ASGI application with pages and API behind the guard, which starts and stops the models; and the
+process that listens, and stops well."""
 
+import gc
 import ipaddress
 import os
 import secrets
 import shutil
+import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
@@ -21,11 +25,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from emhrnn.api import load
+from emhrnn.cores import set_threads
 from emhrnn.drift import Watch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.serve import corpus, document, feedback, pages
 from emhrnn.serve import runs as runs_page
 from emhrnn.serve.api import api
+from emhrnn.serve.connections import bound_connections
 from emhrnn.serve.engine import ServedRun, ServerState, state_of
 from emhrnn.serve.guard import FAULT, OPEN, App, Guard, Token, for_people, refusal
 from emhrnn.serve.jobs import Jobs
@@ -39,6 +45,7 @@ from emhrnn.version import __version__
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 TOKEN_LETTERS = 8
+DRAIN_SECONDS = 30
 WINDOW = 1000  # recent documents that drift is measured on: between so many and twice as many
 SEND = 'send {"text": "..."} or {"texts": [...]}'
 UNREADABLE: dict[type[BaseException], str] = {  # what is wrong with a body that the framework gave up on
@@ -46,6 +53,43 @@ UNREADABLE: dict[type[BaseException], str] = {  # what is wrong with a body that
     RecursionError: f"is nested too deeply; {SEND}",
     ValueError: f"has a number with too many digits; {SEND}",
 }
+
+
+def serve(
+    runs: Sequence[Path],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    data: Path | None = None,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Until Ctrl-C or SIGTERM; requests that have arrived are answered first."""
+    set_threads(1)  # one document at a time is too small for more
+    limits = ServerLimits()
+    app = application(runs, host=host, token=token, data=data, limits=limits)
+    gc.freeze()  # what is loaded by now stays: looking through it for garbage would stop everything for half a second
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="warning", access_log=False, server_header=False, ws="none",
+        timeout_keep_alive=15, timeout_graceful_shutdown=DRAIN_SECONDS,
+    )  # fmt: skip
+    with _listening(host, port) as listener:
+        address = f"[{host}]" if ":" in host else host
+        say(f"http://{address}:{listener.getsockname()[1]}  (Ctrl-C stops it)")
+        server = uvicorn.Server(bound_connections(config, limits))
+        with suppress(KeyboardInterrupt, SystemExit):  # uvicorn passes the signal on when it has drained
+            server.run(sockets=[listener])
+        if not server.started:
+            raise ConfigError("the server did not start; its log says why")
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Bind before anything is printed, so that the error of a port in use is one line."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except OSError as error:
+        raise ConfigError(f"cannot listen at {host}:{port} ({error.strerror}); give another --port or --host") from None
 
 
 def application(
