@@ -244,7 +244,7 @@ ROWS: dict[str, Row] = {
     "basis-cust": _network(_model("authors", "BasisCust"), BasisCustConfig, reference="Kim et al., TACL 2019"),
     "bag-of-means": Row(
         config=BagOfMeansConfig,
-        build=_fitted(_model("pooled", "BagOfMeans")),
+        build=_fitted(_model("flat", "BagOfMeans")),
         learns="fit",
         reference=ZHANG_PAPER,
         needs=(VECTORS,),
@@ -253,7 +253,7 @@ ROWS: dict[str, Row] = {
         config=NGramsConfig, build=_model("product", "build_ngrams"), learns="gradient", reference="this project"
     ),
     "sswe-svm": Row(
-        config=SSWEConfig, build=_fitted(_model("pooled", "SSWE")), learns="fit", reference="Tang et al., ACL 2014"
+        config=SSWEConfig, build=_fitted(_model("flat", "SSWE")), learns="fit", reference="Tang et al., ACL 2014"
     ),
 }
 ROWS |= {f"{name}+ngrams": with_ngrams(ROWS[name]) for name in ("em-hrnn", "hn-att")}
