@@ -1,4 +1,4 @@
-"""Phrase ends beside gold chunks."""
+"""Phrase ends beside gold chunks, and the shown phrases of evidence beside the sum over all."""
 
 import json
 import zipfile
@@ -9,7 +9,7 @@ import pytest
 from emhrnn.errors import DataError
 from emhrnn.paper.phrases import as_batch, learned, read_chunks
 from emhrnn.training.run import load_run
-from tests.behaviour.commands import Cli
+from tests.behaviour.commands import Cli, tiny
 from tests.oracles.chunks import chunk_ends, scores
 
 GOLD = [
@@ -89,3 +89,19 @@ def test_a_damaged_zip(conll: Path) -> None:
         except DataError as error:
             refused += str(conll) in str(error)
     assert refused > len(original) // 10
+
+
+def test_other_runs_are_refused(cli: Cli, made: Path, run: Path) -> None:
+    refused = cli.error("paper", "segmentations", run, made / "test.jsonl")
+    assert "is not a run of evidence with learned phrases" in refused
+
+
+def test_the_shown_phrases_of_evidence_are_compared_with_the_sum(cli: Cli, made: Path, tmp_path: Path) -> None:
+    run, test = tmp_path / "evidence", made / "test.jsonl"
+    cli.ok("train", made / "reviews.csv", "--out", run, *tiny("evidence"))
+    found = cli.ok("paper", "segmentations", run, test, "--json").json
+    assert found["exact"] == cli.ok("evaluate", run, test, "--json").json["accuracy"]
+    assert abs(found["exact"] - found["shown"]) <= found["differs"]
+    assert 0 <= found["best"] <= 1
+    assert 1 <= found["words_per_phrase"] <= 6
+    assert "by the best one alone" in cli.ok("paper", "segmentations", run, test).out
