@@ -7,14 +7,21 @@ import pytest
 
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.paper.jobs import HowToRun
-from emhrnn.paper.simulation.run import SimulationPlan, SimulationSizes, simulate
+from emhrnn.paper.simulation.learners import Schedule
+from emhrnn.paper.simulation.run import TRUE_Z, SimulationPlan, SimulationSizes, simulate
 from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
 
 TINY = SimulationSizes(train=40, test=10, rounds=2)
 
 
 def result(test, seconds=1.0):
-    measured = {"free": test - 0.1, "all": test, "free_with_label": test, "all_with_label": test, "log_evidence": -0.5}
+    measured = {
+        "free": test - 0.1,
+        "all": test,
+        "free_with_label": test,
+        "all_with_label": test,
+        "log_likelihood": -0.5,
+    }
     return {"train": measured, "test": measured, "seconds": seconds}
 
 
@@ -22,7 +29,8 @@ def test_rows_are_means_over_seeds_in_percent():
     row = make_row("state", "exact", [result(0.97), result(0.99)])
     assert (row.train, row.test, row.test_sd, row.seeds) == (98.0, 98.0, pytest.approx(1.414, abs=1e-3), 2)
     assert row.test_free == 88.0
-    assert row.log_evidence == -0.5
+    assert row.tests == (97.0, 99.0)
+    assert row.log_likelihood == -0.5
     assert make_row("state", "exact", [result(0.97)]).test_sd is None
 
 
@@ -32,7 +40,7 @@ def test_a_method_without_posterior_has_no_figures_with_the_label():
     assert row.test_with_label is None
     allowed = make_allowed("vocabulary", [{"label_entropy": 2.3, "information": 0.5, "free": 0.6, "all": 0.68}])
     text = RecoveryTable({"command": "emhrnn"}, [row], [allowed]).to_markdown()
-    assert "| HM-RNN | 60.0 | 60.0 | - | 50.0 | - | - | 1 | 1 | 90.1 |" in text
+    assert "| HM-RNN | 60.0 | 60.0 | - | 50.0 | - | - | - | - | 1 | 1 | 90.1 |" in text
     assert "recovers 68.0 %" in text
 
 
@@ -63,6 +71,21 @@ def test_runs_writes_and_does_nothing_twice(tmp_path):
     assert 50 <= row["test"] <= 100
     assert "EM-HRNN, exact" in (tmp_path / "table1.md").read_text()
     assert "<svg" in (tmp_path / "table1-recovery.svg").read_text()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_the_training_labels_pick_the_learning_rate_of_every_row(tmp_path):
+    sizes = replace(TINY, schedule=Schedule(epochs=2, documents=20, learning_rates=(1e-9, 2e-2)))
+    plan = SimulationPlan(readings=("vocabulary",), methods=("hm-rnn", "local", TRUE_Z), seeds=1, sizes=sizes)
+    rows = {row.method: row for row in simulate(plan, tmp_path, tmp_path / "jobs", HowToRun()).rows}
+    assert rows[TRUE_Z].test == 100.0
+    assert rows[TRUE_Z].test_with_label is None
+    for method, row in rows.items():
+        told = json.loads((tmp_path / "jobs" / f"vocabulary-{method}-10.json").read_text())["result"]
+        tried = {float(rate): one["log_likelihood"] for rate, one in told["tried"].items()}
+        assert told["learning_rate"] == max(tried, key=tried.get) == 2e-2
+        assert told["train"]["log_likelihood"] == tried[2e-2]
+        assert row.label_accuracy == pytest.approx(100 * told["test"]["label_accuracy"], abs=1e-3)
 
 
 def test_rows_are_told_before_the_oracle_was_asked(tmp_path):

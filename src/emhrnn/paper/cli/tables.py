@@ -184,7 +184,7 @@ def _show(table: "ComparisonTable", data: dict[str, object] | None, where: str) 
 
 
 READINGS = "independent,state,vocabulary"
-METHODS = "hm-rnn,mhs-rnn,window-1,window-2,window-5,local,exact,printed-q"
+METHODS = "hm-rnn,mhs-rnn,window-1,window-2,window-5,local,exact,printed-q,true-z"
 
 
 def table1(
@@ -214,7 +214,7 @@ def table1(
       emhrnn paper table1
       emhrnn paper table1 --reading vocabulary --methods exact,local --seeds 2
 
-    Under 40 minutes on two cores; with --quick, a few minutes on one. After Ctrl-C, the same command resumes. Writes
+    About an hour on two cores; with --quick, a few minutes on one. After Ctrl-C, the same command resumes. Writes
     table1.md, table1.json and a figure.
     """
     from emhrnn.cli.output import complain, end_if_failed, print_json, say

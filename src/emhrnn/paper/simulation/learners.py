@@ -13,9 +13,8 @@
 Each gives its model, the same one, after every epoch or round.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -34,7 +33,7 @@ from emhrnn.paper.em.steps import above, e_step, m_step_pi, weigh
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates
 from emhrnn.paper.models.hm_rnn import HMRNN
 from emhrnn.paper.models.mhs_rnn import MHSRNN
-from emhrnn.paper.models.rows import PAPER_NETWORK, HierarchyConfig, HMRNNConfig
+from emhrnn.paper.models.rows import PAPER_NETWORK, HierarchyConfig, HMRNNConfig, NetworkConfig
 from emhrnn.paper.simulation.world import CLASSES, World, all_log_p, block_likelihood, of_labels, take
 from emhrnn.shapes import Bool, Float, Int64
 
@@ -43,41 +42,42 @@ M = TypeVar("M", bound=DocumentModel)
 
 
 @dataclass(frozen=True)
-class JointSchedule:
-    """Of `learn_all`."""
+class Schedule:
+    """Of every row that learns by gradients. Of the learning rates, the one under whose model the training labels are
+    likeliest is kept."""
 
     epochs: int = 12
-    uniform: int = 1  # epochs with pi = 1/2
+    uniform: int = 1  # epochs of EM with pi = 1/2
     documents: int = 250  # of a batch
-    learning_rate: float = 1e-2  # the highest: it rises from, and falls to, almost nothing
+    learning_rates: Sequence[float] = (5e-3, 1e-2)  # the highest: each rises from, and falls to, almost nothing
+    rising: float = 0.15  # share of the steps
     dropout: float = 0.15
     clip: float = 1.0
 
 
-@dataclass(frozen=True)
-class DetectorSchedule:
-    """Of `learn_detector`."""
-
-    epochs: int = 8
-    documents: int = 250  # of a batch
-    learning_rate: float = 5e-3
-    clip: float = 1.0
-
-
 def learn_all(
-    world: World, choose_blocks: ChooseBlocks, seed: int, schedule: JointSchedule, *, printed_q: bool = False
+    world: World,
+    choose_blocks: ChooseBlocks | None,
+    seed: int,
+    schedule: Schedule,
+    rate: float,
+    *,
+    printed_q: bool = False,
 ) -> Iterator[EMHRNN]:
-    """A new EM-HRNN that learns from the labels."""
+    """A new EM-HRNN that learns from the labels; without blocks to enumerate, from the true z, too."""
     random = np.random.default_rng([seed, 2])
     dropout = torch.Generator().manual_seed(int(random.integers(2**62)))
     table = world.teacher.embedding.table
     assert isinstance(table, Tensor)
     config = PAPER_NETWORK.model_copy(update={"dropout": schedule.dropout})
     model = EMHRNN(config, table=table, classes=CLASSES, generator=dropout, rate=0.5)
-    z_of_all = segmentation.random(world.train, 0.5, random).reshape(world.train.n_documents, -1)
+    z_of_all = world.z_train if choose_blocks is None else segmentation.random(world.train, 0.5, random)
+    z_of_all = z_of_all.reshape(world.train.n_documents, -1).copy()
 
     def loss(batch: Batch, rows: Int64[np.ndarray, " documents"], epoch: int) -> Float[Tensor, ""]:
         states, last = model.words(batch, dropout), z_of_all[rows].reshape(-1)
+        if choose_blocks is None:
+            return -log_likelihood(model.encode(batch, states, last, dropout).logits, batch_labels(batch)).mean()
         seen = states.detach()
         if epoch < schedule.uniform:
             seen = replace(seen, a=torch.zeros_like(seen.a))
@@ -89,26 +89,20 @@ def learn_all(
         per_document = float(mask.sum()) / batch.n_documents  # Q sums over words, and is averaged over documents
         return theta + per_document * m_step_pi(states.a, posterior.marginals(), mask)
 
-    return _descend(model, world, schedule, random, loss, rising=0.15)
+    return _descend(model, world, schedule, rate, random, loss)
 
 
 Loss = Callable[[Batch, Int64[np.ndarray, " documents"], int], Float[Tensor, ""]]  # documents, their rows, epoch
 
 
 def _descend(
-    model: M,
-    world: World,
-    schedule: JointSchedule | DetectorSchedule,
-    random: np.random.Generator,
-    loss: Loss,
-    *,
-    rising: float,
+    model: M, world: World, schedule: Schedule, rate: float, random: np.random.Generator, loss: Loss
 ) -> Iterator[M]:
-    """Adam; the learning rate goes up and down once, and goes up in a share `rising` of the steps."""
+    """Adam; the learning rate goes up and down once."""
     n = world.train.n_documents
-    optimizer = torch.optim.Adam(model.parameters(), lr=schedule.learning_rate)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     steps = schedule.epochs * -(-n // schedule.documents)
-    pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.learning_rate, total_steps=steps, pct_start=rising)
+    pace = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=schedule.rising)
     for epoch in range(schedule.epochs):
         model.set_epoch(epoch)
         order = random.permutation(n)
@@ -181,20 +175,20 @@ def _line_search(h: Tensor, target: Tensor, w: Tensor, step: Tensor) -> Tensor:
     return w
 
 
-FROZEN = {"tune_embedding": False, "dropout": 0.0}  # of the detectors' networks
-DETECTORS: dict[str, Callable[..., HMRNN | MHSRNN]] = {
-    "hm-rnn": partial(HMRNN, HMRNNConfig(name="hm-rnn", **FROZEN)),
-    "mhs-rnn": partial(MHSRNN, HierarchyConfig(name="mhs-rnn", **FROZEN)),
+DETECTORS: dict[str, tuple[type[HMRNN | MHSRNN], type[NetworkConfig]]] = {
+    "hm-rnn": (HMRNN, HMRNNConfig),
+    "mhs-rnn": (MHSRNN, HierarchyConfig),
 }
 
 
-def learn_detector(world: World, method: str, seed: int, schedule: DetectorSchedule) -> Iterator[HMRNN | MHSRNN]:
+def learn_detector(world: World, method: str, seed: int, schedule: Schedule, rate: float) -> Iterator[HMRNN | MHSRNN]:
     """A new HM-RNN or MHS-RNN that learns the labels."""
-    model = DETECTORS[method](
-        table=world.teacher.embedding.table, classes=CLASSES, generator=torch.Generator().manual_seed(seed)
-    )
+    network, settings = DETECTORS[method]
+    config = settings(name=method, tune_embedding=False, dropout=schedule.dropout)
+    generator = torch.Generator().manual_seed(seed)
+    model = network(config, table=world.teacher.embedding.table, classes=CLASSES, generator=generator)  # type: ignore[arg-type]
 
     def loss(batch: Batch, rows: Int64[np.ndarray, " documents"], epoch: int) -> Float[Tensor, ""]:
-        return -log_likelihood(model(batch).logits, batch_labels(batch)).mean()
+        return -log_likelihood(model(batch, generator).logits, batch_labels(batch)).mean()
 
-    return _descend(model, world, schedule, np.random.default_rng([seed, 3]), loss, rising=0.3)
+    return _descend(model, world, schedule, rate, np.random.default_rng([seed, 3]), loss)

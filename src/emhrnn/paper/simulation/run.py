@@ -4,7 +4,7 @@ OUT/table1.md, table1.json             the table
 OUT/table1-recovery.svg                recovery against epochs
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import process_time
@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.files import write_json, write_text
+from emhrnn.models.output import log_likelihood
 from emhrnn.paper.em.blocks import exact_blocks, local_blocks, window_blocks
+from emhrnn.paper.em.likelihood import batch_labels
 from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, report_progress, run_jobs
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hm_rnn import HMRNN
@@ -25,51 +28,38 @@ from emhrnn.paper.reports import check_plots, commit, machine, told_command
 from emhrnn.paper.simulation.learners import (
     DETECTORS,
     ChooseBlocks,
-    DetectorSchedule,
-    JointSchedule,
+    Schedule,
     learn_all,
     learn_detector,
     learn_indicator,
 )
 from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
 from emhrnn.paper.simulation.world import READINGS, World, consult, make_world, recovered, with_label, without_label
-from emhrnn.shapes import Bool
+from emhrnn.shapes import Bool, Float
 
 
 @dataclass(frozen=True)
 class SimulationSizes:
-    """The paper's numbers of documents, and how long each kind of learning lasts."""
+    """The paper's numbers of documents, and how long learning lasts."""
 
     train: int = 10_000
     test: int = 1_000
     rounds: int = 35  # of EM where theta is known
-    joint: JointSchedule = field(default_factory=JointSchedule)  # of EM where nothing is
-    detector: DetectorSchedule = field(default_factory=DetectorSchedule)
+    schedule: Schedule = field(default_factory=Schedule)  # of all other learning
 
     @classmethod
     def quick(cls) -> "SimulationSizes":
-        """Minutes instead of an hour; the figures are those of a small experiment."""
-        return cls(
-            train=1_000, test=300, rounds=10,
-            joint=JointSchedule(epochs=3, documents=100), detector=DetectorSchedule(epochs=2, documents=100),
-        )  # fmt: skip
+        """Minutes instead of hours; the figures are those of a small experiment."""
+        return cls(train=1_000, test=300, rounds=10, schedule=Schedule(epochs=3, documents=100, learning_rates=(1e-2,)))
 
     def arguments(self, reading: str, method: str) -> dict[str, Any]:
         """What a job of this reading and method depends on, so that a change elsewhere leaves it done."""
-        kind = {"joint": asdict(self.joint)} if reading == "vocabulary" else {"rounds": self.rounds}
-        if method in DETECTORS:
-            kind = {"detector": asdict(self.detector)}
-        return {"train": self.train, "test": self.test, **kind}
+        how = {"rounds": self.rounds} if knows_theta(reading, method) else {"schedule": asdict(self.schedule)}
+        return {"train": self.train, "test": self.test, **how}
 
     @classmethod
     def from_arguments(cls, given: dict[str, Any]) -> "SimulationSizes":
-        kinds = {"joint": JointSchedule, "detector": DetectorSchedule}
-        return cls(**{key: kinds[key](**value) if key in kinds else value for key, value in given.items()})
-
-    def epochs(self, reading: str, method: str) -> int:
-        if method in DETECTORS:
-            return self.detector.epochs
-        return self.joint.epochs if reading == "vocabulary" else self.rounds
+        return cls(**{**given, "schedule": Schedule(**given.get("schedule", {}))})
 
 
 def _window(length: int) -> ChooseBlocks:
@@ -85,8 +75,15 @@ EM_METHODS: dict[str, ChooseBlocks] = {  # which free positions an E-step enumer
     "exact": lambda batch, _: exact_blocks(batch),
     PRINTED_Q: lambda batch, _: exact_blocks(batch),
 }
-METHODS = (*DETECTORS, *EM_METHODS)
+TRUE_Z = "true-z"  # an EM-HRNN that is given the true z, and learns theta
+METHODS = (*DETECTORS, *EM_METHODS, TRUE_Z)
 ORACLE = "oracle"
+
+
+def knows_theta(reading: str, method: str) -> bool:
+    """Whether the method is given the teacher's network, and learns its indicator alone."""
+    return method in EM_METHODS and reading != "vocabulary"
+
 
 Model = EMHRNN | HMRNN | MHSRNN
 
@@ -104,42 +101,71 @@ def run_job(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _learn_and_measure(world: World, method: str, seed: int, sizes: SimulationSizes, folder: Path) -> dict[str, Any]:
+    """Of the learning rate under whose model the training labels are likeliest."""
+    known = knows_theta(world.reading, method)
+    rates = [0.0] if known else list(sizes.schedule.learning_rates)
+    epochs = (sizes.rounds if known else sizes.schedule.epochs) * len(rates)
+    tried: dict[float, dict[str, Any]] = {}
+    for number, rate in enumerate(rates):
+
+        def tell(epoch: int, test: float, before: float = number / len(rates)) -> None:
+            report_progress(folder, before + epoch / epochs, f"test {100 * test:.1f} %")
+
+        tried[rate] = _one(world, method, _learning(world, method, seed, sizes, rate), tell)
+    best = max(tried, key=lambda rate: float(tried[rate]["train"]["log_likelihood"]))
+    return {**tried[best], "learning_rate": best, "tried": {str(rate): one["train"] for rate, one in tried.items()}}
+
+
+def _one(world: World, method: str, learning: Iterator[Model], tell: Callable[[int, float], None]) -> dict[str, Any]:
     """`seconds` are CPU seconds of learning, which other programs hardly disturb, without measuring in between; a point
     is the recovery of all test positions without the label, after an epoch."""
-    learning, points, seconds = _learning(world, method, seed, sizes), list[dict[str, Any]](), 0.0
-    epochs, began = sizes.epochs(world.reading, method), process_time()
+    points, seconds = list[dict[str, Any]](), 0.0
+    began = process_time()
     for epoch, model in enumerate(learning, start=1):
         seconds += process_time() - began
-        test = recovered(world.test, _found(model, world.test), world.z_test).all
+        test = recovered(world.test, _found(model, method, world.test, world.z_test), world.z_test).all
         points.append({"epoch": epoch, "test": test})
-        report_progress(folder, epoch / epochs, f"test {100 * test:.1f} %")
+        tell(epoch, test)
         began = process_time()
     measured = {}
     for name, batch, z in (("train", world.train, world.z_train), ("test", world.test, world.z_test)):
-        measured[name] = asdict(recovered(batch, _found(model, batch), z))
-        if isinstance(model, EMHRNN):
-            found, evidence = with_label(model, batch)
+        measured[name] = asdict(recovered(batch, _found(model, method, batch, z), z))
+        if isinstance(model, EMHRNN) and method != TRUE_Z:
+            found, log_p = with_label(model, batch)
             measured[name] |= {f"{k}_with_label": v for k, v in asdict(recovered(batch, found, z)).items()}
-            measured[name]["log_evidence"] = evidence
+        else:
+            log_p = _of_classes(model, batch, z)
+        labels = batch_labels(batch)
+        measured[name]["log_likelihood"] = float(log_likelihood(log_p, labels).mean())
+        measured[name]["label_accuracy"] = float((log_p.argmax(dim=1) == labels).double().mean())
     return {**measured, "points": points, "seconds": seconds, "seconds_per_epoch": seconds / len(points)}
 
 
-def _learning(world: World, method: str, seed: int, sizes: SimulationSizes) -> Iterator[Model]:
+def _learning(world: World, method: str, seed: int, sizes: SimulationSizes, rate: float) -> Iterator[Model]:
     """The model after each epoch."""
     if method in DETECTORS:
-        return learn_detector(world, method, seed, sizes.detector)
-    choose_blocks, printed_q = EM_METHODS[method], method == PRINTED_Q
-    if world.reading == "vocabulary":
-        return learn_all(world, choose_blocks, seed, sizes.joint, printed_q=printed_q)
-    return learn_indicator(world, choose_blocks, seed, sizes.rounds, printed_q=printed_q)
+        return learn_detector(world, method, seed, sizes.schedule, rate)
+    choose_blocks, printed_q = EM_METHODS.get(method), method == PRINTED_Q
+    if choose_blocks is not None and knows_theta(world.reading, method):
+        return learn_indicator(world, choose_blocks, seed, sizes.rounds, printed_q=printed_q)
+    return learn_all(world, choose_blocks, seed, sizes.schedule, rate, printed_q=printed_q)
 
 
 @torch.no_grad()
-def _found(model: Model, batch: Batch) -> Bool[np.ndarray, " words"]:
+def _found(model: Model, method: str, batch: Batch, true: Bool[np.ndarray, " words"]) -> Bool[np.ndarray, " words"]:
+    if method == TRUE_Z:
+        return true
     if isinstance(model, EMHRNN):
         return without_label(model, batch)
     z: np.ndarray = model(batch).z
     return z
+
+
+@torch.no_grad()
+def _of_classes(model: Model, batch: Batch, z: Bool[np.ndarray, " words"]) -> Float[Tensor, "documents classes"]:
+    """log p(y | w) of a network with a detector of its own; of an EM-HRNN, with this z."""
+    output = model.encode_phrases(batch, z) if isinstance(model, EMHRNN) else model(batch)
+    return torch.log_softmax(output.logits, dim=1)
 
 
 FIRST_SEED = 10  # worlds 0 and 1 served to choose the generator's setting and the schedule: they prove nothing

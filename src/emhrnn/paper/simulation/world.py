@@ -277,9 +277,10 @@ def without_label(model: EMHRNN, batch: Batch) -> Bool[np.ndarray, " words"]:
 
 
 @torch.no_grad()
-def with_label(model: EMHRNN, batch: Batch) -> tuple[Bool[np.ndarray, " words"], float]:
-    """And the mean log-likelihood of the labels, log p(y | w)."""
+def with_label(model: EMHRNN, batch: Batch) -> tuple[Bool[np.ndarray, " words"], Float[Tensor, "documents classes"]]:
+    """And log p(y | w) of every class, all segmentations summed out."""
     states = model.words(batch)
-    likelihood = of_labels(all_log_p(model, batch, states), batch)
-    posterior = weigh(batch, states, exact_blocks(batch), likelihood)
-    return (posterior.marginals() > 0.5).numpy(), float(posterior.evidence.mean())
+    log_p = all_log_p(model, batch, states)  # (documents, configurations, classes)
+    posterior = weigh(batch, states, exact_blocks(batch), of_labels(log_p, batch))
+    of_classes = torch.logsumexp(posterior.log_prior[:, :, None] + log_p, dim=1)
+    return (posterior.marginals() > 0.5).numpy(), of_classes
