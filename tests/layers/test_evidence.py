@@ -52,6 +52,7 @@ class Problem:
     weights: Tensor
     table: Tensor
     scale: Tensor
+    mixing: Tensor | None
     counts: Counts
     shares: list[float]
     own: Own
@@ -59,6 +60,11 @@ class Problem:
     @property
     def word_offsets(self) -> Tensor:
         return torch.from_numpy(self.batch.word_offsets)
+
+    @property
+    def leaves(self) -> list[Tensor]:
+        """What learns."""
+        return [self.table, self.scale, *([] if self.mixing is None else [self.mixing])]
 
     def to(self, dtype: torch.dtype) -> "Problem":
         """The same, with table and scale that require a gradient."""
@@ -68,6 +74,7 @@ class Problem:
             weights=self.weights.to(dtype),
             table=self.table.detach().to(dtype).requires_grad_(),
             scale=self.scale.detach().to(dtype).requires_grad_(),
+            mixing=None if self.mixing is None else self.mixing.detach().to(dtype).requires_grad_(),
             counts=Counts(*(part.to(dtype) for part in (c.by_class, c.documents, c.prior, c.shift)), c.several),
             own=Own(self.own.labels.to(dtype), self.own.weights.to(dtype)),
         )
@@ -75,7 +82,7 @@ class Problem:
     def scores(self, *, leave_out: bool, least: float = 0.0) -> Tensor:
         return seen_evidence(
             self.table, self.scale, self.counts, rows=self.rows, weights=self.weights, word_offsets=self.word_offsets,
-            own=self.own if leave_out else None, least=least,
+            own=self.own if leave_out else None, mixing=self.mixing, least=least,
         )  # fmt: skip
 
     def expected(self, *, leave_out: bool) -> Tensor:
@@ -86,7 +93,8 @@ class Problem:
         own = {"own_labels": self.own.labels.numpy(), "own_weights": self.own.weights.numpy()} if leave_out else {}
         scores = oracle.seen_scores(
             self.rows.numpy(), self.weights.numpy(), self.batch.word_offsets.tolist(), *arrays, self.shares, M,
-            several=self.counts.several, **own,
+            several=self.counts.several, mixing=None if self.mixing is None else self.mixing.detach().double().numpy(),
+            **own,
         )  # fmt: skip
         return torch.from_numpy(scores)
 
@@ -104,7 +112,7 @@ def counted(batch: Batch, rows: Tensor, size: int, own: Own) -> tuple[Tensor, Te
 
 
 def problem(lengths: list[list[int]], K: int, C: int, seed: int, *, several: bool, buckets: int = 3) -> Problem:
-    """In double precision; some candidates have weight 0, and some documents count twice or half."""
+    """In double precision; some candidates have weight 0, some documents count twice or half, some classes are mixed."""
     batch, rng, generator = few_words(lengths, seed), np.random.default_rng(seed), generator_of(seed)
     keys = phrase_keys(batch, K)
     index = PhraseIndex(np.unique(keys[keys != NONE])[: 1 + 3 * batch.n_words // 2])
@@ -120,7 +128,9 @@ def problem(lengths: list[list[int]], K: int, C: int, seed: int, *, several: boo
     return Problem(
         batch, rows, torch.from_numpy(rng.choice([0.0, 0.5, 1.0, 1.25], tuple(rows.shape))),
         torch.randn(len(index.keys), C, generator=generator, dtype=torch.float64),
-        torch.randn(K, buckets, generator=generator, dtype=torch.float64), counts, shares.tolist(), own,
+        torch.randn(K, buckets, generator=generator, dtype=torch.float64),
+        0.5 * torch.randn(C, C, generator=generator, dtype=torch.float64) if seed % 2 else None,
+        counts, shares.tolist(), own,
     )  # fmt: skip
 
 
@@ -152,9 +162,9 @@ def test_gradients_of_seen_evidence_equal_those_in_double_precision(dtype, lengt
     exact = problem(lengths, K, C, seed, several=several)
     results = []
     for one in (exact.to(dtype), exact.to(torch.float64)):
-        table, scale = gradients(one.scores(leave_out=leave_out), [one.table, one.scale], seed)
+        table, *others = gradients(one.scores(leave_out=leave_out), one.leaves, seed)
         assert table.is_sparse
-        results.append((table.to_dense().double(), scale.double()))
+        results.append([table.to_dense().double(), *(other.double() for other in others)])
     torch.testing.assert_close(*results, **tolerance(dtype, 1e-4))
 
 
@@ -162,9 +172,9 @@ def test_gradients_of_seen_evidence_equal_those_in_double_precision(dtype, lengt
 @settings(max_examples=10)
 def test_gradients_of_seen_evidence_equal_finite_differences(lengths, K, C, seed, several):
     exact = problem(lengths, K, C, seed, several=several).to(torch.float64)
-    (d_table, d_scale), step = gradients(exact.scores(leave_out=True), [exact.table, exact.scale], seed), 1e-4
+    (d_table, *others), step = gradients(exact.scores(leave_out=True), exact.leaves, seed), 1e-4
     direction = torch.randn(*exact.rows.shape, C, generator=generator_of(seed), dtype=torch.float64)
-    for name, gradient in (("table", d_table.to_dense()), ("scale", d_scale)):
+    for name, gradient in zip(("table", "scale", "mixing"), (d_table.to_dense(), *others), strict=False):
         leaf = getattr(exact, name).detach()
         toward = torch.randn(leaf.shape, generator=generator_of(seed + 1), dtype=torch.float64)
         with torch.no_grad():

@@ -157,7 +157,7 @@ def test_the_folded_table_is_the_training_formula_without_own(back_end, lengths,
         expected = seen_evidence(
             model.ngrams.table, model.scale, model.ngrams.statistics(), rows=torch.from_numpy(rows),
             weights=torch.from_numpy(weights.astype(np.float32)), word_offsets=torch.from_numpy(batch.word_offsets),
-            own=None,
+            own=None, mixing=model.mixing,
         )  # fmt: skip
     np.testing.assert_allclose(model.reader.evidence(batch), expected, atol=1e-5, rtol=1e-5)
 
@@ -523,7 +523,7 @@ def test_other_phrases_of_the_same_number_are_found_after_loading() -> None:
 def test_what_training_changes_shows_at_once() -> None:
     batch = make_batch([[4, 2]] * 6, 4)
     model, _ = trained(batch, 4)
-    for name in ("ngrams.table", "scale", "encoder.projection", "bias", "length_prior"):
+    for name in ("ngrams.table", "scale", "mixing", "encoder.projection", "bias", "length_prior"):
         with torch.no_grad():
             before = model(batch).logits
             model.get_parameter(name).add_(torch.randn(model.get_parameter(name).shape, generator=generator_of(0)))

@@ -92,7 +92,8 @@ def evidence(
                 if own is not None:
                     count, number = count - own[0] * own[1], number - own[1]
                 shares = counted.shares(own)
-                r = np.array(parts.log_ratios(count.tolist(), number, shares, m, several=model.several))
+                ratios = parts.log_ratios(count.tolist(), number, shares, m, several=model.several)
+                r = np.array(parts.mixed(ratios, None if model.mixing is None else values(model.mixing)))
                 said = scale[k, parts.bucket(number, BUCKETS)] * r * model.counted
                 if model.tables:
                     said = said + table[row_of(model, phrase)]

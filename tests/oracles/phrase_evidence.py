@@ -67,6 +67,13 @@ def bucket(documents: float, buckets: int) -> int:
     return next((b for b in range(buckets) if documents < 2 ** (b + 1)), buckets - 1)
 
 
+def mixed(r: Sequence[float], mixing: np.ndarray | None) -> list[float]:
+    """r (1 + mixing): what the ratios of the other classes add to each."""
+    if mixing is None:
+        return list(r)
+    return [own + sum(other * mixing[x, y] for x, other in enumerate(r)) for y, own in enumerate(r)]
+
+
 def seen_scores(
     rows: np.ndarray,  # (words, K), -1: none
     weights: np.ndarray,  # (words, K)
@@ -79,10 +86,11 @@ def seen_scores(
     m: float,
     *,
     several: bool,
+    mixing: np.ndarray | None = None,  # (classes, classes)
     own_labels: np.ndarray | None = None,  # (documents, classes)
     own_weights: np.ndarray | None = None,  # (documents)
 ) -> np.ndarray:
-    """weight * (scale[k, bucket] * r + table[row]): (words, K, classes)."""
+    """weight * (scale[k, bucket] * r (1 + mixing) + table[row]): (words, K, classes)."""
     K, C = rows.shape[1], len(shares)
     scores = np.zeros((*rows.shape, C))
     for d, (begin, end) in enumerate(pairwise(word_offsets)):
@@ -95,7 +103,7 @@ def seen_scores(
                 if own_labels is not None and own_weights is not None:
                     count = [c - own for c, own in zip(count, own_labels[d].tolist(), strict=True)]
                     number -= float(own_weights[d])
-                r = log_ratios(count, number, shares, m, several=several)
+                r = mixed(log_ratios(count, number, shares, m, several=several), mixing)
                 for y in range(C):
                     s = scale[k, bucket(number, scale.shape[1])]
                     scores[t, k, y] = weights[t, k] * (s * r[y] + table[row, y])

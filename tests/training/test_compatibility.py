@@ -16,6 +16,7 @@ GONE = "gone"
 LATER = {
     "data.folds": 0,
     "data.language": "en",
+    "model.mixing": False,
     "model.rate": 0.23,
     "model.rationales": EvidenceConfig().rationales,
     "model.table_decay": 0.0,

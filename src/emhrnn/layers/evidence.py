@@ -3,7 +3,8 @@ the same for a trained model.
 
 Seen phrases, by counts and by a table, of a phrase with row i and k words in a document that holds it n times:
 
-    weight * (scale[k, bucket] * r_y + table[i, y])       weight = n^-presence, times dropout
+    weight * (scale[k, bucket] * r'_y + table[i, y])      weight = n^-presence, times dropout
+    r' = r (1 + mixing)                                   counts of one class also speak for related ones
 
     r_y = log((c_y + m p_y) / p_y) - mean over classes    c_y: documents of class y that have the phrase
     r_y = log((c_y + m p_y) / (rest_y + m (1 - p_y))) - logit p_y       with several labels a document: against the rest
@@ -89,6 +90,7 @@ def seen_evidence(
     weights: Float[Tensor, "words K"],
     word_offsets: Int64[Tensor, " documents_plus_1"],
     own: Own | None,
+    mixing: Float[Tensor, "classes classes"] | None = None,
     least: float = 0.0,
 ) -> Scores:
     """The first formula above; 0 for candidates without a row. The gradient of the table is sparse, and of rows with
@@ -98,14 +100,16 @@ def seen_evidence(
     _check_rows(rows, weights, len(table))
     check_shape("scale", scale, (rows.shape[1], max(scale.shape[1], 1)))
     _check_counts(counts, own, table.shape, len(word_offsets) - 1)
-    of_own = () if own is None else (own.labels, own.weights)
+    if mixing is not None:
+        check_shape("mixing", mixing, (table.shape[1], table.shape[1]))
+    others = [*(() if own is None else (own.labels, own.weights)), *(() if mixing is None else (mixing,))]
     if native := kernels_for(
-        table, scale, weights, counts.by_class, counts.documents, counts.prior, counts.shift, *of_own
+        table, scale, weights, counts.by_class, counts.documents, counts.prior, counts.shift, *others
     ):
-        keep = torch.is_grad_enabled() and (table.requires_grad or scale.requires_grad)
+        learns = any(part is not None and part.requires_grad for part in (table, scale, mixing))
         result: Tensor = _Seen.apply(  # type: ignore[no-untyped-call]
-            table, scale, native, counts, rows.contiguous(), weights.contiguous(), word_offsets.contiguous(), own,
-            least, keep,
+            table, scale, mixing, native, counts, rows.contiguous(), weights.contiguous(), word_offsets.contiguous(),
+            own, least, torch.is_grad_enabled() and learns,
         )  # fmt: skip
         return result
     K, B = scale.shape
@@ -113,6 +117,8 @@ def seen_evidence(
     found = rows.reshape(-1)[seen]
     ratios, documents = counts.ratios(found, torch.repeat_interleave(word_offsets.diff())[seen // K], own)
     factor = scale[seen % K, buckets_of(documents, B)]  # (n)
+    if mixing is not None:
+        ratios = ratios + ratios @ mixing
     learned = counts.documents[found] >= least
     free = torch.nn.functional.embedding(found, table, sparse=True)  # (n, classes)
     said = factor[:, None] * ratios + torch.where(learned[:, None], free, free.detach())
@@ -146,6 +152,7 @@ class _Seen(torch.autograd.Function):
         ctx: Any,
         table: Tensor,
         scale: Tensor,
+        mixing: Tensor | None,
         native: TorchKernels,
         counts: Counts,
         rows: Tensor,
@@ -162,30 +169,34 @@ class _Seen(torch.autograd.Function):
         prior, shift, each = counts.prior.contiguous(), counts.shift.contiguous(), int(counts.prior.ndim == 2)
         complement = counts.complement_prior.contiguous() if counts.several else None
         learned = torch.empty_like(rows) if least and keep else None
+        scale, mixing = scale.detach().contiguous(), None if mixing is None else mixing.detach().contiguous()
         native.call(
             "seen_forward", len(word_offsets) - 1, word_offsets, K, C, B, rows, weights, counts.by_class,
             counts.documents, table.detach(), prior, shift, complement, each, labels, own_weights,
-            scale.detach().contiguous(), torch.tensor([least], dtype=torch.float32), ratios, buckets, learned, scores,
+            scale, mixing, torch.tensor([least], dtype=torch.float32), ratios, buckets, learned, scores,
             torch.get_num_threads(),
         )  # fmt: skip
         if keep:
-            ctx.native, ctx.sizes = native, (table.shape, scale.shape)
-            ctx.save_for_backward(rows if learned is None else learned, weights, ratios, buckets)
+            ctx.native, ctx.size = native, table.shape
+            ctx.save_for_backward(rows if learned is None else learned, weights, ratios, buckets, scale, mixing)
         return scores
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_scores: Tensor) -> tuple[Tensor | None, ...]:
-        rows, weights, ratios, buckets = ctx.saved_tensors
-        size, (K, B) = ctx.sizes
-        d_scores, C = d_scores.contiguous(), size[1]
-        d_table = d_scale = None
+        rows, weights, ratios, buckets, scale, mixing = ctx.saved_tensors
+        (K, B), C = scale.shape, ctx.size[1]
+        d_scores, d_table, d_scale, d_mixing = d_scores.contiguous(), None, None, None
         if ctx.needs_input_grad[0]:
-            d_table = sum_rows(ctx.native, rows, weights, d_scores, size)
-        if ctx.needs_input_grad[1]:
-            d_scale = d_scores.new_empty(K, B)
-            ctx.native.call("seen_backward", rows.numel(), K, C, B, weights, ratios, buckets, d_scores, d_scale)
-        return d_table, d_scale, None, None, None, None, None, None, None, None
+            d_table = sum_rows(ctx.native, rows, weights, d_scores, ctx.size)
+        kept = rows.numel(), K, C, B, weights, ratios, buckets
+        if mixing is not None:
+            d_scale, d_mixing = torch.empty_like(scale), torch.empty_like(mixing)
+            ctx.native.call("mixed_backward", *kept, scale, mixing, d_scores, d_scale, d_mixing)
+        elif ctx.needs_input_grad[1]:
+            d_scale = torch.empty_like(scale)
+            ctx.native.call("seen_backward", *kept, d_scores, d_scale)
+        return d_table, d_scale, d_mixing, *[None] * 8
 
 
 def sum_rows(native: TorchKernels, rows: Candidates, weights: Tensor, values: Scores, size: torch.Size) -> Tensor:

@@ -94,6 +94,7 @@ class Evidence(DocumentModel, AddsEvidence):
         self.table_documents, self.table_decay = config.table_documents, config.table_decay
         self.config, self.rule = config, segmentation_rule(config, vocabulary)
         self.scale = nn.Parameter(torch.full((longest, BUCKETS), START_SCALE))
+        self.mixing = nn.Parameter(torch.zeros(classes, classes)) if config.mixes(classes) else None
         self.length_prior = nn.Parameter(START_LENGTH * torch.arange(longest, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(classes))
         self.strength = nn.Parameter(torch.tensor(START_STRENGTH))  # its logarithm
@@ -248,7 +249,8 @@ class Evidence(DocumentModel, AddsEvidence):
             own = own_labels(batch, self.classes)
             scores = seen_evidence(
                 table, scale, self.ngrams.statistics(own), rows=rows, weights=weights,
-                word_offsets=torch.from_numpy(batch.word_offsets), own=own, least=float(self.table_documents),
+                word_offsets=torch.from_numpy(batch.word_offsets), own=own, mixing=self.mixing,
+                least=float(self.table_documents),
             )  # fmt: skip
         return scores if self.encoder is None else scores.add_(self.encoder(batch, self.vectors))
 

@@ -107,6 +107,8 @@ def expected_shapes(
         "vectors": (words if config.reads_vectors else 0, size), "ngrams.keys": (rows,), "ngrams.counts": (rows, C),
         "ngrams.documents": (rows,), "ngrams.table": (rows, C), "ngrams.class_documents": (C,), "ngrams.total": (),
     }  # fmt: skip
+    if config.mixes(C):
+        shapes["mixing"] = (C, C)
     if config.pauses:
         shapes |= {"pauses.counts": (3, words), "pauses.odds": (2, words)}
     if H:
@@ -237,6 +239,8 @@ class EvidenceReader(Predictor, AddsEvidence):
             r -= np.log(np.maximum(documents[:, None] - counts, 0) + prior / odds)
         else:
             r -= r.mean(axis=1, keepdims=True)
+        if "mixing" in self.arrays:
+            r += r @ self.arrays["mixing"]
         bucket = np.minimum(np.frexp(np.maximum(documents, 1))[1] - 1, BUCKETS - 1)
         r *= self.arrays["scale"][keys & (MOST_WORDS - 1), bucket][:, None]
         return r + table if self.config.tables else r

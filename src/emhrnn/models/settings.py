@@ -44,6 +44,9 @@ class ModelConfig(Section):
 OVERLAPPING = "overlapping"  # a segmentation that is none: all candidate phrases, as a bag
 
 
+MOST_MIXED = 32  # classes
+
+
 class EvidenceConfig(ModelConfig):
     """Settings of evidence."""
 
@@ -51,6 +54,10 @@ class EvidenceConfig(ModelConfig):
     embedding_size: int = Field(100, ge=1, description="size of word vectors, when no vectors are given")
     longest: int = Field(6, ge=1, le=8, description="longest phrase, in words")
     counts: bool = Field(True, description="log-count ratios of seen phrases")
+    mixing: bool = Field(
+        True,
+        description=f"counts of one class also speak for others, such as near grades; of 3 to {MOST_MIXED} classes",
+    )
     tables: bool = Field(True, description="a learned vector for each seen phrase")
     encoder_size: int = Field(32, ge=0, description="units of the phrase encoder on word vectors; 0 = none")
     presence: float = Field(0.5, ge=0, le=1, description="1 = a phrase counts once a document, 0 = each time it occurs")
@@ -85,6 +92,10 @@ class EvidenceConfig(ModelConfig):
     @property
     def freezes_vectors(self) -> bool:
         return True
+
+    def mixes(self, classes: int) -> bool:
+        """Two classes would only get another scale, and the matrix of many is too large to learn."""
+        return self.counts and self.mixing and 2 < classes <= MOST_MIXED
 
     @model_validator(mode="after")
     def _consistent(self) -> "EvidenceConfig":

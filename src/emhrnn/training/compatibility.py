@@ -73,6 +73,7 @@ def migrated(config: Any) -> Any:
         kept.setdefault("bfloat16", False)
     if name == "evidence":
         kept.setdefault("table_decay", 0.0)
+        kept.setdefault("mixing", False)
         kept.setdefault("rationales", fields["rationales"].default)  # nothing changes without marked parts
         kept.setdefault("rate", (em or {}).get("rate", fields["rate"].default))
     if MODELS[name].learns == "em" and em is not None:

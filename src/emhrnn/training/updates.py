@@ -198,7 +198,7 @@ def grown(run: Run, vocabulary: Vocabulary, classes: tuple[str, ...]) -> Run:
     larger.model.take_sizes(before)
     with torch.no_grad():
         for name, tensor in larger.model.state_dict().items():
-            part = before[name]
+            part = before.get(name, tensor)  # two classes have nothing to mix, three have
             if tensor.shape != part.shape:
                 tensor.zero_()
             tensor[tuple(slice(size) for size in part.shape)] = part

@@ -58,6 +58,16 @@ struct Ratios {
   }
 };
 
+// mixed = r (1 + mixing), mixing (C, C).
+template <class Size>
+INLINE void mix(Size C, const float* r, const float* mixing, float* mixed) {
+  for_vectors(C, [&](isize j, auto row) {
+    vec sum = row.in(r + j);
+    for (isize c = 0; c < C; ++c) sum += r[c] * row.in(mixing + c * C + j);
+    row.out(mixed + j, sum);
+  });
+}
+
 // scores += output^T h, with output (H, C). Few classes are dot products, which leave no lane idle; more are tiles.
 class Speaker {
  public:
@@ -128,18 +138,19 @@ INLINE void in_steps(isize size, Body body) {
 
 extern "C" {
 
-// scores = weights * (scale[k, bucket] * ratios + table[row]) of every candidate that has a row, else 0. Ratios, buckets
-// and the rows that at least `least` documents have are kept for the backward pass where there is room. `prior`, `shift`
-// and `complement` are (C), or with `each` (documents, C). `complement`, `own` (documents, C) and `own_weight` (documents)
-// may be null.
+// scores = weights * (scale[k, bucket] * ratios (1 + mixing) + table[row]) of every candidate that has a row, else 0.
+// Ratios, buckets and the rows that at least `least` documents have are kept for the backward pass where there is room.
+// `prior`, `shift` and `complement` are (C), or with `each` (documents, C). `complement`, `own` (documents, C),
+// `own_weight` (documents) and `mixing` (C, C) may be null.
 EXPORT void seen_forward(isize documents, const isize* word_offsets, isize K, isize C, isize B, const isize* rows,
                          const float* weights, const float* counts, const float* all, const float* table,
                          const float* prior, const float* shift, const float* complement, isize each, const float* own,
-                         const float* own_weight, const float* scale, const float* least, float* ratios,
-                         int32_t* buckets, isize* learned, float* scores, isize threads) {
+                         const float* own_weight, const float* scale, const float* mixing, const float* least,
+                         float* ratios, int32_t* buckets, isize* learned, float* scores, isize threads) {
   parallel_chunks(documents, DOCUMENTS, threads, [=](isize begin, isize end) {
     Ratios ratio{counts, all, prior, shift, complement, {}, {}};
     std::vector<isize> places(AT_ONCE * K), found(AT_ONCE * K);  // candidates that have rows, and the rows
+    std::vector<float> mixed(mixing ? C : 0);
     with_constant(C, [&](auto C) {
       for (isize d = begin; d < end; ++d) {
         const float weight = own_weight ? own_weight[d] : 0.f;
@@ -170,8 +181,9 @@ EXPORT void seen_forward(isize documents, const isize* word_offsets, isize K, is
             if (buckets) buckets[i] = int32_t(bucket);
             if (learned && all[found[j]] >= *least) learned[i] = found[j];
             const float s = scale[(i % K) * B + bucket], *t = table + found[j] * C, *r = ratio.logs.data() + j * C;
-            for (isize c = 0; c < C; ++c) scores[i * C + c] = weights[i] * (s * r[c] + t[c]);
             for (isize c = 0; ratios && c < C; ++c) ratios[i * C + c] = r[c];
+            if (mixing) mix(C, r, mixing, mixed.data()), r = mixed.data();
+            for (isize c = 0; c < C; ++c) scores[i * C + c] = weights[i] * (s * r[c] + t[c]);
           }
         }
       }
@@ -192,6 +204,33 @@ EXPORT void seen_backward(isize n, isize K, isize C, isize B, const float* weigh
     }
   });
   for (isize i = 0; i < K * B; ++i) d_scale[i] = float(sums[i]);
+}
+
+// The gradients of scale (K, B) and of mixing (C, C), from that of the scores.
+EXPORT void mixed_backward(isize n, isize K, isize C, isize B, const float* weights, const float* ratios,
+                           const int32_t* buckets, const float* scale, const float* mixing, const float* d_scores,
+                           float* d_scale, float* d_mixing) {
+  std::vector<float> products(K * B * C * C, 0.f);  // of each width and bucket: sums of weight * ratios^T d_scores
+  with_constant(C, [&](auto C) {
+    for (isize i = 0, k = 0; i < n; ++i, k = k + 1 < K ? k + 1 : 0) {
+      if (weights[i] == 0) continue;
+      float* product = products.data() + (k * B + buckets[i]) * C * C;
+      for (isize c = 0; c < C; ++c, product += C) {
+        const float factor = weights[i] * ratios[i * C + c];
+        in_steps(C, [&](isize j, auto step) { step.add(product + j, factor * step.in(d_scores + i * C + j)); });
+      }
+    }
+  });
+  std::fill(d_mixing, d_mixing + C * C, 0.f);
+  const float* product = products.data();
+  for (isize i = 0; i < K * B; ++i, product += C * C) {
+    double sum = 0;
+    for (isize j = 0; j < C * C; ++j) {
+      sum += (mixing[j] + (j % (C + 1) == 0 ? 1.f : 0.f)) * product[j];
+      d_mixing[j] += scale[i] * product[j];
+    }
+    d_scale[i] = float(sum);
+  }
 }
 
 // scores += weights * table[row] of every candidate that has a row.
