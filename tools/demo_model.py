@@ -18,7 +18,8 @@ DOCUMENTS, SEED = 6000, 0  # as many of each kind
 SETTINGS = {
     "model.megabytes": 4.0, "model.embedding_size": 50, "model.encoder_size": 32, "training.epochs": 6,
     "training.metric": "accuracy", "training.threads": 1, "training.seed": SEED,
-    "model.mixing": False, "model.sentence_weights": 32, "data.folds": 0,  # the defaults, also in a test with few documents
+    "model.mixing": False,  # it was trained before
+    "model.sentence_weights": 32, "data.folds": 0,  # the defaults, also in a test with few documents
 }  # fmt: skip
 COMMAND = "python -m tools.demo_model"
 KEPT = ("config.json", "model.safetensors", "vocabulary.txt", "history.jsonl", "metrics.json", "card.md")

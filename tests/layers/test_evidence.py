@@ -112,7 +112,7 @@ def counted(batch: Batch, rows: Tensor, size: int, own: Own) -> tuple[Tensor, Te
 
 
 def problem(lengths: list[list[int]], K: int, C: int, seed: int, *, several: bool, buckets: int = 3) -> Problem:
-    """In double precision; some candidates have weight 0, some documents count twice or half, some classes are mixed."""
+    """In double precision; some candidates have weight 0, documents count twice or half, classes may mix."""
     batch, rng, generator = few_words(lengths, seed), np.random.default_rng(seed), generator_of(seed)
     keys = phrase_keys(batch, K)
     index = PhraseIndex(np.unique(keys[keys != NONE])[: 1 + 3 * batch.n_words // 2])

@@ -56,7 +56,7 @@ class EvidenceConfig(ModelConfig):
     counts: bool = Field(True, description="log-count ratios of seen phrases")
     mixing: bool = Field(
         True,
-        description=f"counts of one class also speak for others, such as near grades; of 3 to {MOST_MIXED} classes",
+        description=f"counts of a class also speak for others, such as near grades; of 3 to {MOST_MIXED} classes",
     )
     tables: bool = Field(True, description="a learned vector for each seen phrase")
     encoder_size: int = Field(32, ge=0, description="units of the phrase encoder on word vectors; 0 = none")
