@@ -65,9 +65,13 @@ def lists(batches) -> list[list[int]]:  # type: ignore[no-untyped-def]
     return [batch.tolist() for batch in batches]
 
 
+def drawn(lengths: np.ndarray, seed: int = 0, **size: int) -> list[list[int]]:
+    return lists(BatchPlan(lengths, **size).batches(np.random.default_rng(seed)))
+
+
 @given(LENGTHS, st.integers(1, 400), st.integers(0, 9))
-def test_every_row_once_within_the_word_budget(lengths: np.ndarray, words: int, epoch: int) -> None:
-    batches = lists(BatchPlan(lengths, words=words).epoch(epoch))
+def test_every_row_once_within_the_word_budget(lengths: np.ndarray, words: int, seed: int) -> None:
+    batches = drawn(lengths, seed, words=words)
     assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
     for batch in batches:
         assert len(batch) == 1 or lengths[batch].sum() <= words
@@ -75,41 +79,31 @@ def test_every_row_once_within_the_word_budget(lengths: np.ndarray, words: int, 
 
 @given(LENGTHS, st.integers(1, 70))
 def test_every_row_once_by_documents(lengths: np.ndarray, documents: int) -> None:
-    plan = BatchPlan(lengths, documents=documents)
-    for batches in (lists(plan.epoch(0)), lists(plan.in_order())):
+    for batches in (drawn(lengths, documents=documents), lists(BatchPlan(lengths, documents=documents).in_order())):
         assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
         assert all(1 <= len(batch) <= documents for batch in batches)
 
 
 def test_word_batches_are_filled() -> None:
     lengths = np.random.default_rng(0).integers(1, 100, 5000)
-    batches = list(BatchPlan(lengths, words=1000).epoch(0))
-    assert len(batches) < 1.15 * lengths.sum() / 1000
+    assert len(drawn(lengths, words=1000)) < 1.15 * lengths.sum() / 1000
 
 
 def test_batches_have_similar_lengths() -> None:
     lengths = np.random.default_rng(0).integers(1, 1000, 20_000)
-    spread = np.mean([np.ptp(lengths[batch]) for batch in BatchPlan(lengths, documents=64).epoch(0)])
+    spread = np.mean([np.ptp(lengths[batch]) for batch in drawn(lengths, documents=64)])
     assert spread < 50
 
 
 def test_a_document_above_the_budget_is_a_batch() -> None:
     lengths = np.array([5, 5000, 5], dtype=np.int64)
     assert lists(BatchPlan(lengths, words=10).in_order()) == [[0, 2], [1]]
-    assert [1] in lists(BatchPlan(lengths, words=10).epoch(0))
+    assert [1] in drawn(lengths, words=10)
 
 
-def test_the_same_epoch_gives_the_same_batches_and_another_gives_others() -> None:
+def test_the_generator_decides() -> None:
     lengths = np.random.default_rng(0).integers(1, 100, 500)
-    first = lists(BatchPlan(lengths, words=500, seed=1).epoch(3))
-    assert first == lists(BatchPlan(lengths, words=500, seed=1).epoch(3))
-    assert first != lists(BatchPlan(lengths, words=500, seed=1).epoch(4))
-    assert first != lists(BatchPlan(lengths, words=500, seed=2).epoch(3))
-
-
-def test_resuming_inside_an_epoch() -> None:
-    plan = BatchPlan(np.random.default_rng(0).integers(1, 100, 500), words=500)
-    assert lists(plan.epoch(2))[7:] == lists(plan.epoch(2, start=7))
+    assert drawn(lengths, 1, words=500) == drawn(lengths, 1, words=500) != drawn(lengths, 2, words=500)
 
 
 def test_a_batch_is_cut_by_words_or_by_documents() -> None:

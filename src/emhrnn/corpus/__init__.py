@@ -3,7 +3,7 @@
 prepare("reviews.jsonl.gz", "reviews.corpus")       files -> a folder, in constant memory
 Corpus.open("reviews.corpus")                       the folder, memory-mapped
 Corpus.from_texts(texts, labels)                    the same in memory
-BatchPlan(corpus.lengths, words=8000).epoch(0)      row numbers of each batch
+BatchPlan(corpus.lengths, words=8000)               .batches(generator): row numbers of each batch
 corpus.batch(rows)                                  a Batch
 TextEncoder(vocabulary, settings).encode(texts)     new texts as a Batch
 """

@@ -11,12 +11,11 @@ no layer has to think of empty segments.
 Rows are shuffled and cut into pools of some dozens of batches; a pool is sorted by length and cut into batches; the
 batches are shuffled. So a batch wastes little on length differences, and yet no two epochs have the same batches.
 
-    plan = BatchPlan(corpus.lengths, words=8000, seed=7)
-    for rows in plan.epoch(0): ...                 # the same rows in the same order whenever epoch 0 is asked for
-    for rows in plan.epoch(3, start=120): ...      # to resume: the epoch and the batch index are all there is to keep
+    plan = BatchPlan(corpus.lengths, words=8000)
+    for rows in plan.batches(generator): ...       # an epoch; the same batches for a generator in the same state
+    for rows in plan.in_order(): ...               # without chance, for what does not learn by steps
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -212,7 +211,6 @@ class BatchPlan:
         *,
         documents: int | None = None,
         words: int | None = None,
-        seed: int = 0,
     ) -> None:
         if documents is not None and words is not None:
             raise ConfigError("batches are cut by documents or by words, both were given; give one of them")
@@ -222,11 +220,6 @@ class BatchPlan:
         self.lengths = lengths
         self.documents = documents
         self.words = (words or DEFAULT_WORDS) if documents is None else None
-        self.seed = seed
-
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Int64[np.ndarray, " documents"]]:
-        """The epoch's batches of row numbers, from batch `start` on."""
-        yield from self.batches(np.random.default_rng([self.seed, epoch]))[start:]
 
     def batches(self, generator: np.random.Generator) -> list[Int64[np.ndarray, " documents"]]:
         """All rows once, in batches, in an order drawn from the generator."""
