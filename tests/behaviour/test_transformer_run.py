@@ -56,9 +56,7 @@ def test_a_run_without_the_library(source: Path, data: Path, tmp_path: Path, mon
     settings = {"model.name": "transformer", "model.pretrained": str(source), "model.frozen": True}
     train(data, tmp_path / "run", settings=settings, progress=False)
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(
-        ExtraError, match=r"^the model transformer needs transformers; pip install 'emhrnn\[transformers"
-    ):
+    with pytest.raises(ExtraError, match=r"^the model transformer needs .*'emhrnn\[transformers\]'"):
         load(tmp_path / "run")
 
 

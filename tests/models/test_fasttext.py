@@ -1,13 +1,14 @@
 """fastText: our prediction from its matrices against the library's own prediction."""
 
 import dataclasses
+import sys
 
 import numpy as np
 import pytest
 import torch
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.errors import ConfigError
+from emhrnn.errors import ConfigError, ExtraError, TrainingError
 from emhrnn.models import fasttext as our_fasttext
 from emhrnn.models.fasttext import FastText, _lines, passes_over
 from emhrnn.models.settings import FastTextConfig
@@ -78,8 +79,8 @@ def test_multi_label() -> None:
 
 
 def test_without_the_library(monkeypatch) -> None:
-    monkeypatch.setattr(our_fasttext.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(our_fasttext.ConfigError, match="needs the fastText library; pip install"):
+    monkeypatch.setitem(sys.modules, "fasttext", None)
+    with pytest.raises(ExtraError, match=r"emhrnn\[fasttext\]"):
         small().fit([separable_batch()])
 
 
@@ -88,7 +89,7 @@ def test_failure_is_told(monkeypatch) -> None:
         raise RuntimeError("Encountered NaN.")
 
     monkeypatch.setattr(fasttext, "train_supervised", fail)
-    with pytest.raises(our_fasttext.TrainingError, match="NaN"):
+    with pytest.raises(TrainingError, match="NaN"):
         small().fit([separable_batch()])
 
 

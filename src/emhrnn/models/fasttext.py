@@ -10,7 +10,6 @@ The library reads a text file. We write word ids into it, so a word is its decim
 library's own (FNV-1a of both words, 32 bits and signed), which makes the buckets meet.
 """
 
-import importlib.util
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
+from emhrnn.extras import need
 from emhrnn.models.fitting import labels_of, weights_of
 from emhrnn.models.model import DocumentModel
 from emhrnn.models.output import Output
@@ -65,11 +65,10 @@ class FastText(DocumentModel):
         """Train with the library, then keep its matrices.
 
         Raises:
-            ConfigError: the library is missing, or documents have weights, which it does not support.
+            ExtraError, ConfigError: the library is missing, or documents have weights, which it does not support.
             TrainingError: the library gave up, for example because a loss became NaN.
         """
-        if importlib.util.find_spec("fasttext") is None:
-            raise ConfigError("the model fasttext needs the fastText library; pip install 'emhrnn[fasttext]'")
+        need("fasttext", "the model fasttext", "fasttext")
         if weights_of(batches) is not None:
             raise ConfigError(
                 "the fastText library knows no weights of documents; leave the weight column and "

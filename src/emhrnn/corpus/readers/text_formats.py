@@ -25,7 +25,8 @@ from typing import Any
 
 from emhrnn.corpus.readers.input import InputFile, decode, explain_damage
 from emhrnn.corpus.record import Record, clean_text
-from emhrnn.errors import DataError, ExtraError
+from emhrnn.errors import DataError
+from emhrnn.extras import need
 
 DELIMITERS = ",\t;|"
 _DELIMITER_LINE = re.compile('"?sep=(.?)"?', re.IGNORECASE)
@@ -162,10 +163,9 @@ def table_records(rows: Iterator[list[Any] | str], reading: InputFile) -> Iterat
 
 def read_xlsx(reading: InputFile) -> Iterator[Record]:
     """The rows of the first sheet of an Excel workbook."""
-    try:
-        from openpyxl import load_workbook
-    except ImportError:
-        raise ExtraError("reading .xlsx needs openpyxl; install it with: pip install 'emhrnn[xlsx]'") from None
+    need("openpyxl", "reading .xlsx", "xlsx")
+    from openpyxl import load_workbook
+
     size = reading.path.stat().st_size
     with explain_damage(reading.path), reading.meter.file(size, lambda: 0):
         try:

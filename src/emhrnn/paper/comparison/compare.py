@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 from emhrnn.corpus import Columns
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.files import sha256, write_json, write_text
-from emhrnn.models.pretrained import folder_of, weights_sha256
 from emhrnn.models.row import VECTORS
 from emhrnn.models.table import MODELS
 from emhrnn.paper.comparison.data import DataSet, data_job, has_corpora, name_of, pooled, prepare_data
@@ -262,11 +261,17 @@ def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]
     """Those that the row reads: others may change, or come new, and its runs stay good. Of pretrained weights, a record
     holds the name of their folder and what is in it."""
     settings = config.read_settings()
-    folder = folder_of(settings["model"].get("pretrained", ""))
+    folder = _folder_of(settings["model"].get("pretrained", ""))
     if folder is None:
         return {"settings": settings}, {}
     named = {**settings, "model": {**settings["model"], "pretrained": folder.name}}
-    return {"settings": named, "pretrained_sha256": weights_sha256(folder)}, {"pretrained": str(folder)}
+    weights = sha256(*sorted(folder.glob("*.safetensors")))
+    return {"settings": named, "pretrained_sha256": weights}, {"pretrained": str(folder)}
+
+
+def _folder_of(pretrained: str) -> Path | None:
+    """Where the weights lie; None: they are named as those of a model in the cache, or not at all."""
+    return Path(pretrained).resolve() if pretrained and Path(pretrained).is_dir() else None
 
 
 def _lacks(row: SystemRow, config: Config, found: dict[str, Any], vectors: str | None) -> str | None:
@@ -314,7 +319,7 @@ def _told(assignments: Sequence[str]) -> tuple[str, ...]:
     told = []
     for assignment in assignments:
         name, _, value = assignment.partition("=")
-        folder = folder_of(value.strip(" \"'")) if name.strip() == "model.pretrained" else None
+        folder = _folder_of(value.strip(" \"'")) if name.strip() == "model.pretrained" else None
         told.append(assignment if folder is None else f"{name}={folder.name}")
     return tuple(told)
 

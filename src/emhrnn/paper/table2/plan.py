@@ -2,12 +2,13 @@
 and what `compare` runs under these names; then rows of our own.
 """
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.pretrained import check_source, read_config
+from emhrnn.models.pretrained import WANTED, check_source
 from emhrnn.models.segmentation import PAPER_RATE
 from emhrnn.paper.comparison.rows import SystemRow, parse_rows
 from emhrnn.paper.models.rows import PRESET
@@ -158,12 +159,20 @@ def table2_rows(pretrained: Path | None = None) -> list[SystemRow]:
 def _encoder_rows(printed: str, folder: Path) -> list[SystemRow]:
     check_source(str(folder))
     weights = f"model.pretrained={folder}"
-    if BERT_BASE.items() <= read_config(folder).items():
+    if BERT_BASE.items() <= _configuration(folder).items():
         name, tuned = printed, [SystemRow(printed, "transformer", (weights,))]
     else:
         name = _name_of(folder)
         tuned = [SystemRow(f"{name}, {how}", "transformer", (weights, *own)) for how, own in FINE_TUNED.items()]
     return [*tuned, SystemRow(f"{name}, frozen", "transformer", (weights, *FROZEN))]
+
+
+def _configuration(folder: Path) -> dict[str, Any]:
+    """What the folder says of its network, without loading transformers."""
+    try:
+        return dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        raise ConfigError(f"{folder / 'config.json'} cannot be read as JSON; {WANTED}") from None
 
 
 def _name_of(folder: Path) -> str:
