@@ -2,15 +2,20 @@
 
 import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from emhrnn.files import locked
 from emhrnn.paper import jobs
+from tests.back_ends import on_kernels
 from tests.behaviour.commands import TINY, Cli, write_reviews
+
+if TYPE_CHECKING:
+    import torch
 
 settings.register_profile("no clock", deadline=None)  # no test fails because the machine is busy
 settings.load_profile("no clock")
@@ -18,6 +23,22 @@ settings.load_profile("no clock")
 # A test run that was started in the background ignores Ctrl-C, and so would every process under test.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["native", "plain"])
+def back_end(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """The test runs on the native kernels (True) and on their plain twin."""
+    with on_kernels(request.param):
+        yield request.param
+
+
+@pytest.fixture(scope="module", params=["native", "plain", "float64"])
+def dtype(request: pytest.FixtureRequest) -> "Iterator[torch.dtype]":
+    """Single precision on both back ends, and double precision, which the twin takes."""
+    import torch
+
+    with on_kernels(request.param == "native"):
+        yield torch.float64 if request.param == "float64" else torch.float32
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from emhrnn.api import train
-from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.training.config import make_config
+from tests.back_ends import on_kernels
 from tests.behaviour.commands import TINY
 
 ESTEPS = ["none", "local", "blocks"]
@@ -30,9 +30,7 @@ def weights(data: Path, out: Path, estep: str, seed: int = 3) -> bytes:
 @pytest.mark.parametrize("native", [False, True])
 @pytest.mark.parametrize("estep", [*ESTEPS, EVIDENCE])
 def test_the_same_seed_gives_the_same_weights(made: Path, tmp_path: Path, estep: str, native: bool) -> None:
-    with native_kernels(native):
-        if native and kernels() is None:
-            pytest.skip("no C++ compiler here, so there is no native back end")
+    with on_kernels(native):
         first = weights(made / "reviews.csv", tmp_path / "first", estep)
         assert weights(made / "reviews.csv", tmp_path / "second", estep) == first
 

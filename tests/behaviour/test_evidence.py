@@ -20,6 +20,7 @@ from emhrnn.training.arrays import load_arrays
 from emhrnn.training.config import make_config
 from emhrnn.training.progress import Meter
 from emhrnn.training.run import load_run
+from tests.back_ends import threads_kept
 from tests.behaviour.commands import BAD, GOOD, Cli, rows, write_reviews, write_rows
 from tests.training.kill import check_equal
 
@@ -37,11 +38,11 @@ SETTINGS: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """reviews.csv, of which some have the wrong label, and the run of three epochs on them."""
-    folder, threads = tmp_path_factory.mktemp("evidence"), torch.get_num_threads()
+    folder = tmp_path_factory.mktemp("evidence")
     write_rows(folder / "reviews.csv", noisy(60))
     config = make_config(assignments=[*TINY, "training.epochs=3", "data.validation=0.4"])
-    train(folder / "reviews.csv", folder / "run", config=config, progress=False)
-    torch.set_num_threads(threads)
+    with threads_kept():
+        train(folder / "reviews.csv", folder / "run", config=config, progress=False)
     return folder
 
 

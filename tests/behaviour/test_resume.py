@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from emhrnn.api import train
 from emhrnn.errors import DataError
@@ -22,6 +21,7 @@ from emhrnn.training.config import make_config
 from emhrnn.training.folder import checkpoint_files
 from emhrnn.training.progress import Meter
 from emhrnn.training.resume import open_run
+from tests.back_ends import threads_kept
 from tests.behaviour.commands import TINY, Cli, write_reviews
 from tests.training.kill import check_equal
 
@@ -31,11 +31,11 @@ THREE = [*TINY, "--set", "training.epochs=3", "--set", "training.batch_words=150
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """reviews.csv, and a run of three epochs that was never stopped."""
-    folder, threads = tmp_path_factory.mktemp("whole"), torch.get_num_threads()
+    folder = tmp_path_factory.mktemp("whole")
     data = write_reviews(folder / "reviews.csv", 60)
     config = make_config(assignments=[assignment for assignment in THREE if assignment != "--set"])
-    train(data, folder / "run", config=config, progress=False)
-    torch.set_num_threads(threads)
+    with threads_kept():
+        train(data, folder / "run", config=config, progress=False)
     return folder
 
 

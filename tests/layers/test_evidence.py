@@ -1,7 +1,7 @@
 """What candidate phrases say: native kernels and torch twin against the formulas, one candidate after the other."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,8 +15,9 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.evidence import Counts, Own, add_cohesion, buckets_of, encoded, seen_evidence
-from emhrnn.layers.native import kernels, native_kernels
+from emhrnn.layers.native import kernels
 from emhrnn.layers.phrases import NONE, PhraseIndex, first_in_document, phrase_keys
+from tests.back_ends import check_threads_change_no_bit
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
 from tests.layers.shapes import generator_of, seeds
 from tests.oracles import phrase_evidence as oracle
@@ -24,15 +25,6 @@ from tests.oracles import phrase_evidence as oracle
 classes = st.sampled_from([1, 2, 3, 4, 5, 17, 20])  # shorter than a vector, and longer
 hidden = st.sampled_from([1, 5, 16, 24, 32])
 M = 3.0  # pseudo-counts
-
-
-@pytest.fixture(scope="module", params=["native", "torch", "float64"])
-def dtype(request: pytest.FixtureRequest) -> Iterator[torch.dtype]:
-    """Single precision on both back ends, and double precision, which the twin takes."""
-    with native_kernels(request.param == "native"):
-        if request.param == "native" and kernels() is None:
-            pytest.skip("no C++ compiler here, so there is no native back end")
-        yield torch.float64 if request.param == "float64" else torch.float32
 
 
 def tolerance(dtype: torch.dtype, single: float = 1e-5) -> dict[str, float]:
@@ -422,23 +414,18 @@ def test_no_words(dtype):
 
 
 @pytest.mark.parametrize("C", [1, 3, 20])
-@native_kernels(True)
 def test_the_number_of_threads_does_not_change_a_bit(C):
-    if kernels() is None:
-        pytest.skip("no C++ compiler here, so there is no native back end")
     lengths = [[int(n) for n in row] for row in np.random.default_rng(0).integers(1, 40, (150, 3))]
     one = problem(lengths, 4, C, 0, several=False).to(torch.float32)
     weights = encoder(one.batch, 4, 24, C, 0, torch.float32)
-    before, results = torch.get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            seen, said = one.scores(leave_out=True), encoded_batch(weights, one.batch)
-            d_table, d_scale = gradients(seen, [one.table, one.scale], 0)
-            results.append((seen, said, d_table.to_dense(), d_scale, *gradients(said, weights, 0)))
-    finally:
-        torch.set_num_threads(before)
-    assert all(torch.equal(a, b) for a, b in zip(*results, strict=True))
+
+    def run() -> list[Tensor]:
+        seen, said = one.scores(leave_out=True), encoded_batch(weights, one.batch)
+        d_table, d_scale = gradients(seen, [one.table, one.scale], 0)
+        results = seen, said, d_table.to_dense(), d_scale, *gradients(said, weights, 0)
+        return [result.detach() for result in results]
+
+    check_threads_change_no_bit(run)
 
 
 def unchecked(function: Callable[..., Tensor]) -> Callable[..., Tensor]:

@@ -20,6 +20,7 @@ from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import GRU, LSTM, LearnedRows
 from emhrnn.paper.em.likelihood import forest_h
 from emhrnn.paper.models.layers import AttentionPool, attend, attend_paths, pair_attention
+from tests.back_ends import check_threads_change_no_bit
 from tests.layers.shapes import generator_of, hidden_sizes, offsets_of, seeds
 from tests.paper.em.test_forest import forests
 
@@ -201,15 +202,8 @@ def test_not_a_number_stays_one() -> None:
     assert AttentionPool(2, 3, generator=generator_of(0)).scores(torch.full((1, 2), torch.nan)).isnan().all()
 
 
-@pytest.fixture
-def threads() -> Iterator[Callable[[int], None]]:
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("kind", [LSTM, GRU])
-def test_the_number_of_threads_does_not_change_a_bit(kind, threads: Callable[[int], None]) -> None:
+def test_the_number_of_threads_does_not_change_a_bit(kind) -> None:
     generator = generator_of(0)
     layer, pool = kind(20, 50, generator=generator), AttentionPool(50, 30, generator=generator)
     lengths = torch.randint(1, 40, (200,), generator=generator).tolist()
@@ -221,12 +215,7 @@ def test_the_number_of_threads_does_not_change_a_bit(kind, threads: Callable[[in
         leaves = [x, *layer.parameters(), pool.weight, pool.bias]
         return pooled.detach(), *torch.autograd.grad(pooled.square().sum(), leaves)
 
-    results = []
-    for count in (1, 2, 3, 2):
-        threads(count)
-        results.append(run())
-    for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+    check_threads_change_no_bit(run, (1, 2, 3, 2))
 
 
 def test_a_wrong_index_is_an_error_and_not_a_crash() -> None:

@@ -1,7 +1,6 @@
 """Scores of candidate phrases and GRU states in NumPy: both back ends against slow formulas and the torch layers."""
 
 import inspect
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +9,6 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from emhrnn import cores
-from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.order import Order
 from emhrnn.layers.phrase_scores import (
     GRUWeights,
@@ -24,20 +21,13 @@ from emhrnn.layers.phrase_scores import (
 )
 from emhrnn.layers.phrases import NONE
 from emhrnn.layers.recurrent import GRU
+from tests.back_ends import check_threads_change_no_bit
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
 from tests.layers.shapes import offsets_of, seeds
 from tests.oracles import phrase_evidence as oracle
 
 classes = st.sampled_from([1, 2, 3, 5, 20])
 TOLERANCE = {"atol": 1e-5, "rtol": 1e-5}
-
-
-@pytest.fixture(scope="module", params=["native", "numpy"])
-def back_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    with native_kernels(request.param == "native"):
-        if request.param == "native" and kernels() is None:
-            pytest.skip("no C++ compiler here, so there is no native back end")
-        yield
 
 
 def normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -99,18 +89,11 @@ def test_states_of_the_gru_equal_the_torch_layer(back_end, lengths, H, seed, rev
     np.testing.assert_allclose(states, expected, **TOLERANCE)
 
 
-@native_kernels(True)
 def test_the_number_of_threads_does_not_change_a_bit():
-    rng, before, results = np.random.default_rng(0), cores.threads(), []
+    rng = np.random.default_rng(0)
     x, weight, table = normal(rng, 900, 40), normal(rng, 70, 40), normal(rng, 50, 3)
     rows, weights = rng.integers(NONE, 50, (30_000, 4)), normal(rng, 30_000, 4)
-    try:
-        for threads in (1, 2):
-            cores.set_threads(threads)
-            results.append((linear(x, weight), table_scores(table, rows, weights)))
-    finally:
-        cores.set_threads(before)
-    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+    check_threads_change_no_bit(lambda: (linear(x, weight), table_scores(table, rows, weights)))
 
 
 def test_wrong_rows_places_offsets_and_shapes_are_errors_and_not_crashes(back_end):

@@ -1,7 +1,5 @@
 """Keys, rows and repeats of candidate phrases: the native kernels and the NumPy twin against dictionaries of words."""
 
-import shutil
-from collections.abc import Iterator
 from itertools import chain, pairwise
 
 import numpy as np
@@ -9,9 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from emhrnn import cores
 from emhrnn.corpus.batch import Batch
-from emhrnn.layers.native import native_kernels
 from emhrnn.layers.phrases import (
     MOST_WORDS,
     NONE,
@@ -22,17 +18,10 @@ from emhrnn.layers.phrases import (
     presence_weights,
     repeats,
 )
+from tests.back_ends import check_threads_change_no_bit, on_kernels
 from tests.layers.candidates import K_OF_TESTS, few_words, ragged
 from tests.layers.shapes import seeds
 from tests.oracles import phrase_evidence as oracle
-
-BACK_ENDS = [True, False] if any(map(shutil.which, ("c++", "g++", "clang++"))) else [False]
-
-
-@pytest.fixture(scope="module", params=BACK_ENDS, ids=lambda native: "native" if native else "numpy")
-def back_end(request: pytest.FixtureRequest) -> Iterator[bool]:
-    with native_kernels(request.param):
-        yield request.param
 
 
 def phrases_of(batch: Batch, K: int) -> list[list[oracle.Phrase | None]]:
@@ -173,14 +162,13 @@ def everything(batch: Batch, K: int) -> tuple[np.ndarray, ...]:
     return keys, rows, repeats(batch, keys), repeats(batch, rows), first_in_document(batch, keys)
 
 
-@pytest.mark.skipif(True not in BACK_ENDS, reason="no C++ compiler, so there is no native back end")
 @given(ragged, K_OF_TESTS, seeds)
 @settings(max_examples=40)
 def test_both_back_ends_give_the_same(lengths, K, seed):
     """Keys too: they are in model files, which must not depend on a compiler."""
     batch, results = few_words(lengths, seed, words=2**40), []
     for native in (True, False):
-        with native_kernels(native):
+        with on_kernels(native):
             results.append(everything(batch, K))
     assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
 
@@ -191,16 +179,9 @@ def test_keys_do_not_change_between_versions(back_end):
     assert keys.tolist() == [[2055531289090137432, NONE], [7093358530772144312, 8445111369486052521]]
 
 
-@native_kernels(True)
 def test_the_number_of_threads_does_not_change_anything():
-    batch, before, results = few_words([[3, 1, 4]] * 400, 0), cores.threads(), []
-    try:
-        for threads in (1, 2):
-            cores.set_threads(threads)
-            results.append(everything(batch, 4))
-    finally:
-        cores.set_threads(before)
-    assert all(np.array_equal(a, b) for a, b in zip(*results, strict=True))
+    batch = few_words([[3, 1, 4]] * 400, 0)
+    check_threads_change_no_bit(lambda: everything(batch, 4))
 
 
 def test_a_document_does_not_depend_on_the_others(back_end):

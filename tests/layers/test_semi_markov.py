@@ -1,7 +1,6 @@
 """Sums and maxima over segmentations: the native kernels and the NumPy twin against enumeration of all of them."""
 
 import math
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -12,22 +11,14 @@ from torch import Tensor
 
 from emhrnn.layers import semi_markov
 from emhrnn.layers.evidence import log_partition
-from emhrnn.layers.native import kernels, native_kernels
+from emhrnn.layers.native import native_kernels
+from tests.back_ends import check_threads_change_no_bit
 from tests.layers.segments import on_tensors, outside, problem, problems
 from tests.oracles.segmentations import Enumeration, enumerated, phrases
 
 backward_pass, best_cut, forward_pass, increments = (
     on_tensors(getattr(semi_markov, name)) for name in ("backward_pass", "best_cut", "forward_pass", "increments")
 )
-
-
-@pytest.fixture(scope="module", params=["native", "numpy", "float64"])
-def dtype(request: pytest.FixtureRequest) -> Iterator[torch.dtype]:
-    """Single precision on both back ends, and double precision, which the twin takes."""
-    with native_kernels(request.param == "native"):
-        if request.param == "native" and kernels() is None:
-            pytest.skip("no C++ compiler here, so there is no native back end")
-        yield torch.float64 if request.param == "float64" else torch.float32
 
 
 def tolerance(dtype: torch.dtype) -> dict[str, float]:
@@ -264,25 +255,17 @@ def test_views_and_broadcast_scores_are_read_as_they_are(dtype):
 
 
 @pytest.mark.parametrize("C", [1, 2, 5, 20])
-@native_kernels(True)
 def test_the_number_of_threads_does_not_change_a_bit(C):
-    if kernels() is None:
-        pytest.skip("no C++ compiler here, so there is no native back end")
     lengths = np.random.default_rng(0).integers(0, 40, 500).tolist()
     scores, offsets = problem(lengths, 4, C, forbidden=0.1)
     leaf = scores.float().requires_grad_()
-    before, results = torch.get_num_threads(), []
-    try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
-            result = log_partition(leaf, offsets)
-            results.append(
-                (result, *torch.autograd.grad(result.nan_to_num(neginf=0).sum(), leaf), *best_cut(leaf, offsets))
-            )
-    finally:
-        torch.set_num_threads(before)
-    for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+    def run() -> list[Tensor]:
+        result = log_partition(leaf, offsets)
+        (gradient,) = torch.autograd.grad(result.nan_to_num(neginf=0).sum(), leaf)
+        return [result.detach(), gradient, *best_cut(leaf, offsets)]
+
+    check_threads_change_no_bit(run, (1, 2, 3))
 
 
 @native_kernels(True)

@@ -1,7 +1,7 @@
 """Phrase evidence: against enumeration of all segmentations, its explanation by one of them, and what it leaves out."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,13 +18,13 @@ from emhrnn import cores
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.layers.evidence import seen_evidence
-from emhrnn.layers.native import kernels, native_kernels
 from emhrnn.layers.phrases import repeats
 from emhrnn.models import evidence_reader as module
 from emhrnn.models.evidence import Evidence
 from emhrnn.models.evidence_reader import Reading, capped, phrases_of
 from emhrnn.models.segmentation import rule
 from emhrnn.models.settings import OVERLAPPING, EvidenceConfig
+from tests.back_ends import on_kernels, threads_kept
 from tests.models.examples import CLASSES, SIZE, VOCABULARY, check_learns, generator_of, make_table, seeds
 from tests.oracles import evidence as oracle
 
@@ -40,14 +40,6 @@ PARTS: dict[str, dict[str, Any]] = {
     "words": {"longest": 1, "pauses": WORDS},
     "weights alone": {"encoder_size": 0, "sentence_weights": 3},
 }
-
-
-@pytest.fixture(scope="module", params=["native", "plain"])
-def back_end(request: pytest.FixtureRequest) -> Iterator[None]:
-    with native_kernels(request.param == "native"):
-        if request.param == "native" and kernels() is None:
-            pytest.skip("no C++ compiler here, so there is no native back end")
-        yield
 
 
 def make_batch(lengths: list[list[int]], seed: int, *, several: bool = False, weighted: bool = False) -> Batch:
@@ -226,24 +218,19 @@ def test_a_documents_logits_do_not_depend_on_its_batch(back_end, lengths, seed, 
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one label", "several"])
-@native_kernels(True)
 def test_many_documents_in_one_native_pass_equal_the_plain_steps(several: bool) -> None:
     """More words than a portion of native/reading.h has, with one thread and with two."""
-    if kernels() is None:
-        pytest.skip("no C++ compiler here, so there is no native back end")
-    rng, before = np.random.default_rng(0), cores.threads()
+    rng = np.random.default_rng(0)
     lengths = [rng.integers(1, 30, rng.integers(1, 12)).tolist() for _ in range(60)]
     batch = make_batch([*lengths, [900, 700, 2, 800]], 1, several=several)
     model, _ = trained(batch, 1, several=several, **PARTS["all"])
-    with native_kernels(False):
+    with on_kernels(False):
         plain, potentials = model.reader.logits(batch), model.reader.potentials(batch)
-    try:
-        for threads in (1, 2):
+    for threads in (1, 2):
+        with on_kernels(True), threads_kept():
             cores.set_threads(threads)
             np.testing.assert_allclose(model.reader.logits(batch), plain, atol=1e-5, rtol=1e-5)
             np.testing.assert_allclose(model.reader.potentials(batch), potentials, atol=1e-5, rtol=1e-5)
-    finally:
-        cores.set_threads(before)
 
 
 @pytest.mark.parametrize("parts", ["words", "all"])

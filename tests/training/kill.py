@@ -17,12 +17,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from emhrnn.api import train
 from emhrnn.training.arrays import load_arrays
 from emhrnn.training.config import make_config, settings_of
 from emhrnn.training.folder import checkpoint_files
+from tests.back_ends import threads_kept
 from tests.behaviour.commands import TINY, write_reviews
 
 SYSTEMS = {
@@ -93,9 +93,8 @@ class Nursery:
 
 
 def uninterrupted(data: Path, out: Path, system: str) -> Path:
-    threads = torch.get_num_threads()
-    train(data, out, config=make_config(assignments=SYSTEMS[system], shared=COMMON), progress=False)
-    torch.set_num_threads(threads)
+    with threads_kept():
+        train(data, out, config=make_config(assignments=SYSTEMS[system], shared=COMMON), progress=False)
     return out
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from emhrnn.training.arrays import load_arrays
+from tests.back_ends import threads_kept
 from tests.behaviour.commands import rows, tiny, write_rows
 from tests.training import together
 from tests.training.kill import check_equal
@@ -73,9 +73,8 @@ def facts(run: Path) -> dict[str, float]:
 
 
 def test_two_processes_equal_one(folder: Path) -> None:
-    threads = torch.get_num_threads()
-    together.train_all(folder / "reviews.csv", folder / "one")
-    torch.set_num_threads(threads)
+    with threads_kept():
+        together.train_all(folder / "reviews.csv", folder / "one")
     for system in together.SYSTEMS:
         one, two = folder / "one" / system, folder / "two" / system
         assert weights_differ_by(one, two) < 1e-5, system

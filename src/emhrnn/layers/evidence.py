@@ -97,7 +97,8 @@ def seen_evidence(
     `least` documents or more alone; weights and counts have none. Raises an IndexError for offsets, row numbers and
     shapes that do not match."""
     check_offsets(word_offsets, len(rows))
-    _check_rows(rows, weights, len(table))
+    check_shape("weights", weights, rows.shape)
+    check_index(rows, len(table), least=NONE)
     check_shape("scale", scale, (rows.shape[1], max(scale.shape[1], 1)))
     _check_counts(counts, own, table.shape, len(word_offsets) - 1)
     if mixing is not None:
@@ -124,14 +125,6 @@ def seen_evidence(
     said = factor[:, None] * ratios + torch.where(learned[:, None], free, free.detach())
     said = weights.detach().reshape(-1)[seen, None] * said  # (n, classes)
     return said.new_zeros(rows.numel(), table.shape[1]).index_copy(0, seen, said).view(*rows.shape, table.shape[1])
-
-
-def _check_rows(rows: Tensor, weights: Tensor, size: int) -> None:
-    check_shape("weights", weights, rows.shape)
-    if rows.numel():
-        low, high = (int(bound) for bound in torch.aminmax(rows))
-        if low < NONE or high >= size:
-            raise IndexError(f"row numbers from {low} to {high} for {size} rows; {NONE} is for candidates without one")
 
 
 def _check_counts(counts: Counts, own: Own | None, size: torch.Size, documents: int) -> None:
