@@ -20,22 +20,14 @@ def data(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (
-            ["--set", "model.name=em-hrrn"],
-            "unknown model 'em-hrrn'; did you mean 'em-hrnn'?",
-        ),
+        (["--set", "model.name=em-hrrn"], "unknown model 'em-hrrn'; did you mean 'em-hrnn'?"),
         (["--preset", "papper"], "unknown preset 'papper'; use one of default, paper"),
         (["--set", "training.epoch=3"], "did you mean 'training.epochs'?"),
         (["--set", "training.epochs=-3"], "training.epochs = -3"),
-        (["--set", "training.epochs=three"], "training.epochs = 'three'"),
-        (["--set", "epochs=3"], "write section.key=value"),
         (["--set", "training.learning_rate=inf"], "training.learning_rate = inf: input should be a finite number"),
         (["--seed", str(10**23)], "input should be less than 9223372036854775808"),
         (["--set", "training.threads=100000"], "input should be less than or equal to 1024"),
-        (["--set", "model.layers=3"], "em-hrnn has no setting 'model.layers', which is for hm-rnn"),
-        (["--set", "model.name=hn-att"], "hn-att has no setting 'model.phrase_size', which is for em-hrnn"),
         (["--set", "model.segmentation=guess"], "unknown segmentation 'guess'"),
-        (["--set", "em.estep=guess"], "em.estep = 'guess'"),
         (["--format", "xml"], "unknown format 'xml'; give one of csv"),
         (["--split", "dev"], "has no split column"),
     ],
@@ -50,16 +42,9 @@ def test_unknown_names(cli: Cli, data: Path, options: list[str], told: str) -> N
 
 
 def test_config_files(cli: Cli, data: Path, tmp_path: Path) -> None:
-    assert "no such config file" in cli("train", data, "--out", tmp_path / "x", "--config", tmp_path / "no.toml").err
-    for content, told in (
-        ("[training", "not valid TOML"),
-        ("epochs = 3", "stands outside a section"),
-        ("[trainign]\nepochs = 3", "did you mean 'training.epochs'?"),
-    ):
-        (tmp_path / "a.toml").write_text(content)
-        result = cli("train", data, "--out", tmp_path / "x", "--config", tmp_path / "a.toml")
-        assert result.code == 2
-        assert told in result.err
+    (tmp_path / "a.toml").write_text("[trainign]\nseed = 3\n")
+    wrong = cli("train", data, "--out", tmp_path / "x", "--config", tmp_path / "a.toml")
+    assert (wrong.code, "did you mean 'training.seed'?" in wrong.err) == (2, True)
     (tmp_path / "a.toml").write_text("[training]\nseed = 3\n")
     cli.ok("train", data, "--out", tmp_path / "run", "--config", tmp_path / "a.toml", "--quiet", *TINY)
     assert "seed 3" in " ".join(cli.ok("info", tmp_path / "run").out.split())

@@ -61,3 +61,11 @@ def test_an_encoding_that_is_given(tmp_path: Path) -> None:
     for unknown in ("klingon", "zip", ""):
         with pytest.raises(DataError, match=r"unknown encoding .*utf-8"):
             Source(path, encoding=unknown)
+
+
+@pytest.mark.parametrize("encoding", UTF[2:])
+def test_utf16_with_and_without_its_mark(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "a.csv").write_bytes("text,label\ngood,1\nbad,2\n".encode(encoding))
+    source = Source(tmp_path / "a.csv")
+    assert [record.label for record in source] == ["1", "2"]
+    assert list(source.encodings) == [encoding]
