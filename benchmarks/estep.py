@@ -23,7 +23,7 @@ from benchmarks.peers import PackedEMHRNN, PublicHAN, cube
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.paper.em.blocks import exact_blocks, local_blocks
 from emhrnn.paper.em.plan import make_plan
 from emhrnn.paper.em.steps import e_step

@@ -24,7 +24,7 @@ from benchmarks.documents import random_z
 from benchmarks.estep import training_step
 from benchmarks.timing import fix_threads, interleave
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.models.settings import EMConfig
 from emhrnn.paper.em.steps import STRATEGIES
 from emhrnn.paper.models.em_hrnn import EMHRNN

@@ -1,6 +1,7 @@
 """Ragged batches and the laws that every model keeps, for the tests of this folder."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from emhrnn.corpus.batch import Batch
-from emhrnn.models.output import Output, log_likelihood
+from emhrnn.models.model import Output, log_likelihood
 from emhrnn.paper.models.rows import PAPER_NETWORK, EMHRNNConfig
 
 VOCABULARY, SIZE, CLASSES = 12, 5, 3
@@ -40,15 +41,8 @@ def make_batch(lengths: list[list[int]], seed: int = 0, ids: int = 0) -> Batch:
     batch = Batch.from_lists(documents, rng.integers(0, CLASSES, len(lengths)).tolist())
     if not ids:
         return batch
-    return Batch(
-        words=batch.words,
-        sentence_offsets=batch.sentence_offsets,
-        document_offsets=batch.document_offsets,
-        rows=batch.rows,
-        labels=batch.labels,
-        users=rng.integers(-1, ids, len(lengths)),
-        products=rng.integers(-1, ids, len(lengths)),
-    )
+    users, products = (rng.integers(-1, ids, len(lengths)) for _ in range(2))
+    return replace(batch, users=users, products=products)
 
 
 def enlarged(model: nn.Module, scale: float = 2.0) -> nn.Module:
@@ -101,15 +95,7 @@ def separable_batch(documents: int = 32, seed: int = 0, **fields: np.ndarray) ->
         sentence = text[rng.integers(len(text))]
         sentence[rng.integers(len(sentence))] = 3 + int(label)
         texts.append(text)
-    batch = Batch.from_lists(texts, labels.tolist())
-    return Batch(
-        words=batch.words,
-        sentence_offsets=batch.sentence_offsets,
-        document_offsets=batch.document_offsets,
-        rows=batch.rows,
-        labels=batch.labels,
-        **fields,
-    )
+    return replace(Batch.from_lists(texts, labels.tolist()), **fields)
 
 
 def check_learns(model: nn.Module, batch: Batch, *, steps: int = 120, learning_rate: float = 0.02) -> None:

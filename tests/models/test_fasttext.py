@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, ExtraError, TrainingError
 from emhrnn.models import fasttext as our_fasttext
 from emhrnn.models.fasttext import FastText, _lines, passes_over
@@ -66,13 +65,7 @@ def test_fits_is_deterministic_and_survives_saving() -> None:
 
 def test_multi_label() -> None:
     one = separable_batch()
-    several = Batch(
-        words=one.words,
-        sentence_offsets=one.sentence_offsets,
-        document_offsets=one.document_offsets,
-        rows=one.rows,
-        labels=np.eye(CLASSES, dtype=np.float32)[one.labels],
-    )
+    several = dataclasses.replace(one, labels=np.eye(CLASSES, dtype=np.float32)[one.labels])
     model = small()
     model.fit([several])
     assert ((model(several).logits.numpy() > 0) == several.labels).mean() > 0.9

@@ -2,7 +2,6 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -21,13 +20,7 @@ documents = st.lists(
 
 
 def batch_of(texts: list[list[list[str]]]) -> Batch:
-    sentences = [sentence for document in texts for sentence in document]
-    return Batch(
-        words=np.array([WORDS.index(word) for sentence in sentences for word in sentence]),
-        sentence_offsets=np.cumsum([0, *map(len, sentences)]),
-        document_offsets=np.cumsum([0, *map(len, texts)]),
-        rows=np.arange(len(texts)),
-    )
+    return Batch.from_lists([[list(map(WORDS.index, sentence)) for sentence in document] for document in texts])
 
 
 def counted(*portions: list[list[list[str]]]) -> Pauses:

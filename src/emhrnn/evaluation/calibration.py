@@ -3,7 +3,7 @@
     p = softmax(logits / T), or sigmoid(logits / T) where a document may have several labels
 
 One number T, fitted on validation data to make the labels most likely, turns the confidence of all predictions up or
-down together. It does not change which class is predicted (`models.output.probabilities` sees to the rounding).
+down together. It does not change which class is predicted (`models.predictor.probabilities` sees to the rounding).
 
     ECE = sum over bins of confidence: share of predictions in the bin * |share that is right - mean confidence|
 """

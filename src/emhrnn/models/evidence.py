@@ -48,9 +48,7 @@ from emhrnn.models.evidence_reader import (
     portions,
     segmentation_rule,
 )
-from emhrnn.models.identity import IdScores
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output, log_likelihood
+from emhrnn.models.model import DocumentModel, IdScores, Output, log_likelihood
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.predictor import Inference
 from emhrnn.models.seen_phrases import SeenPhrases, own_labels, rows_that_fit, saved_rows

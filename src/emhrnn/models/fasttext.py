@@ -23,8 +23,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.extras import need
 from emhrnn.models.fitting import labels_of, weights_of
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output
+from emhrnn.models.model import DocumentModel, Output
 from emhrnn.models.settings import FastTextConfig
 from emhrnn.shapes import Int64
 

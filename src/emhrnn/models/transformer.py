@@ -32,8 +32,7 @@ from emhrnn.errors import ConfigError
 from emhrnn.layers.linear import dense
 from emhrnn.layers.phrases import UNKNOWN_WORD
 from emhrnn.models.fitting import fit_standardised, labels_of, weights_of
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output
+from emhrnn.models.model import DocumentModel, Output
 from emhrnn.models.pretrained import from_run, load, save
 from emhrnn.models.row import Facts
 from emhrnn.models.settings import TransformerConfig

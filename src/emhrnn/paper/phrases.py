@@ -23,7 +23,7 @@ from emhrnn.explain.explainer import groups
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.layers.semi_markov import best_cut
 from emhrnn.models.evidence_reader import EvidenceReader, phrases_of
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.models.segmentation import at_words, every, punctuation, random
 from emhrnn.paper.em.semi_markov import SegmentPosterior
 from emhrnn.paper.reports import making, markdown_table, percent

@@ -24,8 +24,7 @@ from tqdm import tqdm
 from emhrnn.corpus import Corpus
 from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.errors import ConfigError, TrainingError
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import DocumentModel, log_likelihood
 from emhrnn.shapes import Float
 from emhrnn.training.arrays import save_arrays
 from emhrnn.training.config import Config, TrainingConfig

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import DataError
 from emhrnn.layers.native import native_kernels
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.models.segmentation import single_words, whole_sentences
 from emhrnn.paper.em.blocks import Blocks, exact_blocks, local_blocks, window_blocks
 from emhrnn.paper.em.likelihood import configuration_likelihood, sentence_vectors

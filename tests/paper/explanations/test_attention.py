@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.headline import attention_line
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.paper.explanations.attention import levels_of
 from tests.explain.documents import REVIEW, attention, explain_document, explained, softmaxes, split
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.layers.native import kernels, native_kernels
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.layers import AttentionPool, WordEmbedding, attend, attend_path_pairs
 from tests.layers.shapes import hidden_sizes, lengths, offsets_of, seeds

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.paper.em.blocks import exact_blocks
 from emhrnn.paper.em.steps import e_step
 from emhrnn.paper.simulation.learners import (

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from emhrnn.errors import ConfigError
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.paper.em.blocks import bit_table, exact_blocks, local_blocks, window_blocks
 from emhrnn.paper.em.likelihood import configuration_likelihood
 from emhrnn.paper.simulation.world import (

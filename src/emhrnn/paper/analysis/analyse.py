@@ -29,7 +29,7 @@ from emhrnn.evaluation.scores import PhraseLengths, count_phrase_lengths
 from emhrnn.explain.explainer import explain_texts, groups
 from emhrnn.explain.explanation import as_tuple
 from emhrnn.explain.lexicon import Entry, Gathered, measured
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.paper.explanations.attention import Levels, levels_of
 from emhrnn.paper.reports import making
 from emhrnn.paper.sampling import Reservoir

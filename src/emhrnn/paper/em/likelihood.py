@@ -28,7 +28,7 @@ from emhrnn.layers.linear import linear
 from emhrnn.layers.native.library import CELLS, check_index
 from emhrnn.layers.native.torch_kernels import check_gates, kernels_for
 from emhrnn.layers.recurrent import Recurrent
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.paper.em.blocks import Blocks
 from emhrnn.paper.em.plan import BlockChunk, DocumentPlan, Forest, SentencePlan, chunks, make_plan
 from emhrnn.paper.models.em_hrnn import EMHRNN, WordStates

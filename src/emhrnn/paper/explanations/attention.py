@@ -12,7 +12,7 @@ import numpy as np
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.explain.arrays import Attention, shares
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.shapes import Bool, Float
 
 

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.explain.build import BatchEffects, Findings
 from emhrnn.explain.removal import LEVELS, logits_of, logits_without, odds_of, units_of, without
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output
+from emhrnn.models.model import DocumentModel, Output
 from emhrnn.paper.explanations.attention import levels_of
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.paper.models.hierarchical import HAN

@@ -10,8 +10,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM, Bidirectional
-from emhrnn.models.identity import check_count, id_rows
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output, check_count, id_rows
 from emhrnn.paper.models.layers import Table, WordNetwork, attend
 from emhrnn.paper.models.rows import BasisCustConfig, CMAConfig, IdsConfig
 from emhrnn.shapes import Float, Int64

@@ -35,7 +35,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import Bidirectional, Recurrent, recurrent_layer
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.models.pauses import Pauses
 from emhrnn.models.segmentation import PAPER_RATE, rule
 from emhrnn.paper.models.layers import AttentionPool, Table, WordNetwork, attend

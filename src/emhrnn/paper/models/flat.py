@@ -17,8 +17,7 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM
 from emhrnn.models.fitting import fit_linear, fit_standardised, labels_of, weights_of
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output
+from emhrnn.models.model import DocumentModel, Output
 from emhrnn.paper.models.layers import UNKNOWN, Table, WordNetwork, mean
 from emhrnn.paper.models.rows import BagOfMeansConfig, CNNWordConfig, FlatConfig, SSWEConfig
 from emhrnn.shapes import Float, Int64

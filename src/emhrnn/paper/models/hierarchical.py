@@ -13,7 +13,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import GRU, LSTM, Bidirectional
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.paper.models.layers import AttentionPool, Table, WordNetwork, mean, weighted_sums
 from emhrnn.paper.models.rows import AttentionConfig, HierarchyConfig
 from emhrnn.shapes import Float, Int64

@@ -35,7 +35,7 @@ from emhrnn.layers.linear import dense
 from emhrnn.layers.native.library import Kernels
 from emhrnn.layers.native.torch_kernels import check_gates, kernels_for
 from emhrnn.layers.order import Order
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.paper.models.layers import Table, WordNetwork, mean
 from emhrnn.paper.models.rows import HMRNNConfig
 from emhrnn.shapes import Bool, Float

@@ -31,7 +31,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.layers.linear import dense
 from emhrnn.layers.order import Order
 from emhrnn.layers.recurrent import LSTM, Bidirectional
-from emhrnn.models.output import Output
+from emhrnn.models.model import Output
 from emhrnn.paper.models.hm_rnn import Wiring, annealed_slope, hard_sigmoid, multiscale_states
 from emhrnn.paper.models.layers import AttentionPool, Table, WordNetwork, mean
 from emhrnn.paper.models.rows import AttentionConfig, HierarchyConfig

@@ -32,8 +32,7 @@ from emhrnn.corpus.batch import Batch
 from emhrnn.evaluation.calibration import Labels, undecided
 from emhrnn.layers.dropout import dropout
 from emhrnn.models.fitting import labels_of
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import Output
+from emhrnn.models.model import DocumentModel, Output
 from emhrnn.models.row import Builder, Facts
 from emhrnn.paper.models.layers import WordInputs
 from emhrnn.paper.models.rows import BucketsConfig, NGramsConfig

@@ -25,8 +25,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from emhrnn.corpus.batch import Batch
 from emhrnn.models import segmentation
-from emhrnn.models.model import DocumentModel
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import DocumentModel, log_likelihood
 from emhrnn.paper.em.blocks import Blocks, covered
 from emhrnn.paper.em.likelihood import batch_labels
 from emhrnn.paper.em.steps import above, e_step, m_step_pi, weigh

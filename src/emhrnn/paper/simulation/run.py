@@ -17,7 +17,7 @@ from torch import Tensor
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.files import write_json, write_text
-from emhrnn.models.output import log_likelihood
+from emhrnn.models.model import log_likelihood
 from emhrnn.paper.em.blocks import exact_blocks, local_blocks, window_blocks
 from emhrnn.paper.em.likelihood import batch_labels
 from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, report_progress, run_jobs
