@@ -1,6 +1,6 @@
 """What an explanation costs beside a plain prediction, from text, on one core.
 
-    python -m benchmarks.explain [--quick] [--json] [--run RUN --data FILE]
+    python -m benchmarks.explain [--quick] [--json] [--run RUN --data FILE] [--evidence RUN --data FILE]
 
 Documents of about 230 words from the embedded review corpus and a model of the default sizes that has learned nothing;
 or a run and texts of your own. Ratios, each within one run:
@@ -14,11 +14,13 @@ or a run and texts of your own. Ratios, each within one run:
     em_hrnn_phrases    every phrase and every sentence really left out / predict, from word ids, 1 text
     em_hrnn_words      every word left out / the same
     hn_att_sentences, hn_att_words   likewise
+    evidence_phrases, evidence_words   likewise, for the run of --evidence on its median text
+    ..._from_text      these, against a prediction from text
 """
 
-import json
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,7 @@ from tests.oracles.text import count_words
 from benchmarks.timing import Times, fix_threads, interleave, options, report
 from emhrnn.api import Model, load
 from emhrnn.corpus import TextSettings
+from emhrnn.corpus.readers.source import Source
 from emhrnn.corpus.reviews import generate_reviews
 from emhrnn.explain.explainer import findings
 from emhrnn.paper.explanations.networks import gradient_effects, removal_effects
@@ -50,8 +53,7 @@ def made_up(name: str = "em-hrnn") -> tuple[Model, list[str]]:
 
 
 def given(run: Path, data: Path) -> tuple[Model, list[str]]:
-    with data.open(encoding="utf-8") as lines:
-        return load(run), [json.loads(line)["text"] for line, _ in zip(lines, range(TEXTS), strict=False)]
+    return load(run), [record.text for record in islice(Source(data), TEXTS)]
 
 
 def measure(model: Model, texts: list[str], rounds: int) -> Times:
@@ -95,6 +97,7 @@ def measure_removal(models: dict[str, tuple[Model, list[str]]], rounds: int) -> 
         assert found.z is not None
         chosen, z = found.logits.argmax(axis=1), found.z
         work[f"{name}, prediction"] = partial(run.model.infer, batch)
+        work[f"{name}, prediction from text"] = partial(model.predict_proba, one)
         work[f"{name}, parts"] = partial(removal_effects, run, batch, z, ("phrase", "sentence"), chosen, limited=False)
         work[f"{name}, words"] = partial(removal_effects, run, batch, z, ("word",), chosen, limited=False)
     return interleave(work, rounds=rounds)
@@ -103,10 +106,11 @@ def measure_removal(models: dict[str, tuple[Model, list[str]]], rounds: int) -> 
 def main() -> None:
     parser = options(__doc__, quick="fewer rounds, under 20 seconds")
     parser.add_argument("--run", type=Path, help="a run of em-hrnn")
-    parser.add_argument("--data", type=Path, help="texts, as jsonl")
+    parser.add_argument("--evidence", type=Path, help="a run of evidence")
+    parser.add_argument("--data", type=Path, help="texts for these runs")
     arguments = parser.parse_args()
-    if (arguments.run is None) != (arguments.data is None):
-        parser.error("give both --run and --data, or none of them")
+    if (arguments.run is arguments.evidence is None) != (arguments.data is None):
+        parser.error("give --data with --run or --evidence, and only with them")
     fix_threads(1)
     model, texts = made_up() if arguments.run is None else given(arguments.run, arguments.data)
     times = measure(model, texts, rounds=15 if arguments.quick else 60)
@@ -119,12 +123,15 @@ def main() -> None:
         "model_batch": times.ratio("model with effects, 32 documents", "model, 32 documents"),
     }
     models = {"em-hrnn": (model, texts), "hn-att": (made_up("hn-att")[0], texts)}
+    if arguments.evidence is not None:
+        models["evidence"] = given(arguments.evidence, arguments.data)
     removal = measure_removal(models, rounds=10 if arguments.quick else 40)
     removal.show()
-    for name, parts in (("em-hrnn", "phrases"), ("hn-att", "sentences")):
-        key = name.replace("-", "_")
-        figures[f"{key}_{parts}"] = removal.ratio(f"{name}, parts", f"{name}, prediction")
-        figures[f"{key}_words"] = removal.ratio(f"{name}, words", f"{name}, prediction")
+    for name in models:
+        key, parts = name.replace("-", "_"), "sentences" if name == "hn-att" else "phrases"
+        for against, suffix in (("prediction", ""), ("prediction from text", "_from_text")):
+            figures[f"{key}_{parts}{suffix}"] = removal.ratio(f"{name}, parts", f"{name}, {against}")
+            figures[f"{key}_words{suffix}"] = removal.ratio(f"{name}, words", f"{name}, {against}")
     report(figures, as_json=arguments.json)
 
 
