@@ -1,6 +1,7 @@
 """`emhrnn paper rationales` on tiny runs and sets."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 
 from emhrnn.paper.explanations.methods import METHODS, read_groups, score
 from emhrnn.paper.explanations.networks import log_odds
-from emhrnn.paper.explanations.table import NEARBY
+from emhrnn.paper.explanations.table import NEARBY, about_run
 from emhrnn.training.run import load_run
 from tests.behaviour.commands import BAD, GOOD, Cli, tiny
 from tests.paper.explanations.test_human import eraser, pairs, sentences, trees
@@ -52,7 +53,11 @@ def test_every_model_has_its_methods(cli: Cli, runs: dict[str, Path], tmp_path: 
     assert found["hn-att", "integrated gradients", "word"]["backward"] == 50
     assert "AUPRC" in told
     markdown = (out / "rationales.md").read_text()
-    assert "- commit:" in markdown
+    summary, details = markdown.split("# All rows")
+    assert "| **evidence** | **evidence** | **nearby words** |" in summary
+    assert summary.count("| attention | nearby words |") == 2  # of two runs
+    assert summary.count("| random |") == 2  # of the first run: the best level, and nearby words
+    assert "- commit:" in details
     assert str(tmp_path) not in markdown
 
 
@@ -71,6 +76,19 @@ def test_sections_stay_and_parts_have_signs(cli: Cli, runs: dict[str, Path], tmp
     section = json.loads((out / "rationales.json").read_text())["edited IMDB pairs"]
     assert section["runs"][0]["flips"] == section["runs"][0]["both right"] == 1
     assert "flips 100.0 %" in (out / "rationales.md").read_text()
+
+
+def test_the_command_that_trained_a_run(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Without folders; what a script trained has none."""
+    folder = shutil.copytree(runs["nb-lr"], tmp_path / "run")
+    description = json.loads((folder / "config.json").read_text())
+    commands = {
+        "/opt/bin/emhrnn train /data/reviews.csv --model nb-lr": "emhrnn train reviews.csv --model nb-lr",
+        "pytest": None,
+    }
+    for command, told in commands.items():
+        (folder / "config.json").write_text(json.dumps(description | {"command": command}))
+        assert about_run(load_run(folder), folder).get("trained") == told
 
 
 def test_what_cannot_be_compared(cli: Cli, runs: dict[str, Path], tmp_path: Path) -> None:

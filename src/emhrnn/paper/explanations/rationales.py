@@ -42,6 +42,7 @@ from emhrnn.paper.explanations.table import (
     check_methods,
     method_rows,
     section_markdown,
+    summary_markdown,
 )
 from emhrnn.paper.reports import percent
 from emhrnn.shapes import Bool, Float64, Int64
@@ -281,12 +282,18 @@ def _write(out: Path, name: str, section: Mapping[str, Any]) -> None:
     sections = {**sections, name: section}
     out.mkdir(parents=True, exist_ok=True)
     write_json(path, sections)
-    write_text(out / "rationales.md", "\n".join([INTRODUCTION, *map(section_markdown, sections, sections.values())]))
+    summaries = map(summary_markdown, sections, sections.values())
+    details = map(section_markdown, sections, sections.values())
+    write_text(out / "rationales.md", "\n".join([INTRODUCTION, *summaries, ALL_ROWS, *details]))
 
 
 INTRODUCTION = f"""# Explanations beside human evidence
 
-Scores of words, phrases and sentences for the predicted class, compared with what people marked. {HOW_TO_READ}
+Scores for the predicted class, compared with what people marked. **Bold** is our default explanation. The first part
+shows each run and method with its best level (words, phrases, sentences, or two of them), and added up around each
+word. [All rows](#all-rows) follow, with the commands.
+
+{HOW_TO_READ}
 - AUPRC: average precision of token scores, mean over documents. A token has the score of its word, phrase or sentence;
   *phrases + sentences* is the sum of two of them. *nearby words*: the positive scores of the words around a token in
   its sentence, by nearness (`nearby` of `emhrnn explain --json`). It was chosen on ERASER's training split, with what
@@ -297,4 +304,6 @@ Scores of words, phrases and sentences for the predicted class, compared with wh
   correlation with the rating, over all parts. A score is the sum over words; *removal* leaves the part out of its text,
   *alone* reads it as a text of its own.
 - top k: share of the pairs where one of the k best units has a word that the edit took away or replaced.
+"""
+ALL_ROWS = """# All rows
 """

@@ -1,6 +1,7 @@
 """Every explanation method of some runs on the same documents: figures with intervals, the difference from the default
 explanation, and cost, as data and as Markdown."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from emhrnn.errors import ConfigError
 from emhrnn.explain.removal import LEVELS
 from emhrnn.files import sha256
-from emhrnn.paper.explanations.agreement import Bootstrap, Figure, Sums
+from emhrnn.paper.explanations.agreement import TOKEN_FIGURES, Bootstrap, Figure, Sums
 from emhrnn.paper.explanations.methods import (
     ALONE,
     METHODS,
@@ -20,8 +21,8 @@ from emhrnn.paper.explanations.methods import (
     prediction_seconds,
     score,
 )
-from emhrnn.paper.reports import making, markdown_table, percent
-from emhrnn.training.run import WEIGHTS, Run
+from emhrnn.paper.reports import making, markdown_table, percent, told_command
+from emhrnn.training.run import WEIGHTS, Run, read_description
 
 SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by name, and only for the first run
 USUAL = tuple(name for name in METHODS if name not in SLOW)  # what is compared unless methods are named
@@ -87,8 +88,10 @@ def method_rows(
 
 
 def about_run(run: Run, folder: Path) -> dict[str, Any]:
-    """Which run it is."""
-    return {"run": folder.name, "model": run.config.model.name, "weights": sha256(folder / WEIGHTS)[:12]}
+    """Which run it is, and the command that trained it, if one did."""
+    about = {"run": folder.name, "model": run.config.model.name, "weights": sha256(folder / WEIGHTS)[:12]}
+    program, *arguments = shlex.split(read_description(folder).get("command", "")) or [""]
+    return about | ({"trained": told_command(arguments)} if Path(program).name in ("emhrnn", "__main__.py") else {})
 
 
 def as_section(
@@ -135,15 +138,46 @@ def _from_default(run: str) -> Callable[[MethodRow], tuple[bool, int, int]]:
 
 
 def section_markdown(name: str, section: Mapping[str, Any]) -> str:
-    """The rows, with how they were made."""
+    """The rows, with how they were made. Rows that repeat others are left out: random numbers of further runs, and
+    phrases of models whose phrases are their sentences."""
     lines = [f"## {name}", ""]
     lines += [f"- {key}: {section[key]}" for key in ("command", "commit", "machine", "data", "seed")]
     for one in section["runs"]:
         facts = [f"{key} {percent(value)} %" for key, value in one.items() if isinstance(value, float)]
-        lines.append(f"- {one['run']}: {', '.join([one['model'], 'weights ' + one['weights'], *facts])}")
-    figures = [key for key, value in section["rows"][0].items() if isinstance(value, dict) and key != BETTER]
+        trained = [f"`{one['trained']}`"] if "trained" in one else []
+        lines.append(f"- {one['run']}: {', '.join([one['model'], 'weights ' + one['weights'], *facts, *trained])}")
+    figures = _figures(section)
+    shown = dict[tuple[Any, ...], Mapping[str, Any]]()
+    for row in section["rows"]:
+        if not _is_repeated(row, section):
+            shown.setdefault((row["run"], row["method"], *(tuple(row[key].values()) for key in figures)), row)
     head = ["run", "method", "of", *figures, BETTER, "passes", "time"]
-    return "\n".join(lines) + "\n\n" + markdown_table(head, [_line(row, figures) for row in section["rows"]], left=3)
+    table = markdown_table(head, [_line(row, figures) for row in shown.values()], left=3)
+    return "\n".join(lines) + "\n\n" + table
+
+
+def summary_markdown(name: str, section: Mapping[str, Any]) -> str:
+    """Each run and method by the first figure, best first. Of tokens, the best of the levels, and what stands around
+    each word; of pairs, in which long units have more of the edit, the level of the default explanation."""
+    main, rows = section["compared by"], section["rows"]
+    default = next(row for row in rows if row["default"])
+    best = dict[tuple[str, str, bool], Mapping[str, Any]]()
+    for row in sorted(rows, key=lambda row: -row[main]["value"]):
+        of_tokens = main in TOKEN_FIGURES
+        if (of_tokens or row["level"] == default["level"]) and not _is_repeated(row, section):
+            best.setdefault((row["run"], row["method"], of_tokens and row["level"] == NEARBY), row)
+    head = ["run", "method", "of", main, BETTER, "passes", "time"]
+    table = markdown_table(head, [_line(row, [main]) for row in best.values()], left=3)
+    return f"## {name}, in short\n\n{section['data'].split(';')[0]}\n\n{table}"
+
+
+def _is_repeated(row: Mapping[str, Any], section: Mapping[str, Any]) -> bool:
+    """Random numbers of further runs."""
+    return bool(row["method"] == "random" and row["run"] != section["rows"][0]["run"])
+
+
+def _figures(section: Mapping[str, Any]) -> list[str]:
+    return [key for key, value in section["rows"][0].items() if isinstance(value, dict) and key != BETTER]
 
 
 def _line(row: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
