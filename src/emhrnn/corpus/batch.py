@@ -18,6 +18,7 @@ batches are shuffled. So a batch wastes little on length differences, and yet no
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -40,6 +41,15 @@ def ranges(starts: Int64[np.ndarray, " n"], lengths: Int64[np.ndarray, " n"]) ->
     index = np.arange(offsets[-1])
     index += np.repeat(starts - offsets[:-1], lengths)
     return index
+
+
+def offsets_within(
+    offsets: Int64[np.ndarray, " n_plus_1"], parents: Int64[np.ndarray, " parents_plus_1"]
+) -> list[Int64[np.ndarray, " _"]]:
+    """Of each parent, offsets[parents[i] : parents[i + 1] + 1], beginning with 0: views of one array."""
+    counts = np.diff(parents) + 1
+    values = offsets[ranges(parents[:-1], counts)] - np.repeat(offsets[parents[:-1]], counts)
+    return [values[first:last] for first, last in pairwise(offsets_of(counts).tolist())]
 
 
 def fingerprints(words: Integer[np.ndarray, " words"], lengths: Int64[np.ndarray, " n"]) -> UInt64[np.ndarray, " n"]:

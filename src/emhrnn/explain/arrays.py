@@ -24,9 +24,9 @@ class Attention:
     direct: Float[np.ndarray, " words"] | None = None  # among the words and phrases of their sentence (MHS-RNN)
 
     def part(self, words: slice, phrases: slice, sentences: slice) -> "Attention":
-        """A copy of one document's."""
-        direct = None if self.direct is None else self.direct[words].copy()
-        return Attention(self.alpha[words].copy(), self.beta[phrases].copy(), self.gamma[sentences].copy(), direct)
+        """One document's."""
+        direct = None if self.direct is None else self.direct[words]
+        return Attention(self.alpha[words], self.beta[phrases], self.gamma[sentences], direct)
 
     def normalised(
         self,

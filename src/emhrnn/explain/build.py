@@ -7,7 +7,7 @@ from itertools import pairwise, starmap
 
 import numpy as np
 
-from emhrnn.corpus.batch import Batch
+from emhrnn.corpus.batch import Batch, offsets_within
 from emhrnn.errors import DataError
 from emhrnn.evaluation.decision import Decision
 from emhrnn.explain.arrays import (
@@ -81,7 +81,8 @@ def explain_documents(
     lengths: tuple[int, int] | None = None,
 ) -> list[Explanation]:
     """Explain a batch of documents by what a model says of it, one document after the other. `lengths` are the fewest
-    and the most words of a training document, where they are known, for warnings.
+    and the most words of a training document, where they are known, for warnings. Arrays are views of the batch's:
+    copies cost a tenth of a prediction. To keep few of many explanations, keep a `copy.deepcopy` of them.
 
     Raises:
         DataError: the arrays do not fit the documents or each other, or weights do not sum to 1.
@@ -108,31 +109,31 @@ def explain_documents(
     predicted = [labels or () for labels in Decision(names, multi_label).labels(probabilities)]
     parts = (batch.word_offsets, sentence_offsets[document_offsets], document_offsets)
     bounds = zip(*(starmap(slice, pairwise(offsets.tolist())) for offsets in parts), strict=True)
+    words_of = offsets_within(phrase_offsets, sentence_offsets[document_offsets])  # of each document, in phrases
+    phrases_of = offsets_within(sentence_offsets, document_offsets)  # of each document, in sentences
     explanations = []
     for d, (document, (w, p, s)) in enumerate(zip(documents, bounds, strict=True)):
-        # Arrays are copied: who keeps an explanation does not keep the batch.
-        phrases_of = sentence_offsets[s.start : s.stop + 1] - p.start
         explanation = Explanation(
             text=document.text,
             classes=names,
-            probabilities=shown[d].copy(),
+            probabilities=shown[d],
             predicted=predicted[d],
             label=None if labels is None else labels[d],
             model=model,
-            starts=document.starts.copy(),
-            ends=document.ends.copy(),
-            phrase_offsets=phrase_offsets[p.start : p.stop + 1] - w.start,
-            sentence_offsets=phrases_of,
-            known=known[w].copy(),
+            starts=document.starts,
+            ends=document.ends,
+            phrase_offsets=words_of[d],
+            sentence_offsets=phrases_of[d],
+            known=known[w],
             pi=None if pi is None else pi[w].astype(np.float64),
             attention=None if attention is None else attention.part(w, p, s),
             effects=None
             if effects is None
             else Effects(
                 names[effects.classes[d]],
-                effects.words[w].copy(),
-                effects.phrases[p].copy(),
-                effects.sentences[s].copy(),
+                effects.words[w],
+                effects.phrases[p],
+                effects.sentences[s],
                 None if effects.priors is None else float(effects.priors[d]),
                 effects.by,
                 None if effects.errors is None else float(effects.errors[d]),
@@ -140,7 +141,7 @@ def explain_documents(
             ),
             evidence=None
             if evidence is None
-            else PhraseEvidence(names, evidence.phrases[p].copy(), evidence.bias[d].copy(), phrases_of),
+            else PhraseEvidence(names, evidence.phrases[p], evidence.bias[d], phrases_of[d]),
             warnings=warnings[d],
         )
         explanations.append(explanation)
