@@ -52,6 +52,17 @@ def test_few_documents_have_their_own_defaults_unless_settings_say_otherwise(cli
     assert "encoder_size" not in line
 
 
+@pytest.mark.parametrize(("classes", "given", "told"), [(10, (), False), (11, (), True), (11, ("0.5",), False)])
+def test_repeated_words_count_more_with_many_classes(
+    cli: Cli, tmp_path: Path, classes: int, given: tuple[str, ...], told: bool
+) -> None:
+    data = write_rows(tmp_path / "a.csv", [(f"The soup of c{i % classes}.", f"c{i % classes}") for i in range(66)])
+    quick = ("--set", "training.epochs=1", "--set", "data.folds=0", "--set", "training.threads=1")
+    presence = [part for value in given for part in ("--set", f"model.presence={value}")]
+    result = cli.ok("train", data, "--out", tmp_path / "run", *quick, *presence)
+    assert ("model.presence=0.3" in result.err) == told
+
+
 def test_balanced_training_keeps_the_epoch_of_the_best_macro_f1(cli: Cli, tmp_path: Path) -> None:
     """The validation loss counts documents, not classes: it would keep an epoch that never predicts the rare class."""
     rows = [(f"The {w} room of number {i}.", "b" if w == "cold" else "a") for i in range(80) for w in ("warm", "calm")]

@@ -30,6 +30,7 @@ SHOWN = 8  # classes, where they are listed
 SCORED = 1000  # documents that are scored where none are held out
 NGRAMS = ("model.ngram_words", 4)
 FOR_CHARACTERS = {"evidence": ("model.longest", 8), "tfidf-lr": NGRAMS, "tfidf-svm": NGRAMS}  # by model
+TOPICS, OF_TOPICS = 11, 0.3  # classes; the presence of the evidence model for as many, or for more
 STEPS, MOST_EPOCHS, BATCH = 500, 24, 32  # few documents: steps that training takes, in at most so many epochs
 
 
@@ -314,7 +315,7 @@ def suited(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated
     on, probabilities are not calibrated, whatever they say."""
     if not validated:
         config = with_settings(config, {"training.calibrate": False})
-    wanted = _for_characters(config, corpus) | _for_few(config, corpus, vectors)
+    wanted = _for_characters(config, corpus) | _for_many_classes(config, corpus) | _for_few(config, corpus, vectors)
     if config.training.class_weight == "balanced":  # the loss has no weights: lowest before rare classes are learned
         wanted["training.metric"] = "macro_f1"
     given = {
@@ -327,6 +328,12 @@ def _for_characters(config: Config, corpus: Corpus) -> dict[str, Any]:
     """Where words are single characters, phrases and n-grams are longer."""
     name = config.model.name if corpus.text.language in CHARACTERS else ""
     return dict([FOR_CHARACTERS[name]]) if name in FOR_CHARACTERS else {}
+
+
+def _for_many_classes(config: Config, corpus: Corpus) -> dict[str, Any]:
+    """Many classes are topics, and a document repeats the words of its topic. An opinion is not truer when repeated."""
+    topics = isinstance(config.model, EvidenceConfig) and len(corpus.classes) >= TOPICS
+    return {"model.presence": OF_TOPICS} if topics else {}
 
 
 def _for_few(config: Config, corpus: Corpus, vectors: Vectors | None) -> dict[str, Any]:
