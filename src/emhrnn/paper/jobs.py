@@ -36,8 +36,7 @@ NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXY
 @dataclass(frozen=True)
 class JobSpec:
     """`name` is the name of a file, too (`job_name`). `arguments` hold what JSON can, and say what the job is. `places`
-    are where
-    its files happen to lie: other places do not make it another job, and its record does not name them."""
+    are where its files happen to lie: other places do not make it another job, and its record does not name them."""
 
     name: str
     arguments: dict[str, Any]
@@ -178,7 +177,10 @@ def _run(target: str, record: Path, folder: Path) -> None:
     began = time.perf_counter()
     outcome: dict[str, Any]
     try:
-        outcome = {"state": "done", "result": _call(target, {**known["arguments"], **places}, folder)}
+        module, _, name = target.partition(":")
+        result = getattr(importlib.import_module(module), name)({**known["arguments"], **places}, folder)
+        json.dumps(result, allow_nan=False)  # raises for what cannot be kept, while there still is a way to tell
+        outcome = {"state": "done", "result": result}
     except EmhrnnError as error:
         outcome = {"state": "failed", "error": str(error)}
     except Exception as error:
@@ -186,13 +188,6 @@ def _run(target: str, record: Path, folder: Path) -> None:
         outcome = {"state": "failed", "error": f"{type(error).__name__}: {error}; see {folder / LOG}"}
     seconds = round(time.perf_counter() - began, 3)
     write_json(record, {"name": known["name"], "arguments": known["arguments"], "seconds": seconds, **outcome})
-
-
-def _call(target: str, arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
-    module, _, name = target.partition(":")
-    result = getattr(importlib.import_module(module), name)(arguments, folder)
-    json.dumps(result, allow_nan=False)  # raises for what cannot be kept, while there still is a way to tell
-    return dict(result)
 
 
 def _end_with_parent() -> None:

@@ -136,11 +136,17 @@ def compare(
     done = {key: outcome for key, outcome in zip(jobs, outcomes, strict=True) if outcome.ended}
     if how.report and not done:
         raise DataError(f"{out / 'runs'} holds no finished run of these rows and settings; leave out --report")
-    missing += _to_come([key for key in jobs if key not in done], first_seed)
+    missing += _missing([key for key in jobs if key not in done], "not done: seed {}", first_seed)
+    for key, outcome in done.items():
+        if outcome.error is not None:
+            missing += _missing([key], f"seed {{}} failed: {outcome.error}", first_seed)
     table = ComparisonTable(
-        sets={data.name: _of_set(data, found) for data in sets},
+        sets={
+            data.name: {**pooled([found[one.name] for one in data.split_sets()]), "settings": list(data.settings)}
+            for data in sets
+        },
         rows=tuple(row for data in sets for row in table_rows(_finished(data, rows, done, first_seed), reference)),
-        missing=(*missing, *_failures(done, first_seed)),
+        missing=tuple(missing),
         reference=reference,
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
         settings=_told_settings(protocol),
@@ -163,17 +169,13 @@ class Key(NamedTuple):
     fold: int
 
 
-def _of_set(data: DataSet, found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {**pooled([found[one.name] for one in data.split_sets()]), "settings": list(data.settings)}
-
-
-def _to_come(keys: Sequence[Key], first_seed: int) -> list[Missing]:
-    """What a report lacks, one for each row of a set."""
+def _missing(keys: Sequence[Key], why: str, first_seed: int) -> list[Missing]:
+    """What is not there, one for each row of a set; `why` has a place for the seeds and folds."""
     runs: dict[tuple[str, str], dict[int, list[int]]] = {}
     for key in keys:
         runs.setdefault((key.data, key.row), {}).setdefault(first_seed + key.seed, []).append(key.fold)
     return [
-        Missing(*row, f"not done: seed {', '.join(_seed_and_folds(*lacking) for lacking in seeds.items())}")
+        Missing(*row, why.replace("{}", ", ".join(_seed_and_folds(*lacking) for lacking in seeds.items()), 1))
         for row, seeds in runs.items()
     ]
 
@@ -295,14 +297,6 @@ def _finished(data: DataSet, rows: Sequence[SystemRow], done: dict[Key, Outcome]
         if whole:
             runs.append(Runs.of(data.name, row.name, whole, _told(row.settings)))
     return runs
-
-
-def _failures(done: dict[Key, Outcome], first_seed: int) -> list[Missing]:
-    return [
-        Missing(key.data, key.row, f"seed {_seed_and_folds(first_seed + key.seed, [key.fold])} failed: {outcome.error}")
-        for key, outcome in done.items()
-        if outcome.error is not None
-    ]
 
 
 def _told_settings(protocol: Protocol) -> dict[str, Any]:
