@@ -166,24 +166,19 @@ def _row(*, shows: tuple[str, ...] = (), **facts: Any) -> Row:
     return Row(shows=shows, findings=explains, **facts)
 
 
-def _network(model: Callable[..., Any], config: type[NetworkConfig], **facts: Any) -> Row:
-    """A model that learns by gradient descent and is built from its settings, word vectors and classes alone; where its
-    settings say so, from the numbers of users and products, too."""
+def _network(model: Callable[..., Any], config: type[NetworkConfig], *, learns: str = "gradient", **facts: Any) -> Row:
+    """A model that is built from its settings, word vectors and classes; where its settings say so, from the numbers
+    of users and products, too; where it learns phrase ends, from the words and their rate."""
     reads_ids = issubclass(config, IdsConfig)
 
     def build(config: NetworkConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
-        ids = {"users": facts.users, "products": facts.products} if reads_ids else {}
-        return model(config, table=table, classes=facts.classes, generator=drawn_from(seed), **ids)
+        more: dict[str, Any] = {"users": facts.users, "products": facts.products} if reads_ids else {}
+        if learns == "em":
+            more = {"vocabulary": vocabulary, "rate": facts.rate}
+        return model(config, table=table, classes=facts.classes, generator=drawn_from(seed), **more)
 
     of_ids = {"needs": ("user and product ids",), "shows": ("words", "sentences")} if reads_ids else {}
-    return _row(config=config, build=build, learns="gradient", **of_ids, **facts)
-
-
-def _build_em_hrnn(config: EMHRNNConfig, facts: Facts, table: Any, vocabulary: Sequence[str], seed: int) -> Any:
-    """The paper's network, with latent phrase ends."""
-    return _model("em_hrnn", "EMHRNN")(
-        config, table=table, classes=facts.classes, generator=drawn_from(seed), vocabulary=vocabulary, rate=facts.rate
-    )
+    return _row(config=config, build=build, learns=learns, **of_ids, **facts)
 
 
 def with_ngrams(row: Row) -> Row:
@@ -205,9 +200,9 @@ TANG_PAPER = "Tang, Qin and Liu, EMNLP 2015"
 MHS_PAPER = "Luo and Zhu, arXiv 2106.02562"
 
 ROWS: dict[str, Row] = {
-    "em-hrnn": _row(
-        config=EMHRNNConfig,
-        build=_build_em_hrnn,
+    "em-hrnn": _network(
+        _model("em_hrnn", "EMHRNN"),
+        EMHRNNConfig,
         learns="em",
         reference="Luo and Zhu, EM-HRNN",
         shows=("words", "phrases", "sentences", "boundaries"),
