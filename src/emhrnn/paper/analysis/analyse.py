@@ -20,7 +20,7 @@ import torch
 from tqdm import tqdm
 
 from emhrnn.api import labels_of
-from emhrnn.corpus import Columns, Source, is_corpus
+from emhrnn.corpus import Source, is_corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import TextEncoder, has_words
 from emhrnn.corpus.record import Record
@@ -36,7 +36,7 @@ from emhrnn.paper.sampling import Reservoir
 from emhrnn.shapes import Float, Float64, Int64
 from emhrnn.text import Located, TextLimits, Vocabulary
 from emhrnn.text.words import normalise
-from emhrnn.training.data import Named, check_ids
+from emhrnn.training.data import Named
 from emhrnn.training.run import Run, load_run
 
 
@@ -215,7 +215,7 @@ class RunFacts:
     name: str
     model: str
     seed: int
-    accuracy: float | None  # None: the data has no labels
+    accuracy: float
     phrases: PhraseLengths
     attention: Sequence[WordAttention]
     average: WordAttention
@@ -261,22 +261,18 @@ class _Reader:
     name: str
     run: Run
     tally: Tally
-    right: int = 0
-    labelled: int = 0
+    right: int = 0  # documents
     important: Counter[str] = field(default_factory=Counter)
 
     @cached_property
     def _encoder(self) -> TextEncoder:
         """Reads whole texts, without the length caps of training."""
-        run = self.run
-        text = replace(run.text, limits=TextLimits())
-        return TextEncoder(run.vocabulary, text, users=run.users, products=run.products)
+        return TextEncoder(self.run.vocabulary, replace(self.run.text, limits=TextLimits()))
 
     @torch.inference_mode()
     def choose(self, records: Sequence[Record]) -> list[tuple[str, int, int]]:
         """The most important word of each document, where it starts, and the number of words."""
-        users, products = [record.user for record in records], [record.product for record in records]
-        documents, batch = self._encoder.locate([one.text for one in records], users=users, products=products)
+        documents, batch = self._encoder.locate([one.text for one in records])
         chosen: list[tuple[str, int]] = []
         for start, stop in groups(batch.document_lengths.tolist()):
             chosen += self._choose_batch(records[start:stop], documents[start:stop], batch.part(start, stop))
@@ -291,17 +287,15 @@ class _Reader:
         assert levels is not None  # both models weigh words and sentences
         places = self.tally.add(batch, levels) - batch.word_offsets[:-1]
         table = self.run.probabilities(output.logits.numpy())
-        labels = labels_of(self.run, table)
-        for predicted, record in zip(labels, records, strict=True):
-            if record.label is not None:
-                self.labelled += 1
-                self.right += set(as_tuple(predicted)) == set(as_tuple(record.label))
+        for predicted, record in zip(labels_of(self.run, table), records, strict=True):
+            assert record.label is not None  # a record without label has a fault
+            self.right += set(as_tuple(predicted)) == set(as_tuple(record.label))
         lowercase, rows = self.run.text.lowercase, zip(documents, places.tolist(), strict=True)
         spans = [(document.text, int(document.starts[t]), int(document.ends[t])) for document, t in rows]
         return [(normalise(text[start:end], lowercase=lowercase), start) for text, start, end in spans]
 
-    def facts(self, words: Sequence[str], texts: Sequence[str], *, progress: bool) -> RunFacts:
-        """What was counted, and the lexicon of some texts."""
+    def facts(self, documents: int, words: Sequence[str], texts: Sequence[str], *, progress: bool) -> RunFacts:
+        """What was counted in so many documents, and the lexicon of some texts."""
         run, lower = self.run, self.run.text.lowercase
         gathered = Gathered(len(run.classes))
         starts = range(0, len(texts), 64)
@@ -311,7 +305,7 @@ class _Reader:
             name=self.name,
             model=run.config.model.name,
             seed=run.config.training.seed,
-            accuracy=self.right / self.labelled if self.labelled else None,
+            accuracy=self.right / documents,
             phrases=self.tally.phrase_lengths(),
             attention=[self.tally.attention(word.lower() if lower else word) for word in words],
             average=self.tally.average(),
@@ -334,7 +328,9 @@ def analyse(
     drawn = Reservoir[ComparedDocument](documents, seed)
     texts = Reservoir[str](LEXICON_DOCUMENTS, seed)
     everywhere, agreement, rows = WordAgreement(), WordAgreement(), 0
-    source = _open(data, list(runs.values()))
+    if is_corpus(data.path):
+        raise DataError(f"{data.path} is a prepared corpus, which has no text to show; give the raw file")
+    source = Source(data.path, format=data.format, columns=data.columns, split=data.split)
     bar = tqdm(
         total=source.meter.total, unit="B", unit_scale=True, desc="reading", leave=False,
         disable=None if progress else True,  # None: shown where stderr is a terminal
@@ -349,7 +345,7 @@ def analyse(
             bar.update(source.meter.done - bar.n)
     if not everywhere.documents:
         raise DataError(f"{data.path} has no documents with words; give other data")
-    facts = [reader.facts(words, texts.drawn, progress=progress) for reader in readers]
+    facts = [reader.facts(everywhere.documents, words, texts.drawn, progress=progress) for reader in readers]
     for document in drawn.drawn:
         agreement.add(document)
     return Analysis(
@@ -373,27 +369,3 @@ def _compare(readers: Sequence[_Reader], rows: Sequence[Record]) -> Iterator[tup
         words, starts, lengths = zip(*choices, strict=True)
         label = None if record.label is None else as_tuple(record.label)
         yield record, ComparedDocument(record.where.row, label, lengths[0], words, starts)
-
-
-def _open(data: Named, runs: Sequence[Run]) -> Source:
-    """With labels where the data has them, which its first row shows."""
-    if is_corpus(data.path):
-        raise DataError(f"{data.path} is a prepared corpus, which has no text to show; give the raw file")
-    columns = data.columns
-
-    def first_row() -> Source:
-        source = Source(data.path, format=data.format, columns=columns, split=data.split)
-        with closing(iter(source)) as records:
-            next(records, None)
-        return source
-
-    try:
-        first = first_row()
-    except DataError:
-        if columns.label is not None:
-            raise
-        columns = Columns(text=columns.text, labelled=False)
-        first = first_row()
-    for run in runs:
-        check_ids(run.config, Path(data.path), first.taken)
-    return Source(data.path, format=data.format, columns=columns, split=data.split)

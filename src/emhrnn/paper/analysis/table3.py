@@ -139,7 +139,7 @@ def _runs(table: Table3) -> list[list[str]]:
     rows = []
     for name, model, told in zip(NAMES, table.analysis.models, table.training, strict=True):
         estep = f" ({told['estep']})" if told["estep"] else ""
-        accuracy = "-" if model.accuracy is None else f"{100 * model.accuracy:.1f} %"
+        accuracy = f"{100 * model.accuracy:.1f} %"
         data = f"{told['documents']:,} documents of {plain(told['data'])}"
         vectors = plain(told["vectors"] or "none")
         rows.append([name + estep, accuracy, data, vectors, str(told["epochs"]), str(told["seed"])])
