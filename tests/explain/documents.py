@@ -12,7 +12,7 @@ from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.explain.arrays import Attention, Effects
 from emhrnn.explain.build import Findings, explain_documents
 from emhrnn.explain.explanation import Explanation, Labels
-from emhrnn.text import Document
+from emhrnn.text import Document, LocatedTexts
 
 CLASSES = ("bad", "so-so", "good")
 
@@ -80,11 +80,14 @@ def explain_batch(documents: Sequence[Document], *, known: np.ndarray, **columns
     """With the three softmaxes as one argument, and words that are known or not."""
     lengths = np.concatenate([np.diff(document.sentence_offsets) for document in documents])
     sentences = np.array([document.n_sentences for document in documents])
-    batch = Batch(known.astype(np.int64), offsets_of(lengths), offsets_of(sentences), rows=np.arange(len(documents)))
+    offsets = offsets_of(lengths), offsets_of(sentences)
+    batch = Batch(known.astype(np.int64), *offsets, rows=np.arange(len(documents)))
+    spans = (np.concatenate([getattr(document, name) for document in documents]) for name in ("starts", "ends"))
+    located = LocatedTexts([document.text for document in documents], *spans, *offsets)
     attention = Attention(*(columns.pop(name) for name in ("alpha", "beta", "gamma")))
     told = {name: columns.pop(name) for name in ("z", "pi", "effects") if name in columns}
     found = Findings(columns["probabilities"], attention=attention, **told)
-    return explain_documents(documents, batch, found, **columns)
+    return explain_documents(located, batch, found, **columns)
 
 
 def explained(

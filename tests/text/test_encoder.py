@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from emhrnn.errors import ConfigError
 from emhrnn.text import (
     Encoded,
+    LocatedTexts,
     TextLimits,
     TextSettings,
     Vocabulary,
@@ -50,11 +51,11 @@ def test_many_are_one_after_the_other(some: list[str]) -> None:
 @given(st.lists(st.one_of(texts, hard_texts), max_size=4), st.booleans(), st.booleans())
 @example(["a\u0301b😀 שלום\u202e(x)...\r\n\r\nİ'm <br />don't\ud800"], True, True)
 def test_words_stand_where_the_document_has_them(some: list[str], native: bool, lowercase: bool) -> None:
-    located = WordEncoder(VOCABULARY, TextSettings(lowercase=lowercase), native=native).locate(some)[0]
+    located, encoded = WordEncoder(VOCABULARY, TextSettings(lowercase=lowercase), native=native).locate(some)
     assert [document.text for document in located] == some
-    for document in located:
-        expected = read_document(document.text, lowercase=lowercase)
-        assert document.ids.tolist() == VOCABULARY.encode(expected.words).tolist()
+    documents = [read_document(text, lowercase=lowercase) for text in some]
+    assert encoded.words.tolist() == [i for expected in documents for i in VOCABULARY.encode(expected.words).tolist()]
+    for document, expected in zip(located, documents, strict=True):
         for name in ("starts", "ends", "sentence_offsets"):
             assert getattr(document, name).tolist() == getattr(expected, name).tolist()
 
@@ -108,13 +109,26 @@ def test_limits_are_the_same_with_spans(some: list[str], max_words: int | None, 
     encoder = WordEncoder(VOCABULARY, settings)
     located, encoded = encoder.locate(some)
     assert encoded.words.tolist() == encoder.encode(some).words.tolist()
-    assert encoded.words.tolist() == [word for document in located for word in document.ids.tolist()]
     assert encoded.lengths.tolist() == [len(document) for document in located]
-    for document in located:
-        written = [document.text[start:end] for start, end in zip(document.starts, document.ends, strict=True)]
-        assert (
-            VOCABULARY.encode([word for token in written for word in tokenise(token)]).tolist() == document.ids.tolist()
-        )
+    written = [
+        document.text[start:end]
+        for document in located
+        for start, end in zip(document.starts, document.ends, strict=True)
+    ]
+    assert VOCABULARY.encode([word for token in written for word in tokenise(token)]).tolist() == encoded.words.tolist()
+
+
+def test_documents_are_taken_out_as_if_they_were_alone() -> None:
+    some = ["Good. Bad!", "", "don't", "So. Very. Good."]
+    located, _ = ENCODER.locate(some)
+    parts = [located[d : d + 1] for d in range(4)], [ENCODER.locate([text])[0] for text in some]
+    for one, alone in zip(*parts, strict=True):
+        for field in fields(LocatedTexts):
+            assert list(getattr(one, field.name)) == list(getattr(alone, field.name))
+    assert [document.text for document in located[1:3]] == some[1:3]
+    assert (len(located[4:]), located[-1].text) == (0, some[-1])
+    with pytest.raises(IndexError, match="in order"):
+        located[::2]
 
 
 def test_given_sentences_are_joined_with_a_blank() -> None:
@@ -144,7 +158,7 @@ def test_a_blank_text_has_no_sentence() -> None:
     assert encoded.document_offsets.tolist() == [0, 0, 1, 1]
     assert ENCODER.encode([]).document_offsets.tolist() == [0]
     assert [len(document) for document in ENCODER.locate(["", "Hello", " <br />"])[0]] == [0, 1, 0]
-    assert ENCODER.locate([])[0] == []
+    assert len(ENCODER.locate([])[0]) == 0
 
 
 def test_the_ids_can_be_written_to() -> None:

@@ -58,9 +58,9 @@ def test_words_follow_the_language(language: str, text: str, words: str) -> None
     vocabulary = Vocabulary.from_words(words.split())
     for native in (True, False):
         encoder = WordEncoder(vocabulary, TextSettings(language=language), native=native)
-        ((document,), _) = encoder.locate([text])
-        assert vocabulary.decode(document.ids) == words.split()
-        assert np.array_equal(encoder.encode([text]).words, document.ids)
+        (document,), encoded = encoder.locate([text])
+        assert vocabulary.decode(encoded.words) == words.split()
+        assert np.array_equal(encoder.encode([text]).words, encoded.words)
         expected = read_document(text, language=language)
         assert document.starts.tolist() == expected.starts.tolist()
         assert document.ends.tolist() == expected.ends.tolist()

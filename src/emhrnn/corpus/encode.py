@@ -20,7 +20,7 @@ from emhrnn.corpus.batch import Batch, offsets_of
 from emhrnn.corpus.record import clean_name, clean_text
 from emhrnn.errors import DataError
 from emhrnn.shapes import Int64
-from emhrnn.text import Encoded, Located, Text, TextSettings, Vocabulary, WordEncoder, split_sentences
+from emhrnn.text import Encoded, LocatedTexts, Text, TextSettings, Vocabulary, WordEncoder, split_sentences
 
 UNKNOWN = -1
 NO_WORDS = "has no words; give a text with at least one word"
@@ -86,7 +86,7 @@ class TextEncoder:
 
     def locate(
         self, texts: Sequence[Text], *, users: Names = None, products: Names = None
-    ) -> tuple[list[Located], Batch]:
+    ) -> tuple[LocatedTexts, Batch]:
         """The same batch, and the places of its words in the texts, for explanations.
 
         Raises:

@@ -21,7 +21,7 @@ from emhrnn.explain.arrays import (
 )
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.shapes import Bool, Float, Float64, Int64
-from emhrnn.text import Document, Located
+from emhrnn.text import Located, LocatedTexts
 
 UNKNOWN_WORD = 0
 UNKNOWN_SHARE = 0.5  # of the words, punctuation aside: from here on there is a warning
@@ -69,7 +69,7 @@ class Findings:
 
 
 def explain_documents(
-    documents: Sequence[Located | Document],
+    documents: LocatedTexts,
     batch: Batch,
     found: Findings,
     *,
@@ -112,16 +112,16 @@ def explain_documents(
     words_of = offsets_within(phrase_offsets, sentence_offsets[document_offsets])  # of each document, in phrases
     phrases_of = offsets_within(sentence_offsets, document_offsets)  # of each document, in sentences
     explanations = []
-    for d, (document, (w, p, s)) in enumerate(zip(documents, bounds, strict=True)):
+    for d, (text, (w, p, s)) in enumerate(zip(documents.texts, bounds, strict=True)):
         explanation = Explanation(
-            text=document.text,
+            text=text,
             classes=names,
             probabilities=shown[d],
             predicted=predicted[d],
             label=None if labels is None else labels[d],
             model=model,
-            starts=document.starts,
-            ends=document.ends,
+            starts=documents.starts[w],
+            ends=documents.ends[w],
             phrase_offsets=words_of[d],
             sentence_offsets=phrases_of[d],
             known=known[w],
@@ -149,7 +149,7 @@ def explain_documents(
 
 
 def warnings_of(
-    documents: Sequence[Located | Document],
+    documents: LocatedTexts,
     batch: Batch,
     known: Bool[np.ndarray, " words"],
     lengths: tuple[int, int] | None,
@@ -168,7 +168,7 @@ def warnings_of(
     return warnings
 
 
-def _unknown(document: Located | Document, known: Bool[np.ndarray, " words"]) -> str:
+def _unknown(document: Located, known: Bool[np.ndarray, " words"]) -> str:
     spans = zip(document.starts.tolist(), document.ends.tolist(), strict=True)
     spelled = np.array([any(map(str.isalnum, document.text[start:end])) for start, end in spans])
     share = 1 - known[spelled].mean() if spelled.any() else 0.0

@@ -17,7 +17,7 @@ from emhrnn.layers.phrase_scores import segment_sums
 from emhrnn.models.evidence_reader import AddsEvidence, Reading
 from emhrnn.models.table import MODELS
 from emhrnn.shapes import Float64, Int64
-from emhrnn.text import Located, Text
+from emhrnn.text import LocatedTexts, Text
 from emhrnn.training.run import Run
 
 EFFECTS, OWEN = VALUES = ("effects", "owen")  # what an explanation shows
@@ -63,7 +63,7 @@ def explain_texts(
 
 def read_batches(
     run: Run, texts: Sequence[Text], users: Names = None, products: Names = None, *, apart: bool = False
-) -> Iterator[tuple[slice, list[Located], Batch]]:
+) -> Iterator[tuple[slice, LocatedTexts, Batch]]:
     """Which texts, and what was read, in batches that a model has room for; each text is in its own if they are to be
     kept `apart`."""
     if not len(texts):
@@ -71,8 +71,11 @@ def read_batches(
     documents, batch = run.encoder.locate(texts, users=users, products=products)
     lengths = batch.document_lengths.tolist()
     for start, stop in ((d, d + 1) for d in range(len(lengths))) if apart else groups(lengths):
-        whole = stop - start == len(documents)
-        yield slice(start, stop), documents[start:stop], batch if whole else batch.part(start, stop)
+        part = slice(start, stop)
+        if stop - start == len(documents):
+            yield part, documents, batch
+        else:
+            yield part, documents[part], batch.part(start, stop)
 
 
 def explained_alone(
@@ -104,7 +107,7 @@ def groups(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def explain_read(
     run: Run,
-    documents: Sequence[Located],
+    documents: LocatedTexts,
     batch: Batch,
     labels: Sequence[Labels | None] | None = None,
     *,

@@ -94,7 +94,7 @@ class DecisivePath(NamedTuple):
     word: Word
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen, nor are its effects: freezing costs more than making them
 class Explanation:
     """One document, its prediction and why. Spans count characters of the original `text`."""
 

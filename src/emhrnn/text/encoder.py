@@ -8,6 +8,7 @@ The words are those of `read_document`, the slow and plain way, with the limits 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import overload
 
 import numpy as np
 
@@ -50,22 +51,57 @@ class TextSettings:
 
 @dataclass(eq=False)
 class Located:
-    """A document as word ids: word i is `text[starts[i] : ends[i]]` as written; sentence j is
-    ids[sentence_offsets[j] : sentence_offsets[j + 1]]; no sentence is empty. Words beyond a limit are not in it, but
-    the text is whole."""
+    """A document: word i is `text[starts[i] : ends[i]]` as written; sentence j has the words sentence_offsets[j] to
+    sentence_offsets[j + 1] - 1; no sentence is empty. Words beyond a limit are not in it, but the text is whole."""
 
     text: str
-    ids: Int32[np.ndarray, " words"]
     starts: Int64[np.ndarray, " words"]
     ends: Int64[np.ndarray, " words"]
     sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.starts)
 
     @property
     def n_sentences(self) -> int:
         return len(self.sentence_offsets) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class LocatedTexts(Sequence[Located]):
+    """Documents as flat arrays, which cost less than an object for each; starts and ends count in the own text of a
+    word. A document is taken out as a `Located`, neighbours as a slice."""
+
+    texts: Sequence[str]
+    starts: Int64[np.ndarray, " words"]
+    ends: Int64[np.ndarray, " words"]
+    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
+    document_offsets: Int64[np.ndarray, " documents_plus_1"]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, number: int) -> Located: ...
+    @overload
+    def __getitem__(self, number: slice) -> "LocatedTexts": ...
+    def __getitem__(self, number: int | slice) -> "Located | LocatedTexts":
+        taken = range(len(self))[number]
+        if isinstance(taken, int):
+            one = self[taken : taken + 1]
+            return Located(one.texts[0], one.starts, one.ends, one.sentence_offsets)
+        if taken.step != 1:
+            raise IndexError("documents are taken out in order, without gaps")
+        documents = self.document_offsets[taken.start : max(taken.start, taken.stop) + 1]
+        sentences = self.sentence_offsets[documents[0] : documents[-1] + 1]
+        words = slice(sentences[0], sentences[-1])
+        return LocatedTexts(
+            self.texts[taken.start : taken.stop],
+            self.starts[words],
+            self.ends[words],
+            sentences - sentences[0],
+            documents - documents[0],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,20 +138,13 @@ class WordEncoder:
         """Documents, one after the other, as far as the limits allow."""
         return self._read(texts, spans=False)[0]
 
-    def locate(self, texts: Sequence[Text]) -> tuple[list[Located], Encoded]:
-        """The same, and where each word stands in its text; sentences that are given are joined with a blank. What is
-        located are views of flat arrays."""
+    def locate(self, texts: Sequence[Text]) -> tuple[LocatedTexts, Encoded]:
+        """The same, and where each word stands in its text; sentences that are given are joined with a blank."""
         encoded, (starts, ends) = self._read(texts, spans=True)
         wholes = [text if isinstance(text, str) else " ".join(text) for text in texts]
         before = np.repeat(_offsets(np.array([*map(len, wholes)], dtype=np.int64))[:-1], encoded.lengths)
-        starts, ends = starts - before, ends - before
-        sentences = encoded.document_offsets.tolist()
-        words = encoded.sentence_offsets[encoded.document_offsets].tolist()
-        located = [
-            Located(whole, encoded.words[b:e], starts[b:e], ends[b:e], encoded.sentence_offsets[first : last + 1] - b)
-            for whole, (b, e), (first, last) in zip(wholes, pairwise(words), pairwise(sentences), strict=True)
-        ]
-        return located, encoded
+        offsets = encoded.sentence_offsets, encoded.document_offsets
+        return LocatedTexts(wholes, starts - before, ends - before, *offsets), encoded
 
     def _read(self, texts: Iterable[Text], *, spans: bool) -> tuple[Encoded, list[Int64[np.ndarray, " words"]]]:
         """The documents; with `spans`, also the start and the end of each word, in characters of all texts."""

@@ -105,12 +105,12 @@ def headline_check(run: Run, texts: Sequence[str], seed: int) -> dict[str, Any] 
     """Is the phrase that the headline names the one without which the probability falls most, of all phrases of its
     document? And how far are sums of effects from the shown log-odds? None for a model without phrases."""
     falls_most, largest_falls_most, gaps = list[bool](), list[bool](), list[float]()
-    for _, (document,), batch in read_batches(run, texts, apart=True):
-        (explanation,) = explain_read(run, [document], batch, exact=True)
+    for _, documents, batch in read_batches(run, texts, apart=True):
+        (explanation,) = explain_read(run, documents, batch, exact=True)
         effects, path = explanation.effects, explanation.decisive_path()
         if effects is None or not explanation.has_phrases or run.multi_label:
             return None
-        z = np.zeros(len(document), dtype=bool)
+        z = np.zeros(batch.n_words, dtype=bool)
         z[explanation.phrase_offsets[1:] - 1] = True
         phrases = len(explanation.phrases)
         if effects.prior is not None and len(run.classes) == 2:
