@@ -292,7 +292,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         validated: bool = False,
     ) -> tuple[Targets, Run, "Corpus"]:
         """The kind of the labels, an untrained run, and the corpus in its words. `validated`: on other texts."""
-        from emhrnn.training.data import embedding_table, in_model_words, selects, suited
+        from emhrnn.training.data import embedding_table, in_model_words, selects, suited_to
         from emhrnn.training.train import check_settings
         from emhrnn.training.validation import with_folds
 
@@ -308,7 +308,7 @@ class DocumentClassifier(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, Trans
         corpus = in_model_words(corpus, config, vectors)
         if classes is None:  # else more documents may come
             config = config if validated else with_folds(config, corpus)
-            config = suited(config, corpus, vectors, validated=validated or selects(config))
+            config = suited_to(config, corpus, vectors, validated=validated or selects(config))
         table = embedding_table(config, corpus, vectors)
         run = new_run(
             config, corpus.vocabulary, corpus.classes, table,

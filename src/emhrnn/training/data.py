@@ -310,12 +310,21 @@ def embedding_table(config: Config, corpus: Corpus, vectors: Vectors | None) -> 
     return torch.from_numpy(generator.normal(0, 0.4, (len(corpus.vocabulary), size)).astype(np.float32))
 
 
-def suited(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated: bool = True) -> Config:
-    """The settings, with defaults that suit the data where they say nothing themselves. Without documents to validate
-    on, probabilities are not calibrated, whatever they say."""
+def suited(
+    config: Config, *, documents: int, classes: int, language: str, vectors: bool, validated: bool = True
+) -> Config:
+    """The settings, with defaults that suit the training data where they say nothing themselves; `vectors`: pretrained
+    ones are given. Without documents to validate on, probabilities are not calibrated, whatever the settings say."""
     if not validated:
         config = with_settings(config, {"training.calibrate": False})
-    wanted = _for_characters(config, corpus) | _for_many_classes(config, corpus) | _for_few(config, corpus, vectors)
+    wanted: dict[str, Any] = {}
+    if language in CHARACTERS and config.model.name in FOR_CHARACTERS:  # words are single characters
+        wanted |= [FOR_CHARACTERS[config.model.name]]
+    if isinstance(config.model, EvidenceConfig):
+        if classes >= TOPICS:  # a document repeats the words of its topic; an opinion is not truer when repeated
+            wanted["model.presence"] = OF_TOPICS
+        if documents < FEW:
+            wanted |= _for_few(config, config.model, documents, vectors)
     if config.training.class_weight == "balanced":  # the loss has no weights: lowest before rare classes are learned
         wanted["training.metric"] = "macro_f1"
     given = {
@@ -324,35 +333,28 @@ def suited(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated
     return with_settings(config, {name: value for name, value in wanted.items() if name not in given})
 
 
-def _for_characters(config: Config, corpus: Corpus) -> dict[str, Any]:
-    """Where words are single characters, phrases and n-grams are longer."""
-    name = config.model.name if corpus.text.language in CHARACTERS else ""
-    return dict([FOR_CHARACTERS[name]]) if name in FOR_CHARACTERS else {}
-
-
-def _for_many_classes(config: Config, corpus: Corpus) -> dict[str, Any]:
-    """Many classes are topics, and a document repeats the words of its topic. An opinion is not truer when repeated."""
-    topics = isinstance(config.model, EvidenceConfig) and len(corpus.classes) >= TOPICS
-    return {"model.presence": OF_TOPICS} if topics else {}
-
-
-def _for_few(config: Config, corpus: Corpus, vectors: Vectors | None) -> dict[str, Any]:
+def _for_few(config: Config, model: EvidenceConfig, documents: int, vectors: bool) -> dict[str, Any]:
     """With few documents, the evidence model takes more epochs, does not weigh sentences, and has no encoder of word
     vectors where none are given (docs/evidence.md)."""
-    model = config.model
-    if not isinstance(model, EvidenceConfig) or len(corpus) >= FEW:
-        return {}
-    batches = math.ceil(len(corpus) / (config.training.batch_documents or BATCH))
+    batches = math.ceil(documents / (config.training.batch_documents or BATCH))
     epochs = min(max(config.training.epochs, math.ceil(STEPS / batches)), MOST_EPOCHS)
     wanted: dict[str, Any] = {"training.epochs": epochs, "model.sentence_weights": 0}
-    if vectors is None and (model.counts or model.tables):
+    if not vectors and (model.counts or model.tables):
         wanted["model.encoder_size"] = 0
     return wanted
 
 
+def suited_to(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated: bool = True) -> Config:
+    """`suited` to this corpus."""
+    return suited(
+        config, documents=len(corpus), classes=len(corpus.classes), language=corpus.text.language,
+        vectors=vectors is not None, validated=validated,
+    )  # fmt: skip
+
+
 def untrained(config: Config, corpus: Corpus, vectors: Vectors | None, *, validated: bool = True) -> Run:
     """A new run for the words and classes of a corpus."""
-    config = suited(config, corpus, vectors, validated=validated)
+    config = suited_to(config, corpus, vectors, validated=validated)
     run = new_run(
         config, corpus.vocabulary, corpus.classes,
         embedding_table(config, corpus, vectors),

@@ -167,8 +167,9 @@ def test_folds_test_every_document_once_and_can_be_gone_on_with(tmp_path: Path, 
     assert "--test has no use" in cli.error(*given, "--test", tmp_path / "demo.jsonl")
 
 
-def jobs_of(rows: str, protocol: Protocol) -> dict[Key, JobSpec]:
-    found = {"set": {"parts": {"train": {"sha256": "0"}}, "users": 0, "products": 0}}
+def jobs_of(rows: str, protocol: Protocol, *, documents: int = 5000, classes: int = 2) -> dict[Key, JobSpec]:
+    train = {"sha256": "0", "documents": documents}
+    found = {"set": {"parts": {"train": train}, "classes": [*"c" * classes], "users": 0, "products": 0}}
     jobs, missing = _jobs([DataSet("set", Path("set.csv"))], parse_rows([rows]), found, protocol)
     assert not missing
     return jobs
@@ -192,6 +193,20 @@ def test_settings_that_a_row_does_not_read_may_change() -> None:
     assert after["tfidf-lr"] == before["tfidf-lr"]  # fitted in one go
     assert after["hn-att"] != before["hn-att"]
     assert keys("training.class_weight=balanced")["tfidf-lr"] != before["tfidf-lr"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "own"),
+    [({}, {}), ({"classes": 20}, {"presence": 0.3}), ({"documents": 500}, {"sentence_weights": 0, "encoder_size": 0})],
+)
+def test_a_row_has_the_defaults_that_suit_the_data(facts: dict[str, int], own: dict[str, Any]) -> None:
+    """As `emhrnn train` has; also with settings for all rows, which a job holds in full."""
+    everywhere = Protocol(seeds=1, assignments=("training.learning_rate=0.01",))
+    usual, found = (jobs_of("evidence", everywhere, **more) for more in ({}, facts))
+    (before,), (after,) = ([job.arguments["settings"]["model"] for job in jobs.values()] for jobs in (usual, found))
+    assert after == {**before, **own}
+    (given,) = jobs_of("evidence[model.presence=0.5,model.sentence_weights=32]", everywhere, **facts).values()
+    assert {given.arguments["settings"]["model"][name] for name in ("presence", "sentence_weights")} == {0.5, 32}
 
 
 def test_weights_are_told_by_name_and_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,9 @@ from emhrnn.paper.comparison.rows import SystemRow, train_row
 from emhrnn.paper.comparison.table import ComparisonTable, Missing, Runs, render_markdown, table_rows
 from emhrnn.paper.jobs import HowToRun, JobSpec, Outcome, job_name, run_jobs
 from emhrnn.paper.reports import machine, told_command
+from emhrnn.text.language import AUTO
 from emhrnn.training.config import Config, check_shared, make_config, with_settings
+from emhrnn.training.data import suited
 from emhrnn.training.run import is_run
 from emhrnn.version import __version__
 
@@ -243,8 +245,8 @@ def _jobs(
         if why is not None:
             missing += [Missing(data.name, row.name, why)] if seed == 0 else []
             continue
-        settings, places = _settings_and_places(config)
         for part in parts:
+            settings, places = _settings_and_places(_suited(config, found[part.name], vectors))
             arguments = {
                 "data": part.name,
                 "data_sha256": {name: one["sha256"] for name, one in found[part.name]["parts"].items()},
@@ -257,6 +259,17 @@ def _jobs(
             key = Key(data.name, row.name, seed, 0 if part.fold is None else part.fold.number)
             jobs[key] = JobSpec(name, arguments, {"vectors": vectors, **places})
     return jobs, missing
+
+
+def _suited(config: Config, found: dict[str, Any], vectors: str | None) -> Config:
+    """As `emhrnn train` would have the settings: with the defaults that suit the data."""
+    return suited(
+        config,
+        documents=found["parts"]["train"]["documents"],
+        classes=len(found["classes"]),
+        language=found.get("language", AUTO),  # older records have no such key
+        vectors=vectors is not None,
+    )
 
 
 def _settings_and_places(config: Config) -> tuple[dict[str, Any], dict[str, str]]:

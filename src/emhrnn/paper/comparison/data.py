@@ -336,6 +336,7 @@ def prepare_data(arguments: dict[str, Any], folder: Path) -> dict[str, Any]:
         "how": split.how,
         "left_out": split.left_out,
         "classes": list(corpora["train"].classes),
+        "language": corpora["train"].text.language,
         "users": len(corpora["train"].users),
         "products": len(corpora["train"].products),
         "multi_label": corpora["train"].multi_label,
