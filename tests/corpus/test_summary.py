@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emhrnn.corpus import Columns, Corpus
+from emhrnn.corpus import Columns, Corpus, prepare
 from emhrnn.corpus.summary import DataSummary, look_at, summarise
 
 
@@ -22,6 +22,15 @@ def test_good_data_has_no_problems() -> None:
     assert summary.problems == ()
     assert (summary.median_words, summary.one_word, summary.duplicates, summary.conflicts) == (5, 0, 0, 0)
     assert summary.to_dict()["classes"] == {"a": 20, "b": 20}
+
+
+def test_splits_that_are_all_used(tmp_path: Path) -> None:
+    rows = "".join(f"Visit number{i} was fine.,{'ab'[i % 2]},{'train' if i < 30 else 'test'}\n" for i in range(40))
+    (tmp_path / "visits.csv").write_text(f"text,label,part\n{rows}")
+    told = look_at(tmp_path / "visits.csv", columns=Columns(split="part"), progress=False)
+    assert problems(told, "'train' (30), 'test' (10)", "column 'part'", "--split")
+    chosen = prepare(tmp_path / "visits.csv", tmp_path / "train", columns=Columns(split="part"), split="train")
+    assert summarise(chosen).problems == ()
 
 
 def test_rare_classes() -> None:

@@ -96,7 +96,12 @@ def prepare(
     )
     with atomic_folder(destination, overwrite=overwrite) as folder:
         contents = _write_data(folder, origin, recipe, rows, progress)
-        report = replace(contents.report, columns=dict(origin.taken), encodings=list(origin.encodings))
+        report = replace(
+            contents.report,
+            columns=dict(origin.taken),
+            encodings=list(origin.encodings),
+            splits=dict(origin.splits) if split is None and rows is None else {},
+        )
         described = {"files": [str(path) for path in origin.paths], "formats": origin.formats, "split": split}
         write_manifest(folder, replace(contents, report=report), described)
     return Corpus.open(destination, verify=False)

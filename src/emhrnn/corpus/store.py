@@ -35,7 +35,7 @@ class Report:
 
     `skipped` counts rows by reason, `skipped_first` shows the first place of each; `repaired` counts documents whose
     text was repaired; `capped` counts documents that a limit shortened; `columns` says which column served as what;
-    `encodings` are those of the text files.
+    `encodings` are those of the text files; `splits` counts the rows of each split, where all of them were read.
     """
 
     documents: int
@@ -56,6 +56,7 @@ class Report:
     repaired: dict[str, int] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
     encodings: list[str] = field(default_factory=list)
+    splits: dict[str, int] = field(default_factory=dict)
 
     @property
     def unknown_rate(self) -> float:

@@ -75,6 +75,7 @@ def summarise(corpus: Corpus) -> DataSummary:
     one_word = int((corpus.lengths == 1).sum())
     languages = _languages(corpus)
     problems = [
+        *_split_problems(corpus.report),
         *_label_problems(corpus),
         *_text_problems(corpus, one_word),
         *_language_problems(corpus, languages),
@@ -100,6 +101,17 @@ def _conflicts(corpus: Corpus, first: np.ndarray, again: np.ndarray) -> dict[int
     same = labels[again] == labels[first[again]]
     differ = again[~(same if labels.ndim == 1 else same.all(axis=1))]
     return dict(zip(first[differ].tolist(), differ.tolist(), strict=True))
+
+
+def _split_problems(report: Report) -> list[str]:
+    if len(report.splits) < 2:
+        return []
+    shown = ", ".join(f"{name!r} ({count:,})" for name, count in list(report.splits.items())[:SHOWN_NAMES])
+    more = f" and {len(report.splits) - SHOWN_NAMES:,} more" if len(report.splits) > SHOWN_NAMES else ""
+    return [
+        f"rows of all splits are used: {shown}{more} in the column {report.columns['split']!r}; --split and --valid-split "
+        "choose rows to train on and to validate, and leave the others for `evaluate`"
+    ]
 
 
 def _label_problems(corpus: Corpus) -> list[str]:

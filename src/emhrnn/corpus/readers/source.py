@@ -173,9 +173,8 @@ class Source:
 
     With `split`, only rows whose split column has that value are yielded. After (and while) reading, `taken` says
     which columns were used, `present` which there were, `encodings` in which encodings text was, `splits` how many rows
-    each split has. Without
-    `encoding`, that of each text file is detected. With `lenient`, a row that cannot be used is a
-    record with a fault, not an error.
+    each split has. Without `encoding`, that of each text file is detected. With `lenient`, a row that cannot be used is
+    a record with a fault, not an error.
 
     Raises:
         DataError: a file is missing, empty, or of no known format (here); or has no usable columns (when read).
