@@ -109,8 +109,8 @@ def _split_problems(report: Report) -> list[str]:
     shown = ", ".join(f"{name!r} ({count:,})" for name, count in list(report.splits.items())[:SHOWN_NAMES])
     more = f" and {len(report.splits) - SHOWN_NAMES:,} more" if len(report.splits) > SHOWN_NAMES else ""
     return [
-        f"rows of all splits are used: {shown}{more} in the column {report.columns['split']!r}; --split and --valid-split "
-        "choose rows to train on and to validate, and leave the others for `evaluate`"
+        f"rows of all splits are used: {shown}{more} in the column {report.columns['split']!r}; --split and "
+        "--valid-split choose rows to train on and to validate, and leave the others for `evaluate`"
     ]
 
 
