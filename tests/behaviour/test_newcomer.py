@@ -31,12 +31,13 @@ def spreadsheet(kind: str, folder: Path) -> Path:
         (folder / "a.json").write_text(json.dumps([{"text": text, "label": label} for text, label in ROWS], indent=1))
         return folder / "a.json"
     lines = [f'"{text[:20]}\r\n{text[20:]}";{label}' for text, label in ROWS]
-    content = "\r\n".join([*(["sep=;"] if kind == "sep" else []), "text;label", *lines, ""])
-    (folder / "a.csv").write_bytes(content.encode("cp1252" if kind == "sep" else kind))
+    above = {"sep": ["sep=;"], "title": ['Das "Goldene" Haus;', ""]}.get(kind, [])
+    content = "\r\n".join([*above, "text;label", *lines, ""])
+    (folder / "a.csv").write_bytes(content.encode("cp1252" if above else kind))
     return folder / "a.csv"
 
 
-@pytest.mark.parametrize("kind", ["cp1252", "utf-16", "utf-8-sig", "sep", "xlsx", "json"])
+@pytest.mark.parametrize("kind", ["cp1252", "utf-16", "utf-8-sig", "sep", "title", "xlsx", "json"])
 def test_spreadsheets(cli: Cli, tmp_path: Path, kind: str) -> None:
     data = spreadsheet(kind, tmp_path)
     facts = cli.ok("info", data, "--json").json

@@ -147,6 +147,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "product": ("product", "product_id", "productid", "business_id", "item", "item_id", "asin", "movie", "film"),
     "split": ("split", "fold", "partition", "subset"),
 }  # fmt: skip
+KNOWN_NAMES = {name for names in USUAL_NAMES.values() for name in names}
 REQUIRED = ("text", "label")
 SENTENCE_WORDS = 4  # of a name that is more like a document; questions of a survey are names
 

@@ -165,6 +165,31 @@ def test_the_line_of_excel_that_names_the_delimiter(tmp_path: Path, line: str) -
     assert [(r.text, r.label) for r in Source(path)] == [("a, b, c", "x y")]
 
 
+TITLES = ["Reviews of 2025", 'The "Golden" Inn;;', ";;", "", "sep=;\n\nReviews, all of them;;"]
+
+
+@pytest.mark.parametrize("title", [*TITLES, "\n".join(TITLES[:4])])
+def test_titles_above_a_header_are_passed_over(tmp_path: Path, title: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{title}\ntext;label;id\na, b, c;x;1\nd;y;2\n")
+    assert [(r.text, r.label, r.where.row) for r in Source(path)] == [("a, b, c", "x", 1), ("d", "y", 2)]
+    path.write_text(f'{title}\n"text";label;"the\nid"\na, b;x;1\n')
+    assert [(r.text, r.label) for r in Source(path)] == [("a, b", "x")]
+    path.write_text(f'{title}\ntext;label;id\na "b;x;1\n"c')
+    with pytest.raises(DataError, match=f"line {title.count(chr(10)) + 4} on"):
+        list(Source(path))
+
+
+@pytest.mark.parametrize("header", ["text", "TEXT", "opinion", '"long\nopinion"'])
+def test_one_column_has_no_titles(tmp_path: Path, header: str) -> None:
+    path, name = tmp_path / "a.csv", header.strip('"')
+    path.write_text(f"{header}\ngood\n\nbad\n")
+    assert [r.text for r in Source(path, columns=Columns(text=name, labelled=False))] == ["good", "bad"]
+    path.write_text(f"{header}\ngood, but loud\n")
+    with pytest.raises(DataError, match="has 2 fields, the header has 1"):
+        list(Source(path, columns=Columns(text=name, labelled=False)))
+
+
 def test_line_ends_inside_quotes(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'text,label\r\n"one\r\ntwo\n\nthree",x\r\nfour,y\r\n')
@@ -206,6 +231,11 @@ def write_xlsx(path: Path, rows: list[list[object]]) -> Path:
     book.create_sheet("another").append(["not", "read"])
     book.save(path)
     return path
+
+
+def test_titles_of_xlsx(tmp_path: Path) -> None:
+    rows: list[list[object]] = [["Reviews"], [], [None, 2025], ["text", "label"], ["one", "a"], ["two", "b"]]
+    assert [(r.text, r.label) for r in Source(write_xlsx(tmp_path / "a.xlsx", rows))] == [("one", "a"), ("two", "b")]
 
 
 def test_xlsx(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from emhrnn.corpus.readers.text_formats import (
     read_xlsx,
     read_zhang,
 )
-from emhrnn.corpus.record import USUAL_NAMES, Columns, Record
+from emhrnn.corpus.record import KNOWN_NAMES, Columns, Record
 from emhrnn.errors import DataError
 from emhrnn.files import refuse_pipe
 
@@ -54,7 +54,6 @@ SUFFIXES = {
     ".pq": "parquet",
     ".ss": "tang",
 }
-_USUAL = {name for names in USUAL_NAMES.values() for name in names}
 
 
 def check_format(name: str) -> str:
@@ -119,7 +118,7 @@ def _looks_like_zhang(text: str) -> bool:
     if len(first) < 2 or not re.fullmatch(r"-?\d{1,4}", first[0].strip()):
         return False
     others = [field.strip().lower() for field in first[1:]]
-    return not any(field in _USUAL for field in others) and any(not field.isdecimal() for field in others)
+    return not any(field in KNOWN_NAMES for field in others) and any(not field.isdecimal() for field in others)
 
 
 def _by_content(text: str) -> str | None:
@@ -132,7 +131,7 @@ def _by_content(text: str) -> str | None:
         return "zhang"
     for delimiter, name in (("\t", "tsv"), (",", "csv")):
         names = {field.strip(' "').lower() for field in first.split(delimiter)}
-        if len(names) > 1 and names & _USUAL:
+        if len(names) > 1 and names & KNOWN_NAMES:
             return name
     return None
 

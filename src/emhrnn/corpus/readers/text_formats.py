@@ -1,8 +1,8 @@
 r"""Formats that are text or tables: csv and tsv, JSON, Excel, a folder per class, and two of published data sets.
 
-csv, tsv      with a header, also after Excel's line `sep=;`; fields of any size, with line ends inside quotes
+csv, tsv      with a header, also after titles or Excel's line `sep=;`; fields of any size, with line ends inside quotes
 jsonl         one object a line; blank lines are passed over; the row is the line number. Or one array of objects
-xlsx          the first sheet of an Excel workbook, with a header
+xlsx          the first sheet of an Excel workbook, with a header, also after titles
 folder        `reviews/good/17.txt` is a document of the class `good`, and its id is `good/17.txt`
 tang          `.ss` files of Tang, Qin and Liu (2015): user, product, rating and text, with two tabs between them. The
               text is tokenised and its sentences end with `<sssss>`; these ends are kept. Brackets that
@@ -17,18 +17,19 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import chain, filterfalse, islice
 from pathlib import Path
 from typing import Any
 
 from emhrnn.corpus.readers.input import InputFile, decode, explain_damage
-from emhrnn.corpus.record import Record, clean_text
+from emhrnn.corpus.record import KNOWN_NAMES, Columns, Record, clean_text
 from emhrnn.errors import DataError
 from emhrnn.extras import need
 
 DELIMITERS = ",\t;|"
+TITLES, LONGEST_HEADER = 20, 10_000  # lines above a header; characters of it that are looked at
 _DELIMITER_LINE = re.compile('"?sep=(.?)"?', re.IGNORECASE)
 LENIENT_FIELD = 1 << 26
 """Characters of a field, where a quote that never ends must not fill the memory."""
@@ -37,7 +38,8 @@ LENIENT_LINES, LENIENT_BLOCK = 1 << 20, 1 << 14
 
 
 def read_csv(reading: InputFile) -> Iterator[Record]:
-    """The delimiter is the one of comma, tab, semicolon and bar that the header holds most of."""
+    """The delimiter is the one of comma, tab, semicolon and bar that the header holds most of; titles above the header
+    are passed over."""
     return _read(reading, delimiter=None)
 
 
@@ -129,17 +131,43 @@ def _unbalanced(start: int, error: csv.Error) -> str:
 
 def _read(reading: InputFile, delimiter: str | None) -> Iterator[Record]:
     with reading.open_text(newline="") as lines:
-        first = next(lines, "")
-        if named := _DELIMITER_LINE.fullmatch(first.strip()):  # Excel's first line that names the delimiter
-            delimiter, first = named[1] or "\t", next(lines, "")
-        delimiter = delimiter or max(DELIMITERS, key=first.count)
-        rows = rows_of(chain([first], lines), reading, delimiter, headed=True)
+        first = list(islice(lines, TITLES + 1))
+        if first and (named := _DELIMITER_LINE.fullmatch(first[0].strip())):  # Excel's line that names the delimiter
+            delimiter, first[0] = named[1] or "\t", "\n"
+        cells = [_split(line, delimiter or _delimiter_of(line)) for line in first]
+        above = titles(cells, reading.columns)
+        delimiter = delimiter or _delimiter_of("".join(first[above : above + 1]))
+        blank = ["\n"] * above  # so that faults name the right line
+        rows = rows_of(chain(blank, first[above:], lines), reading, delimiter, headed=True)
         yield from table_records(rows, reading)
 
 
+def _delimiter_of(line: str) -> str:
+    return max(DELIMITERS, key=line.count)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """The cells at the beginning of a line; one that ends inside quotes, which no title does, counts as several."""
+    return [line] * 2 if line.count('"') % 2 else line[:LONGEST_HEADER].split(delimiter)
+
+
+def titles(rows: Sequence[Sequence[str]], columns: Columns) -> int:
+    """How many of the first rows stand above the header: those with one cell or none, if the next has several. The name
+    of a column is no title."""
+    names = {*columns.to_dict().values(), *(name for _, name in columns.trained)}
+    for number, row in enumerate(rows):
+        cells = [text for cell in row if (text := cell.strip(' "\r\n'))]
+        if len(cells) > 1:
+            return number
+        if any(cell in names or cell.lower() in KNOWN_NAMES for cell in cells):
+            break
+    return 0
+
+
 def table_records(rows: Iterator[list[Any] | str], reading: InputFile) -> Iterator[Record]:
-    """The records of a table whose first row is a header. A row that is a string is one with this fault."""
-    header = next(rows, [])
+    """The records of a table whose first row that is not empty is a header. A row that is a string is one with this
+    fault."""
+    header = next((row for row in rows if row), [])
     if isinstance(header, str):
         raise DataError(f"{reading.path}: {header}, so it has no header; fix its first line")
     if not any(header):
@@ -177,7 +205,7 @@ def read_xlsx(reading: InputFile) -> Iterator[Record]:
         with closing(book):
             if not book.worksheets:
                 raise DataError(f"{reading.path} has no sheet with cells; save it again, or as csv")
-            yield from table_records(_sheet_rows(book.worksheets[0]), reading)
+            yield from table_records(_sheet_rows(book.worksheets[0], reading.columns), reading)
 
 
 def archive_bytes(path: Path) -> Iterator[int]:
@@ -186,11 +214,13 @@ def archive_bytes(path: Path) -> Iterator[int]:
         yield sum(part.file_size for part in archive.infolist())
 
 
-def _sheet_rows(sheet: Any) -> Iterator[list[Any]]:
-    """Cells as csv has them: empty ones are "", trailing empty columns and empty rows are left out."""
+def _sheet_rows(sheet: Any, columns: Columns) -> Iterator[list[Any]]:
+    """Cells as csv has them: empty ones are "", trailing empty columns, empty rows and titles are left out."""
+    rows = (["" if cell is None else cell for cell in row] for row in sheet.iter_rows(values_only=True))
+    first = list(islice(rows, TITLES + 1))
+    above = titles([list(map(str, row)) for row in first], columns)
     width = 0
-    for row in sheet.iter_rows(values_only=True):
-        cells = ["" if cell is None else cell for cell in row]
+    for cells in chain(first[above:], rows):
         if not width:  # the header
             width = max((index + 1 for index, cell in enumerate(cells) if cell != ""), default=0)
             cells = [str(cell).strip() for cell in cells]
