@@ -159,8 +159,7 @@ def http_page() -> str:
     """The calls of the server and the fields of their JSON, from its OpenAPI description."""
     from fastapi import FastAPI
 
-    from emhrnn.serve.api import api
-    from emhrnn.serve.kserve import kserve
+    from emhrnn.serve.api import api, kserve
 
     application = FastAPI()
     application.include_router(api)

@@ -200,13 +200,13 @@ def test_validation_data_may_be_a_file_a_corpus_or_a_split(cli: Cli, made: Path,
 
 def test_tables_of_which_a_run_failed_are_shown_and_end_with_code_2(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     from emhrnn.paper.comparison.table import ComparisonTable as Comparison
-    from emhrnn.paper.simulation.run import RecoveryTable as Simulation
-    from emhrnn.paper.table2.report import Table2
+    from emhrnn.paper.simulation import RecoveryTable as Simulation
+    from emhrnn.paper.table2 import Table2
 
     compared = Table2(Comparison({}, (), (), "hn-att", (0,), {}, failed=("yelp--HN-ATT--0",)), ())
     simulated = Simulation({}, (), (), failures=("state-exact-10: its process ended with code 1",))
-    monkeypatch.setattr("emhrnn.paper.table2.report.reproduce_table2", lambda *_, **__: compared)
-    monkeypatch.setattr("emhrnn.paper.simulation.run.simulate", lambda *_, **__: simulated)
+    monkeypatch.setattr("emhrnn.paper.table2.reproduce_table2", lambda *_, **__: compared)
+    monkeypatch.setattr("emhrnn.paper.simulation.simulate", lambda *_, **__: simulated)
     for table, failed in (("table2", "yelp--HN-ATT--0"), ("table1", "state-exact-10")):
         result = cli("paper", table, "--quick", "--json")
         assert result.code == 2

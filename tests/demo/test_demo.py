@@ -20,11 +20,7 @@ def test_a_small_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said == [f"300 reviews to learn from and 60 to test on are in {tmp_path / 'data'}."]
     report = json.loads((tmp_path / "report.json").read_text())
     assert report == json.loads(json.dumps(made.to_dict()))
-    assert [row["name"] for row in report["rows"]] == [
-        "Majority class",
-        "TF-IDF + logistic regression",
-        "Phrase evidence",
-    ]
+    assert [row["name"] for row in report["rows"]] == ["majority class", "TF-IDF + linear SVM", "Phrase evidence"]
     assert all(0 < row["accuracy"] < 1 for row in report["rows"])
     assert report["documents"] == {"train": 300, "valid": 300, "test": 60}
     page = (tmp_path / "report.html").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emhrnn.demo.report import (
+from emhrnn.demo import (
     MAJORITY,
     OURS,
     TFIDF,

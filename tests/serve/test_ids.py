@@ -14,7 +14,7 @@ from emhrnn.api import Model, load, train
 from emhrnn.errors import DataError
 from emhrnn.serve.app import application
 from emhrnn.serve.engine import ServedRun
-from emhrnn.serve.file_job import FileJob
+from emhrnn.serve.jobs import FileJob
 from emhrnn.serve.limits import ServerLimits
 
 TEXT = "It was a meal."

@@ -17,10 +17,9 @@ from emhrnn.api import load
 from emhrnn.corpus.record import Record, Where
 from emhrnn.serve.app import application
 from emhrnn.serve.engine import ServedRun
-from emhrnn.serve.file_job import PIECE, PIECE_CHARACTERS, FileJob, _piece
-from emhrnn.serve.jobs import Jobs
+from emhrnn.serve.jobs import PIECE, PIECE_CHARACTERS, FileJob, Jobs, _piece
 from emhrnn.serve.limits import RefusedError, ServerLimits
-from emhrnn.serve.runs import markdown
+from emhrnn.serve.pages import markdown
 from tests.behaviour.commands import BAD, GOOD
 from tests.explain.parsed import Page
 from tests.serve.test_guard import PEOPLE, finished

@@ -17,8 +17,8 @@ import emhrnn
 from emhrnn.api import labels_of
 from emhrnn.paper.models.em_hrnn import EMHRNN
 from emhrnn.serve.app import application
+from emhrnn.serve.document import Readings
 from emhrnn.serve.engine import RequestText
-from emhrnn.serve.readings import Readings
 from emhrnn.training.run import load_run, save_weights
 from tests.behaviour.commands import BAD, GOOD, SMALL_EM
 from tests.serve.test_guard import finished

@@ -68,7 +68,7 @@ def tune(
     from emhrnn.training.data import Named
 
     try:
-        from emhrnn.tuning.tune import tune as search
+        from emhrnn.tuning import tune as search
     except ImportError as error:
         if not (error.name or "").startswith("optuna"):
             raise

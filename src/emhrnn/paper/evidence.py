@@ -13,7 +13,7 @@ from typing import Any
 
 from emhrnn.errors import DataError
 from emhrnn.files import write_json, write_text
-from emhrnn.paper.comparison.compare import COMMAND
+from emhrnn.paper.comparison import COMMAND
 from emhrnn.paper.comparison.data import pooled
 from emhrnn.paper.comparison.table import METHOD, Runs, TableRow, describe_set, rows_table, table_rows
 from emhrnn.paper.reports import markdown_table, percent, plain

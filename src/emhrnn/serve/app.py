@@ -29,16 +29,14 @@ from emhrnn.cores import set_threads
 from emhrnn.drift import Watch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.serve import corpus, document, feedback, pages
-from emhrnn.serve import runs as runs_page
-from emhrnn.serve.api import api
+from emhrnn.serve.api import api, kserve
 from emhrnn.serve.connections import bound_connections
+from emhrnn.serve.document import Readings
 from emhrnn.serve.engine import ServedRun, ServerState, state_of
 from emhrnn.serve.guard import FAULT, OPEN, App, Guard, Token, for_people, refusal
 from emhrnn.serve.jobs import Jobs
-from emhrnn.serve.kserve import kserve
 from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.serve.metrics import DriftCollector, Metrics
-from emhrnn.serve.readings import Readings
 from emhrnn.training.pack import beside
 from emhrnn.training.run import read_description
 from emhrnn.version import __version__
@@ -158,7 +156,7 @@ def _routes(state: ServerState) -> FastAPI:
     app.state.emhrnn = state
     app.state.jobs = Jobs(state.runs, state.limits)
     app.state.readings = Readings()
-    for router in (api, kserve, document.pages, corpus.pages, feedback.pages, runs_page.pages, pages.pages):
+    for router in (api, kserve, document.pages, corpus.pages, feedback.pages, pages.pages):
         app.include_router(router)
     app.openapi = partial(_openapi, app)  # type: ignore[method-assign]
     app.add_api_route("/metrics", _metrics, include_in_schema=False)

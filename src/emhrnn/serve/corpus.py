@@ -21,8 +21,7 @@ from emhrnn.corpus.readers.source import COMPRESSION, SUFFIXES
 from emhrnn.evaluation.scores import ClassScore
 from emhrnn.explain.charts import confusion_table
 from emhrnn.serve.engine import state_of
-from emhrnn.serve.file_job import FileJob, FileRow
-from emhrnn.serve.jobs import Jobs
+from emhrnn.serve.jobs import FileJob, FileRow, Jobs
 from emhrnn.serve.limits import RefusedError
 from emhrnn.serve.pages import form_of, rendered
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from emhrnn.api import load, train
 from emhrnn.corpus.batch import Batch
-from emhrnn.paper.analysis.analyse import Analysis, Tally, analyse, important_words, word_weights
+from emhrnn.paper.analysis import Analysis, Tally, analyse, important_words, word_weights
 from emhrnn.paper.explanations.attention import Levels
 from emhrnn.text import Vocabulary
 from emhrnn.training.config import make_config

@@ -6,7 +6,7 @@ from emhrnn.api import train
 from emhrnn.corpus.record import clean_text
 from emhrnn.evaluation.scores import PhraseLengths
 from emhrnn.explain.lexicon import Entry
-from emhrnn.paper.analysis.analyse import Analysis, ComparedDocument, RunFacts, WordAgreement, WordAttention
+from emhrnn.paper.analysis import Analysis, ComparedDocument, RunFacts, WordAgreement, WordAttention
 from emhrnn.paper.analysis.table3 import Table3, describe_training, render_table3
 from emhrnn.training.config import make_config
 from tests.behaviour.commands import TINY, write_reviews

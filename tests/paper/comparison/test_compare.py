@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from emhrnn.corpus.reviews import generate_reviews, write_reviews
-from emhrnn.paper.comparison.compare import Key, Protocol, _jobs
+from emhrnn.paper.comparison import Key, Protocol, _jobs
 from emhrnn.paper.comparison.data import DataSet
 from emhrnn.paper.comparison.rows import _predicted, parse_rows, unpack
 from emhrnn.paper.jobs import JobSpec

@@ -8,7 +8,7 @@ import pytest
 
 from emhrnn.corpus import Columns, Corpus
 from emhrnn.errors import ConfigError, DataError
-from emhrnn.paper.comparison.compare import data_sets, named
+from emhrnn.paper.comparison import data_sets, named
 from emhrnn.paper.comparison.data import (
     DataSet,
     Fold,

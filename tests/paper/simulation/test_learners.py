@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from emhrnn.models.model import log_likelihood
 from emhrnn.paper.em.blocks import exact_blocks
 from emhrnn.paper.em.steps import e_step
+from emhrnn.paper.simulation import EM_METHODS
 from emhrnn.paper.simulation.learners import (
     DETECTORS,
     Schedule,
@@ -19,7 +20,6 @@ from emhrnn.paper.simulation.learners import (
     learn_indicator,
     newton_indicator,
 )
-from emhrnn.paper.simulation.run import EM_METHODS
 from emhrnn.paper.simulation.world import WorldSetting, make_world, recovered, with_label, without_label
 from tests.paper.em.examples import make_batch, random_z, seeds, small_model
 

@@ -7,8 +7,8 @@ import pytest
 
 from emhrnn.errors import ConfigError, TrainingError
 from emhrnn.paper.jobs import HowToRun
+from emhrnn.paper.simulation import TRUE_Z, SimulationPlan, SimulationSizes, simulate
 from emhrnn.paper.simulation.learners import Schedule
-from emhrnn.paper.simulation.run import TRUE_Z, SimulationPlan, SimulationSizes, simulate
 from emhrnn.paper.simulation.table import RecoveryTable, draw_recovery, make_allowed, make_row
 
 TINY = SimulationSizes(train=40, test=10, rounds=2)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from emhrnn.files import sha256
+from emhrnn.paper import table2
 from emhrnn.paper.comparison.data import DataSet
 from emhrnn.paper.comparison.table import TableRow
-from emhrnn.paper.table2 import report
-from emhrnn.paper.table2.report import OURS, STANDS_IN, Table2, best_for_budgets, draw_frontier, render_markdown
+from emhrnn.paper.table2 import OURS, STANDS_IN, Table2, best_for_budgets, draw_frontier, render_markdown
 from emhrnn.paper.table2.sets import DOCUMENTS, Found
 from tests.behaviour.commands import Cli
 from tests.models.tiny_bert import make_bert
@@ -134,7 +134,7 @@ def test_the_frontier_leaves_out_what_a_cheaper_row_reaches() -> None:
 def test_a_table_says_what_is_best_for_a_budget_and_which_code_trained_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(report, "training_code", lambda commit: commit[0])
+    monkeypatch.setattr(table2, "training_code", lambda commit: commit[0])
     made = table(runs("HN-ATT", 0.66), runs("LSTM", 0.6), reference="HN-ATT")
     slow, fast = (
         replace(row, training_seconds=seconds, commits=commits)

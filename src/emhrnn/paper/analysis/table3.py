@@ -21,7 +21,7 @@ from emhrnn.explain.html import LEGEND, OPTIONS, html_section
 from emhrnn.explain.lexicon import Entry
 from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
-from emhrnn.paper.analysis.analyse import Analysis, RunFacts, WordAttention, analyse
+from emhrnn.paper.analysis import Analysis, RunFacts, WordAttention, analyse
 from emhrnn.paper.reports import making, markdown_table, plain
 from emhrnn.training.config import validated
 from emhrnn.training.data import Named

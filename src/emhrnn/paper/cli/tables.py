@@ -90,8 +90,8 @@ def compare(
     from emhrnn.cli.output import complain
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
-    from emhrnn.paper.comparison.compare import Protocol, data_sets
-    from emhrnn.paper.comparison.compare import compare as run
+    from emhrnn.paper.comparison import Protocol, data_sets
+    from emhrnn.paper.comparison import compare as run
     from emhrnn.paper.comparison.rows import parse_rows
     from emhrnn.paper.jobs import HowToRun
 
@@ -150,9 +150,9 @@ def table2(
     """
     from emhrnn.cli.output import complain
     from emhrnn.cores import cores
-    from emhrnn.paper.comparison.compare import Protocol
+    from emhrnn.paper.comparison import Protocol
     from emhrnn.paper.jobs import HowToRun
-    from emhrnn.paper.table2.report import reproduce_table2
+    from emhrnn.paper.table2 import reproduce_table2
 
     work = work or Path("runs/table2-quick" if quick else "runs/table2")
     out = out or (work if quick else Path("results"))  # a quick table must not replace the real one
@@ -220,7 +220,7 @@ def table1(
     from emhrnn.cli.output import complain, end_if_failed, print_json, say
     from emhrnn.cores import cores
     from emhrnn.paper.jobs import HowToRun
-    from emhrnn.paper.simulation.run import SimulationPlan, SimulationSizes, simulate
+    from emhrnn.paper.simulation import SimulationPlan, SimulationSizes, simulate
 
     part = reading != READINGS or methods != METHODS
     work = work or Path("runs/table1-quick" if quick else "runs/table1")
