@@ -23,7 +23,7 @@ from emhrnn.explain.explainer import explain_read, read_batches
 from emhrnn.explain.removal import LEVELS, logits_of, logits_without, odds_of, units_of
 from emhrnn.files import write_json, write_text
 from emhrnn.paper.explanations.agreement import Bootstrap, Figure, Sums, share
-from emhrnn.paper.explanations.methods import ReadTexts, UnitScores, read_groups
+from emhrnn.paper.explanations.methods import ReadTexts, UnitScores, prediction_seconds, read_groups
 from emhrnn.paper.explanations.table import (
     HOW_TO_READ,
     SLOW,
@@ -81,13 +81,16 @@ def measure_faithfulness(
     runs = [load_run(folder) for folder in folders]
     texts = drawn_texts(data, documents, seed)
     rows, about = list[MethodRow](), list[dict[str, Any]]()
+    plain = 0.0
     for run, folder in zip(runs, folders, strict=True):
         allowed = [name for name in methods if folder is folders[0] or name not in SLOW]
-        rows += method_rows(folder.name, read_groups(run, texts), allowed, _measure, seed)
+        read = read_groups(run, texts)
+        plain = plain or prediction_seconds(read)
+        rows += method_rows(folder.name, read, allowed, _measure, seed)
         about.append(about_run(run, folder))
     words = np.mean([len(read_document(text)) for text in texts])
     told = f"{len(texts)} documents of {data.path.name}, {words:.0f} words on average"
-    section = as_section(rows, FIGURES, about, data=told, seed=seed, by_level=True)
+    section = as_section(rows, FIGURES, about, plain=plain, data=told, seed=seed, by_level=True)
     for row, one in zip(rows, section["rows"], strict=True):
         curve = row.sums.mean(axis=0)[3:].reshape(2, -1)
         one |= {f"{name} by share": values.tolist() for name, values in zip(FIGURES, curve, strict=True)}

@@ -4,6 +4,7 @@ One call compares on one set. rationales.json keeps a section for each set, rati
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +28,7 @@ from emhrnn.paper.explanations.agreement import (
     token_sums,
 )
 from emhrnn.paper.explanations.human import POSITIVE, EditedPair, Highlighted, Item, Rated, read_evidence
-from emhrnn.paper.explanations.methods import ALONE, ReadTexts, UnitScores, read_groups
+from emhrnn.paper.explanations.methods import ALONE, ReadTexts, UnitScores, prediction_seconds, read_groups
 from emhrnn.paper.explanations.table import (
     HOW_TO_READ,
     NEARBY,
@@ -74,17 +75,18 @@ def compare_rationales(
     check_methods(methods, documents)
     human = read_evidence(path, part)
     items = _drawn(human.items, documents, seed)
-    rows, about = list[MethodRow](), list[dict[str, Any]]()
+    rows, about, plain = list[MethodRow](), list[dict[str, Any]](), 0.0
     for folder in folders:
         run = load_run(folder)
         good = positive_class(run, positive)
         texts = read_groups(run, [item.text for item in items])
+        plain = plain or prediction_seconds(texts)
         allowed = [name for name in methods if folder is folders[0] or name not in SLOW]
         rows += _run_rows(run, folder.name, texts, items, good, allowed, seed)
         chosen = np.concatenate([group.chosen.numpy() for group in texts])
         about.append({**about_run(run, folder), **_predictions(run, items, chosen == good, good)})
     data = f"{human.name}, {human.part}: {_told(items, len(human.items))}; checksum {sha256(path)[:12]}"
-    made = as_section(rows, _figures_of(items[0]), about, data=data, seed=seed)
+    made = as_section(rows, _figures_of(items[0]), about, plain=plain, data=data, seed=seed)
     _write(out, section or human.name, made)
     return made
 
@@ -180,8 +182,7 @@ def _by_tokens(texts: Sequence[ReadTexts], scores: Sequence[UnitScores], items: 
         for both in SUMS:
             if by_level.keys() >= (two := set(both.split(" + "))):
                 by_level[both] = sum((by_level[level] for level in two), np.zeros(group.batch.n_words))
-        if "word" in by_level:
-            by_level[NEARBY] = nearby(by_level["word"], group.batch.sentence_of_word)
+        by_level[NEARBY] = nearby(_words_of(group, found), group.batch.sentence_of_word)
         for level, of_words in by_level.items():
             for d, (begin, end) in enumerate(pairwise(group.batch.word_offsets)):
                 item = items[first + d]
@@ -189,6 +190,15 @@ def _by_tokens(texts: Sequence[ReadTexts], scores: Sequence[UnitScores], items: 
                 tokens = token_scores(group.documents[d], of_words[begin:end], item)
                 sums.setdefault(level, []).append(token_sums(tokens, item.marked, rate))
     return {level: np.stack(rows) for level, rows in sums.items()}
+
+
+def _words_of(group: ReadTexts, found: UnitScores) -> Float64[np.ndarray, " words"]:
+    """The scores of words. Of a method that has none, the words of a phrase share its score evenly."""
+    if "word" in found.levels:
+        return found.levels["word"]
+    phrase = units_of(group.batch, group.z, "phrase").of_word
+    shares: np.ndarray = (found.levels["phrase"] / np.bincount(phrase))[phrase]
+    return shares
 
 
 def _documents(texts: Sequence[ReadTexts], scores: Sequence[UnitScores]) -> list[tuple[ReadTexts, UnitScores, int]]:
@@ -242,7 +252,7 @@ def _really_removed(
     name: str, method: str, texts: Sequence[ReadTexts], items: Sequence[Item], positive: int
 ) -> MethodRow:
     """Each rated part left out of its text, or read alone."""
-    values, passes, first = [], 0, 0
+    values, passes, first, begin = [], 0, 0, time.process_time()
     for group in texts:
         for d in range(group.batch.n_documents):
             places = _places(group.documents[d], items[first + d])
@@ -252,7 +262,8 @@ def _really_removed(
             values.append(_sign(group, d, positive) * gain)
             passes += len(places) + 1
         first += group.batch.n_documents
-    return MethodRow(name, method, PART, _rated_sums(values, items), passes / len(items), 0.0, None)
+    seconds = time.process_time() - begin
+    return MethodRow(name, method, PART, _rated_sums(values, items), passes / len(items), 0.0, seconds)
 
 
 def _by_pairs(texts: Sequence[ReadTexts], scores: Sequence[UnitScores], edited: Sequence[Located]) -> dict[str, Sums]:

@@ -18,7 +18,6 @@ from emhrnn.paper.explanations.methods import (
     METHODS,
     ReadTexts,
     UnitScores,
-    prediction_seconds,
     score,
 )
 from emhrnn.paper.reports import making, markdown_table, percent, told_command
@@ -33,7 +32,7 @@ BETTER = "default is better by"  # a column
 HOW_TO_READ = """In brackets: 95 % of bootstrap resamples of documents. *default is better by*: the difference of the
 first figure on the same documents, the default explanation of the first run (bold) less this row. *Passes*: forward and
 backward passes of the model per document, for all levels together. *Time*: CPU time in that of a plain prediction of
-the same documents.
+the same documents by the first run, one unit for all rows.
 """
 
 
@@ -47,7 +46,7 @@ class MethodRow:
     sums: Sums
     forward: float
     backward: float
-    predictions: float | None  # CPU time in that of a plain prediction
+    seconds: float  # CPU time for all documents
 
 
 Measure = Callable[[Sequence[ReadTexts], Sequence[UnitScores]], dict[str, Sums]]  # by level
@@ -68,7 +67,6 @@ def method_rows(
     run: str, texts: Sequence[ReadTexts], methods: Sequence[str], measure: Measure, seed: int
 ) -> list[MethodRow]:
     """The methods that the model allows, at every level that they score."""
-    plain = sum(prediction_seconds(group) for group in texts)
     counts = [group.batch.n_documents for group in texts]
     rows = []
     for method in methods:
@@ -83,7 +81,7 @@ def method_rows(
         )
         seconds = sum(one.seconds for one in scores)
         for level, sums in measure(texts, scores).items():
-            rows.append(MethodRow(run, method, level, sums, forward, backward, seconds / plain))
+            rows.append(MethodRow(run, method, level, sums, forward, backward, seconds))
     return rows
 
 
@@ -99,11 +97,13 @@ def as_section(
     figures: Mapping[str, Figure],
     about: Sequence[Mapping[str, Any]],
     *,
+    plain: float,
     data: str,
     seed: int,
     by_level: bool = False,
 ) -> dict[str, Any]:
-    """The rows as data, with how they were made. `by_level`: a row is compared with the default of its own level."""
+    """The rows as data, with how they were made. `plain` are the seconds of a prediction by the first run. `by_level`: a
+    row is compared with the default of its own level."""
     bootstrap = Bootstrap.of(len(rows[0].sums), seed)
     main, figure = next(iter(figures.items()))
     told = []
@@ -120,7 +120,7 @@ def as_section(
                 BETTER: less,
                 "forward": row.forward,
                 "backward": row.backward,
-                "predictions": row.predictions,
+                "predictions": row.seconds / plain,
             }
         )
     return {
@@ -186,6 +186,6 @@ def _line(row: Mapping[str, Any], figures: Sequence[str]) -> list[str]:
         names = [f"**{name}**" for name in names]
     less = row[BETTER]
     signed = "" if less is None else "{value:+.3f} [{low:+.3f}, {high:+.3f}]".format(**less)
-    time = "" if row["predictions"] is None else f"{row['predictions']:.1f}"
+    time = "" if row["predictions"] is None else f"{row['predictions']:.1f}"  # older records have none of parts
     shown = ["{value:.3f} [{low:.3f}, {high:.3f}]".format(**row[name]) for name in figures]
     return [*names, *shown, signed, f"{row['forward']:.0f} + {row['backward']:.0f}", time]
