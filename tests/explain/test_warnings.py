@@ -6,6 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from emhrnn.corpus import TextSettings
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
 from emhrnn.explain.html import html_page
@@ -54,6 +55,15 @@ def test_lengths_far_from_those_of_training_are_warned_of(
 ) -> None:
     warnings = explained(" ".join(["good"] * words), lengths).warnings
     assert bool(warnings) == bool(told)
+    assert all(told in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "another language (de)"), ("de", "")])
+def test_another_language_is_warned_of(language: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even if half of the words are known: word vectors have those of many languages."""
+    monkeypatch.setattr(RUN, "text", TextSettings(language=language))
+    warnings = explained("Good, good soup, good soup, good soup: die Suppe war leider nicht gut.").warnings
+    assert len(warnings) == bool(told)
     assert all(told in warning for warning in warnings)
 
 

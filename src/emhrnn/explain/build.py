@@ -22,9 +22,11 @@ from emhrnn.explain.arrays import (
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.text import Located, LocatedTexts
+from emhrnn.text.language import BEGINNING, language_of
 
 UNKNOWN_WORD = 0
 UNKNOWN_SHARE = 0.5  # of the words, punctuation aside: from here on there is a warning
+FOREIGN_SHARE = 0.1  # of all words that are unknown: from here on the language is looked at
 FAR = 3  # times as long as the longest training document, or a third of the shortest
 
 
@@ -79,10 +81,12 @@ def explain_documents(
     labels: Sequence[Labels | None] | None = None,
     multi_label: bool = False,
     lengths: tuple[int, int] | None = None,
+    language: str | None = None,
 ) -> list[Explanation]:
-    """Explain a batch of documents by what a model says of it, one document after the other. `lengths` are the fewest
-    and the most words of a training document, where they are known, for warnings. Arrays are views of the batch's:
-    copies cost a tenth of a prediction. To keep few of many explanations, keep a `copy.deepcopy` of them.
+    """Explain a batch of documents by what a model says of it, one document after the other. `lengths`, the fewest and
+    the most words of a training document, and their `language` are for warnings, where they are known. Arrays are views
+    of the batch's: copies cost a tenth of a prediction. To keep few of many explanations, keep a `copy.deepcopy` of
+    them.
 
     Raises:
         DataError: the arrays do not fit the documents or each other, or weights do not sum to 1.
@@ -105,7 +109,7 @@ def explain_documents(
     names, shown = tuple(map(str, classes)), probabilities.astype(np.float64)
     check_classes(names, shown)
     known = batch.words != UNKNOWN_WORD
-    warnings = warnings_of(documents, batch, known, lengths)
+    warnings = warnings_of(documents, batch, known, lengths, language)
     predicted = [labels or () for labels in Decision(names, multi_label).labels(probabilities)]
     parts = (batch.word_offsets, sentence_offsets[document_offsets], document_offsets)
     bounds = zip(*(starmap(slice, pairwise(offsets.tolist())) for offsets in parts), strict=True)
@@ -153,18 +157,21 @@ def warnings_of(
     batch: Batch,
     known: Bool[np.ndarray, " words"],
     lengths: tuple[int, int] | None,
+    language: str | None,
 ) -> list[tuple[str, ...]]:
-    """Of each document. `lengths` are the fewest and the most words of a training document, None where not known."""
+    """Of each document. `lengths` are the fewest and the most words of a training document, None where not known; so is
+    its `language`."""
     words = batch.document_lengths
     unknown = words - np.add.reduceat(known, batch.word_offsets[:-1], dtype=np.int64)
     fewest, most = lengths or (0, int(words.max()))
-    # Punctuation, which is nearly always known, may be half of a text: a first look at all words, then at each.
-    suspects = np.flatnonzero((unknown > UNKNOWN_SHARE / 2 * words) | (FAR * words < fewest) | (words > FAR * most))
+    # Vectors know words of many languages, and punctuation is nearly always known: a first look at all words, then at
+    # each.
+    suspects = np.flatnonzero((unknown > FOREIGN_SHARE * words) | (FAR * words < fewest) | (words > FAR * most))
     warnings: list[tuple[str, ...]] = [()] * len(documents)
     for d in suspects.tolist():
         of_document = known[batch.word_offsets[d] : batch.word_offsets[d + 1]]
-        told = [_unknown(documents[d], of_document), _length(int(words[d]), fewest, most)]
-        warnings[d] = tuple(filter(None, told))
+        told = _unknown(documents[d], of_document), _foreign(documents.texts[d], language)
+        warnings[d] = tuple(filter(None, (*told, _length(int(words[d]), fewest, most))))
     return warnings
 
 
@@ -175,6 +182,14 @@ def _unknown(document: Located, known: Bool[np.ndarray, " words"]) -> str:
     if share < UNKNOWN_SHARE:
         return ""
     return f"{share:.0%} of the words are unknown to this model; do not trust the label."
+
+
+def _foreign(text: str, language: str | None) -> str:
+    found = language_of(text[:BEGINNING])
+    if found is None or found == (language or found):
+        return ""
+    languages = f"another language ({found}) than the training data ({language})"
+    return f"This text seems to be in {languages}; do not trust the label."
 
 
 def _length(words: int, fewest: int, most: int) -> str:

@@ -137,6 +137,7 @@ def explain_read(
         labels=labels,
         multi_label=run.multi_label,
         lengths=run.lengths,
+        language=run.text.language,
     )
 
 
