@@ -128,14 +128,14 @@ def _evidence(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | 
 
 
 def _removal(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:
-    words = ("word",) if isinstance(texts.run.model, EMHRNN | HAN) else ()
-    phrases = () if np.array_equal(texts.z, texts.batch.sentence_final) else ("phrase",)
-    levels = (*words, *phrases, "sentence")
-    found = removal_effects(texts.run, texts.batch, texts.z, levels, texts.chosen.numpy(), limited=False)
+    levels = LEVELS if isinstance(texts.run.model, EMHRNN | HAN) else LEVELS[1:]
+    sentences = np.array_equal(texts.z, texts.batch.sentence_final)  # are the phrases
+    distinct = [level for level in levels if level != "phrase" or not sentences]
+    found = removal_effects(texts.run, texts.batch, texts.z, distinct, texts.chosen.numpy(), limited=False)
     assert found is not None
-    columns = dict(zip(levels, found, strict=True))
+    columns = dict(zip(distinct, found, strict=True))
     passes = 1 + sum(map(len, found)) / texts.batch.n_documents
-    return UnitScores({level: columns.get(level, columns["sentence"]) for level in (*words, *LEVELS[1:])}, passes)
+    return UnitScores({level: columns[level if level in columns else "sentence"] for level in levels}, passes)
 
 
 def _first_order(texts: ReadTexts, generator: np.random.Generator) -> UnitScores | None:

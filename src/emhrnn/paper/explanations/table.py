@@ -102,8 +102,8 @@ def as_section(
     seed: int,
     by_level: bool = False,
 ) -> dict[str, Any]:
-    """The rows as data, with how they were made. `plain` are the seconds of a prediction by the first run. `by_level`: a
-    row is compared with the default of its own level."""
+    """The rows as data, with how they were made. `plain`: seconds of a prediction by the first run. `by_level`: a row
+    is compared with the default of its own level."""
     bootstrap = Bootstrap.of(len(rows[0].sums), seed)
     main, figure = next(iter(figures.items()))
     told = []
