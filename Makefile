@@ -1,7 +1,10 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3.11
 BIN := .venv/bin
-PIP := $(BIN)/pip --disable-pip-version-check --quiet install -c constraints.txt
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+# First what a lock file names, compared with its hashes. Then the package, and what torch wants on this platform.
+HASHED := $(PIP) install --require-hashes --no-deps
+EDITABLE := $(PIP) install --constraint constraints.txt --no-build-isolation --editable
 EXTRAS := train,xlsx,zstd,frames,serve,plots,hub,mlflow,onnx,tensorboard,tune,transformers,datasets,bench,docs,dev
 SOURCES := src tests benchmarks tools
 PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs src tools
@@ -63,11 +66,24 @@ soak: install
 sanitize: install
 	$(BIN)/python -m tests.faults.sanitize --record
 
-# Writes requirements.lock: what `pip install emhrnn` gives, with the hashes of all files. After constraints.txt changes.
+# Writes the lock files, with the hashes of all files of the index: what `pip install emhrnn` gives; torch; what training and
+# what development add, and what builds the package. After constraints.txt changes. Without libraries of CUDA: the torch
+# that wants them pins them. TORCH_CPU: what `pip hash` says of the CPU build for Linux and Python 3.11, from another index.
+TORCH_CPU := sha256:6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b
+CUDA := /^(nvidia-|cuda-|triton)/,/[^\\]$$/d
+comma := ,
+LOCK := $(BIN)/uv pip compile --universal --python-version 3.11.5 --generate-hashes --no-annotate --quiet -c constraints.txt
+BUILD := printf 'hatchling\neditables\n' |
+
 lock: install
-	$(PIP) uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --quiet \
-		-c constraints.txt pyproject.toml -o requirements.lock
+	$(PIP) install --constraint constraints.txt uv
+	$(LOCK) pyproject.toml -o requirements.lock
+	echo torch | $(LOCK) - --no-deps -o requirements-torch.lock
+	sed -i 's/^torch==.*/&\n    --hash=$(TORCH_CPU) \\/' requirements-torch.lock
+	$(BUILD) $(LOCK) - pyproject.toml --extra train --no-emit-package torch -o requirements-train.lock
+	$(BUILD) $(LOCK) - pyproject.toml $(addprefix --extra ,$(subst $(comma), ,$(EXTRAS))) \
+		--no-emit-package torch --no-emit-package pip -o requirements-dev.lock
+	sed -E -i '$(CUDA)' requirements-train.lock requirements-dev.lock
 
 # Writes docs/architecture.md from the source tree.
 architecture:
@@ -76,12 +92,17 @@ architecture:
 clean:
 	rm -rf .venv demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-# The demo trains, so it needs torch: the constraints pin it, so that no CUDA build is pulled in.
-.venv/.core: pyproject.toml constraints.txt
+# torch is downloaded first: given hashes of several builds, pip would take the one of the index, which has CUDA.
+.venv/.core: pyproject.toml constraints.txt requirements-torch.lock requirements-train.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(PIP) --editable '.[train]'
+	$(PIP) download --no-deps --constraint constraints.txt --dest build/torch torch
+	$(HASHED) --no-index --find-links build/torch --requirement requirements-torch.lock
+	rm -r build/torch
+	$(HASHED) --requirement requirements-train.lock
+	$(EDITABLE) '.[train]'
 	touch $@
 
-.venv/.extras: .venv/.core
-	$(PIP) --editable '.[$(EXTRAS)]'
+.venv/.extras: .venv/.core requirements-dev.lock
+	$(HASHED) --requirement requirements-dev.lock
+	$(EDITABLE) '.[$(EXTRAS)]'
 	touch $@

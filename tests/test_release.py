@@ -14,7 +14,7 @@ import sysconfig
 import time
 import tomllib
 import venv
-from importlib.metadata import requires
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from emhrnn.version import __version__
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[1]
+EXTRAS = re.search(r"^EXTRAS := (.*)", (ROOT / "Makefile").read_text(), re.M)[1]  # type: ignore[index]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -53,6 +54,15 @@ def pins(name: str) -> dict[str, str]:
     return {re.sub(r"[-_.]+", "-", package).lower(): version for package, version in lines}
 
 
+def has(package: str) -> bool:
+    """Whether it is installed here."""
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
 def needed(package: str, found: set[str]) -> set[str]:
     """The package and, by what is installed here, all that it needs without extras."""
     name = re.sub(r"[-_.]+", "-", package).lower()
@@ -65,17 +75,33 @@ def needed(package: str, found: set[str]) -> set[str]:
     return found
 
 
-def test_the_lock_has_all_that_prediction_needs_in_the_versions_of_the_tests_with_hashes() -> None:
-    """`make lock` writes it."""
-    locked, tested = pins("requirements.lock"), pins("constraints.txt")
-    assert locked.items() <= tested.items()
+@pytest.mark.parametrize(
+    ("locks", "extras"),
+    [
+        (["requirements.lock"], []),
+        (["requirements-torch.lock", "requirements-train.lock"], ["train"]),
+        (["requirements-torch.lock", "requirements-dev.lock"], re.findall(r"[\w-]+", EXTRAS)),
+    ],
+    ids=["predict", "train", "dev"],
+)
+def test_the_locks_have_all_that_is_needed_in_the_versions_of_the_tests_with_hashes(
+    locks: list[str], extras: list[str]
+) -> None:
+    """`make lock` writes them. The build of torch that wants libraries of CUDA names them itself."""
+    locked = {name: version for lock in locks for name, version in pins(lock).items()}
+    assert locked.items() <= pins("constraints.txt").items()
     wanted = set[str]()
     for line in PROJECT["dependencies"]:
         needed(Requirement(line).name, wanted)
-    assert wanted <= locked.keys()
-    blocks = re.split(r"\n(?=[\w.-]+==)", (ROOT / "requirements.lock").read_text())[1:]
-    assert len(blocks) == len(locked)
-    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}\b", block) for block in blocks)
+    asked = [line for extra in extras for line in PROJECT["optional-dependencies"][extra]]
+    for requirement in map(Requirement, asked):
+        if requirement.name != "emhrnn" and has(requirement.name):
+            needed(requirement.name, wanted)
+    assert wanted - {"pip"} <= locked.keys()
+    for lock in locks:
+        blocks = re.split(r"\n(?=[\w.-]+==)", (ROOT / lock).read_text())[1:]
+        assert len(blocks) == len(pins(lock))
+        assert all(re.search(r"--hash=sha256:[0-9a-f]{64}\b", block) for block in blocks)
 
 
 def test_the_address_is_one() -> None:
