@@ -71,7 +71,7 @@ def server_megabytes(emhrnn: Path, cwd: Path) -> float:
             for call in ("predict", "explain"):
                 headers = {"content-type": "application/json"}
                 request = urllib.request.Request(f"{address}/v1/{call}", body, headers)  # noqa: S310 - http:// of our server
-                urllib.request.urlopen(request, timeout=60).read()  # noqa: S310
+                urllib.request.urlopen(request, timeout=60).read()  # noqa: S310 - the same
             status = Path(f"/proc/{server.pid}/status").read_text()
         finally:
             server.terminate()
