@@ -124,15 +124,23 @@ def test_too_little_memory_for_a_library_is_said_before_it_is_loaded(
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
-def test_eight_descriptors_are_too_few_and_it_says_so(tmp_path: Path) -> None:
-    data = write_reviews(tmp_path / "a.csv", 24)
-    command = [sys.executable, "-m", "emhrnn", "predict", "demo", str(data), "--out", str(tmp_path / "out.csv")]
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["predict", "demo", "a.csv", "--out", "out.csv"], "Too many open files;"),
+        (["serve", "demo", "--port", "0"], "only 8 files and connections"),
+    ],
+    ids=["predict", "serve"],
+)
+def test_eight_descriptors_are_too_few_and_it_says_so(arguments: list[str], told: str, tmp_path: Path) -> None:
+    write_reviews(tmp_path / "a.csv", 24)
+    command = [sys.executable, "-m", "emhrnn", *arguments]
     ended = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        command, capture_output=True, text=True, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=tmp_path,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)),
     )  # fmt: skip
     assert ended.returncode == 2
-    assert "Too many open files;" in ended.stderr
+    assert told in ended.stderr
     assert ended.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 

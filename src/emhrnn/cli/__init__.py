@@ -138,7 +138,9 @@ def _run_command() -> None:
     except OSError as error:
         if error.errno == errno.ENOMEM:
             _fail(f"memory ran out; {_memory_advice()}", WRONG_INPUT)
-        _fail(f"cannot {_described(error)}; correct that, or give another path", WRONG_INPUT)
+        full = error.errno == errno.EMFILE
+        remedy = "raise the limit: ulimit -n 1024" if full else "correct that, or give another path"
+        _fail(f"cannot {_described(error)}; {remedy}", WRONG_INPUT)
     except Exception as error:
         if os.environ.get("EMHRNN_DEBUG"):
             raise

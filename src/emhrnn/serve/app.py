@@ -44,6 +44,7 @@ from emhrnn.version import __version__
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 TOKEN_LETTERS = 8
 DRAIN_SECONDS = 30
+DESCRIPTORS = 64  # the least: with fewer, asyncio fails somewhere
 WINDOW = 1000  # recent documents that drift is measured on: between so many and twice as many
 SEND = 'send {"text": "..."} or {"texts": [...]}'
 UNREADABLE: dict[type[BaseException], str] = {  # what is wrong with a body that the framework gave up on
@@ -129,6 +130,11 @@ def check(runs: Sequence[Path], host: str, token: str | None, data: Path | None)
         raise ConfigError(f"a token of {len(token)} letters is soon guessed; give at least {TOKEN_LETTERS}")
     if data is not None and not data.is_dir():
         raise DataError(f"{data} is not a folder; give the folder whose files the corpus page may open")
+    if os.name != "nt":
+        import resource
+
+        if (files := resource.getrlimit(resource.RLIMIT_NOFILE)[0]) < DESCRIPTORS:
+            raise ConfigError(f"only {files} files and connections may be open; raise the limit: ulimit -n 1024")
 
 
 def is_loopback(host: str) -> bool:
