@@ -122,6 +122,8 @@ def test_npz_with_one_string_a_word(tmp_path: Path) -> None:
         (binary(WORDS, MATRIX)[:60], "it ends inside word 3 of the 9"),
         (b"999999999999 300\n" + b"a " + b"\x01" * 1200, "it ends inside word 2"),
         (b'{"a": 1}', "row 1"),
+        (b"9" * 5000 + b" 2\na 1 2\nb 1 2\n", "row 1"),
+        (b"1 " + b"9" * 5000 + b"\na 1 2\nb 1 2\n", "row 1"),
         (b"PK\x03\x04broken", "damaged or cut short"),
         (gzip.compress(glove(WORDS, MATRIX), mtime=0)[:-20], "damaged or cut short"),
         (gzip.compress(glove(WORDS, MATRIX), mtime=0)[:40], "damaged or cut short"),

@@ -192,3 +192,13 @@ def test_a_value_that_no_parser_takes_is_no_internal_error(value: str, tmp_path:
         make_config(file=tmp_path / "c.toml")
     with pytest.raises(ConfigError, match=r"training\.epochs"):
         make_config(assignments=[f"training.epochs={value}"])
+
+
+@pytest.mark.parametrize("name", ["training.epochs", "model.dropout", "model.name"])
+@pytest.mark.parametrize(
+    "value", ["0x" + "f" * 5000, "[{a = 0x" + "f" * 5000 + "}]", str(2**63)], ids=["hex", "in", "65"]
+)
+def test_a_number_that_no_machine_has(name: str, value: str) -> None:
+    """Python reads it, but cannot write it in decimal figures."""
+    with pytest.raises(ConfigError, match=name):
+        make_config(assignments=[f"{name}={value}"])

@@ -34,7 +34,7 @@ _BUFFER_BYTES = 1 << 16
 _MOST_PACKED = 1032  # bytes that one byte of gzip or zip can stand for
 _GZIP, _ZIP = b"\x1f\x8b", b"PK"
 _BOM = b"\xef\xbb\xbf"
-_HEADER = re.compile(rb"[ \t]*\d+[ \t]+\d+\s*\n")
+_HEADER = re.compile(rb"[ \t]*\d{1,18}[ \t]+\d{1,18}\s*\n")
 # What a short form stands for: vectors without `n't` still know `not`.
 _FULL_FORMS = {
     "n't": "not", "'s": "is", "'re": "are", "'m": "am", "'ve": "have", "'ll": "will", "'d": "would", "ca": "can",

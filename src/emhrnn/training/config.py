@@ -285,7 +285,7 @@ def parsed(assignments: Sequence[str]) -> dict[str, dict[str, Any]]:
         name, equals, text = assignment.partition("=")
         if not equals or "." not in name:
             raise ConfigError(f"cannot read --set {assignment!r}; write section.key=value, e.g. training.epochs=3")
-        given[name.strip()] = _toml_value(text.strip())
+        given[name.strip()] = _toml_value(name.strip(), text.strip())
     return by_section(given)
 
 
@@ -344,12 +344,23 @@ def _read_sections(file: Path) -> dict[str, dict[str, Any]]:
     for section, settings in values.items():
         if not isinstance(settings, dict):
             raise ConfigError(f"{file}: {section} stands outside a section; write it under [data], [model], ...")
+        _checked(settings, f"{file}: {section}")
     return values
 
 
-def _toml_value(text: str) -> Any:
+def _toml_value(name: str, text: str) -> Any:
     """3 -> 3, true -> True, 0.5 -> 0.5; anything that is not a TOML value is a plain string."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         return text
+    return _checked(value, name)
+
+
+def _checked(value: Any, where: str) -> Any:
+    """TOML has no integers of more than 64 bits; Python reads them, but may be unable to print them."""
+    if isinstance(value, int) and value.bit_length() > 63:
+        raise ConfigError(f"{where}: a number has more than 64 bits; give a smaller one")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _checked(inner, where)
+    return value
