@@ -2,6 +2,7 @@
 
 import json
 import platform
+import subprocess
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,16 +18,30 @@ def record(name: str, section: dict[str, Any], folder: Path = RESULTS) -> None:
     """Put a section in place of the one of that name, and write both files."""
     path = folder / "reliability.json"
     sections = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    sections[name] = {**section, "date": datetime.now(UTC).date().isoformat(), "python": platform.python_version()}
+    date = datetime.now(UTC).date().isoformat()
+    sections[name] = {**section, "source": source(), "date": date, "python": platform.python_version()}
     write_json(path, {key: sections[key] for key in TITLES if key in sections})
     write_text(folder / "reliability.md", to_markdown(sections))
 
 
 def recorded(name: str, folder: Path = RESULTS) -> dict[str, Any] | None:
-    """A section as it is, if there is one."""
+    """A section as it is, if there is one and it is about the source of now: counts of two versions are never added."""
     path = folder / "reliability.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return found.get(name)
+    sections: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found: dict[str, Any] | None = sections.get(name)
+    return found if found and found.get("source") == source() else None
+
+
+def source() -> str:
+    """The commit that last changed the package."""
+
+    def git(*command: str) -> str:
+        done = subprocess.run(
+            ["git", *command, "--", "src"], cwd=RESULTS.parent, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    return git("log", "-1", "--format=%h", "--abbrev=8") + " and changes" * bool(git("status", "--porcelain"))
 
 
 def to_markdown(sections: dict[str, Any]) -> str:
@@ -39,7 +54,8 @@ def to_markdown(sections: dict[str, Any]) -> str:
     for name, title in TITLES.items():
         if name in sections:
             section = sections[name]
-            lines += ["", f"## {title}", "", f"`{section['command']}`, {section['date']}", ""]
+            commit = f", source of {section['source']}" if "source" in section else ""
+            lines += ["", f"## {title}", "", f"`{section['command']}`, {section['date']}{commit}", ""]
             lines += faults_table(section) if name == "faults" else counts_table(section)
     return "\n".join(lines) + "\n"
 
