@@ -12,7 +12,6 @@ others can write to, for this process alone.
 
 import ctypes
 import hashlib
-import json
 import logging
 import os
 import platform
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import Literal
 
 from emhrnn.errors import DataError
-from emhrnn.files import sha256, write_json
+from emhrnn.files import from_json, sha256, write_json
 
 FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC")
 NUMERIC = ("-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")  # of sources with vector instructions
@@ -156,7 +155,7 @@ def _fault(library: Path) -> str:
         if fault := _access_fault(file):
             return fault
     try:
-        written = json.loads(record.read_text(encoding="utf-8"))
+        written = from_json(record.read_text(encoding="utf-8"))
     except ValueError:
         written = None
     if written != _measured(library):

@@ -41,7 +41,7 @@ from tests.text.strategies import FRAGMENTS, texts
 LIMIT = 20  # seconds for one input
 ODD = (
     b"\x00", b"\xff", b"\n", b'"', b",", b"{", b"[", b"9" * 400, b"9" * 5000, b"0x" + b"f" * 5000, b"-1",
-    b"\x80\x80\x80\x80", b"nan", b"\r", b"\t",
+    b"[" * 5000, b"[" * 900 + b"]" * 900, b'{"":' * 5000, b"\x80\x80\x80\x80", b"nan", b"\r", b"\t",
 )  # fmt: skip
 Check = Callable[[Path], Any]
 Tell = Callable[..., None]  # what came of an input, and of how many

@@ -100,15 +100,17 @@ def test_a_damaged_part_is_scored_anew(run: Path, reviews: Path, tmp_path: Path,
 def test_no_damage_of_what_is_known_changes_the_output(
     name: str, run: Path, reviews: Path, tmp_path: Path, begun: Path, whole: bytes
 ) -> None:
-    """Flips and cuts: all rows as they would be, and counted, or one line that says what to do."""
+    """Flips, cuts and depth: all rows as they would be, and counted, or one line that says what to do."""
     kept, rng = shutil.copytree(begun, tmp_path / "kept"), random.Random(name)
     original, refused = (begun / name).read_bytes(), []
-    for trial in range(16):
+    for trial in range(17):
         shutil.rmtree(begun, ignore_errors=True)
         shutil.copytree(kept, begun)
         content, place = bytearray(original), rng.randrange(len(original))
         content[place] ^= 1 << rng.randrange(8)
         (begun / name).write_bytes(content if trial % 4 else original[:place])
+        if trial == 16:  # deeper than JSON is read
+            (begun / name).write_bytes(b"[" * 5000 + b"\n")
         try:
             result = scored(run, reviews, tmp_path / "p.csv")
         except DataError as error:

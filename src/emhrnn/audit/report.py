@@ -21,7 +21,7 @@ from emhrnn.corpus.record import clean_label
 from emhrnn.errors import DataError
 from emhrnn.explain.escape import escape, without_breaks
 from emhrnn.explain.page import page, percent, signed
-from emhrnn.files import write_text
+from emhrnn.files import from_json, write_text
 from emhrnn.training.data import Named
 
 COLUMNS = ("row", "id", "label", "new_label", "suggested", "p_label", "p_suggested", "probably_wrong", "why", "text")
@@ -183,7 +183,7 @@ def _from_csv(text: str) -> dict[int, tuple[str, ...]]:
 
 def _from_label_studio(text: str) -> dict[int, tuple[str, ...]]:
     found = {}
-    for task in json.loads(text):
+    for task in from_json(text):
         done = [one for one in task.get("annotations", ()) if not one.get("was_cancelled")]
         for part in done[-1]["result"] if done else ():
             if part.get("type") == "choices":
@@ -192,7 +192,7 @@ def _from_label_studio(text: str) -> dict[int, tuple[str, ...]]:
 
 
 def _from_prodigy(text: str) -> dict[int, tuple[str, ...]]:
-    tasks = [json.loads(line) for line in text.splitlines() if line.strip()]
+    tasks = [from_json(line) for line in text.splitlines() if line.strip()]
     return {int(task["meta"]["row"]): tuple(map(str, task["accept"])) for task in tasks
             if task.get("answer") == "accept" and task.get("accept")}  # fmt: skip
 

@@ -79,10 +79,10 @@ def _clear(out: Path) -> bool:
 
 
 def _is_report(path: Path) -> bool:
-    import json
+    from emhrnn.files import from_json
 
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = from_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(report, dict) and "tfidf_accuracy" in report and "phrase_f1" in report

@@ -2,7 +2,6 @@
 by name, else guessed from the usual names.
 """
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from emhrnn.errors import DataError
+from emhrnn.files import from_json
 
 Label = str | tuple[str, ...]
 """One class, or the set of classes of a multi-label row."""
@@ -122,7 +122,7 @@ def clean_spans(value: Any, where: Where) -> Spans:
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return ()
     try:
-        spans = tuple((int(start), int(end)) for start, end in (json.loads(value) if isinstance(value, str) else value))
+        spans = tuple((int(start), int(end)) for start, end in (from_json(value) if isinstance(value, str) else value))
     except (TypeError, ValueError):
         spans = ((-1, -1),)
     if any(not 0 <= start < end for start, end in spans):

@@ -11,7 +11,6 @@ sentence offsets (which count from the start of its record batch). So a batch of
 wherever the rows lie. Only the start and length of each document are kept in memory.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -24,7 +23,7 @@ from emhrnn.corpus.batch import Batch, offsets_of, ranges
 from emhrnn.corpus.encode import UNKNOWN
 from emhrnn.errors import CheckpointError
 from emhrnn.extras import pyarrow as pa
-from emhrnn.files import sha256, write_json
+from emhrnn.files import from_json, sha256, write_json
 from emhrnn.shapes import Bool, Float32, Int32, Int64
 from emhrnn.text import TextLimits, TextSettings, Vocabulary
 
@@ -176,7 +175,7 @@ def read_manifest(folder: Path, *, verify: bool) -> Contents:
 def _load(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = from_json(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise CheckpointError(f"{folder} is not a prepared corpus: it has no {MANIFEST}; prepare it first") from None
     except (ValueError, OSError) as error:
@@ -207,7 +206,7 @@ def _check_files(folder: Path, files: dict[str, Any], verify: bool) -> None:
 def _names(folder: Path, values: dict[str, Any], kind: str) -> tuple[str, ...]:
     if NAME_FILES[kind] not in values["files"]:
         return ()
-    return tuple(json.loads((folder / NAME_FILES[kind]).read_text(encoding="utf-8")))
+    return tuple(from_json((folder / NAME_FILES[kind]).read_text(encoding="utf-8")))
 
 
 def _damaged(path: Path, why: str) -> CheckpointError:

@@ -29,7 +29,7 @@ from typing import IO, Any, BinaryIO
 from emhrnn.errors import DataError
 from emhrnn.extras import parquet
 from emhrnn.extras import pyarrow as pa
-from emhrnn.files import atomic_file, encoded, locked, sync_name, write_json
+from emhrnn.files import atomic_file, encoded, from_json, locked, sync_name, write_json
 
 Row = dict[str, Any]
 SUFFIXES = (".parquet", ".csv", ".jsonl")
@@ -199,7 +199,7 @@ class Unfinished:
             write_json(file, settings)
             return
         try:
-            before = dict(json.loads(file.read_text(encoding="utf-8")))
+            before = dict(from_json(file.read_text(encoding="utf-8")))
         except (ValueError, TypeError):
             raise DataError(f"{file} is damaged; give --restart to score all rows again, or another --out") from None
         for what, value in settings.items():
@@ -241,7 +241,7 @@ def _same(file: IO[bytes], expected: list[Any]) -> bool:
 def _line(raw: bytes) -> dict[str, Any] | None:
     """None for a line that is damaged, or was being written when the process was killed."""
     try:
-        line = dict(json.loads(raw)) if raw.endswith(b"\n") else {}
+        line = dict(from_json(raw)) if raw.endswith(b"\n") else {}
     except (ValueError, TypeError):
         return None
     sound = line.pop("checksum", None) == _checksum(line) and line.keys() >= {"counts", *PARTS}

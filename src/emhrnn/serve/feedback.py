@@ -18,6 +18,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
 
+from emhrnn.files import from_json
 from emhrnn.serve.engine import RequestText, ServedRun, state_of
 from emhrnn.serve.guard import for_people
 from emhrnn.serve.limits import RefusedError, check_aside, check_texts
@@ -64,7 +65,7 @@ def newest(path: Path) -> tuple[list[dict[str, Any]], int]:
 def _objects(lines: Iterable[bytes]) -> Iterable[dict[str, Any]]:
     for line in lines:
         try:
-            entry = json.loads(line)
+            entry = from_json(line)
         except ValueError:
             continue
         if isinstance(entry, dict) and isinstance(entry.get("text"), str):

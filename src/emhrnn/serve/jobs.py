@@ -38,7 +38,7 @@ from emhrnn.errors import DataError, EmhrnnError
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation, joined
 from emhrnn.explain.lexicon import Entry, Gathered, measured
-from emhrnn.files import write_text
+from emhrnn.files import from_json, write_text
 from emhrnn.serve.engine import RequestText, ServedRun, columns
 from emhrnn.serve.limits import RefusedError, ServerLimits
 from emhrnn.shapes import Float32, UInt64
@@ -379,7 +379,7 @@ def _saved(served: ServedRun, limits: ServerLimits) -> Iterator[FileJob]:
     """Of a run, the oldest first. A file that is damaged is left out."""
     for path in sorted(_file(served, "").parent.glob("*.json"), key=lambda path: path.stat().st_mtime):
         with suppress(OSError, ValueError, TypeError, KeyError):
-            told = json.loads(path.read_text(encoding="utf-8"))
+            told = from_json(path.read_text(encoding="utf-8"))
             facts = {name: told[name] for name in FACTS}
             if facts["state"] == "running":  # when its server ended
                 facts["state"] = "cancelled"

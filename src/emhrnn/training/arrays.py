@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from emhrnn.errors import CheckpointError
-from emhrnn.files import write_bytes
+from emhrnn.files import from_json, write_bytes
 
 if TYPE_CHECKING:
     from emhrnn.models.model import DocumentModel
@@ -51,7 +51,7 @@ def load_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         raise CheckpointError(f"{path}: no such file; is this a folder that `emhrnn train` finished writing?")
     try:
         with safe_open(path, framework="np") as file:
-            note = json.loads((file.metadata() or {}).get(_NOTE, "null"))
+            note = from_json((file.metadata() or {}).get(_NOTE, "null"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error}; correct that, and try again") from None

@@ -1,7 +1,6 @@
 """From what the user names (a file in any format, or a prepared corpus) to the corpora that training needs."""
 
 import hashlib
-import json
 import math
 import tempfile
 from collections.abc import Collection, Iterator
@@ -15,7 +14,7 @@ import numpy as np
 from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
 from emhrnn.corpus.store import DATA, MANIFEST
 from emhrnn.errors import DataError
-from emhrnn.files import encoded, named, sha256
+from emhrnn.files import encoded, from_json, named, sha256
 from emhrnn.models.settings import EvidenceConfig
 from emhrnn.shapes import Int64
 from emhrnn.text import TextLimits, Vectors, Vocabulary
@@ -62,7 +61,7 @@ def checksum(path: Path) -> str:
     corpus, as its manifest tells it (opening the corpus compares)."""
     if is_corpus(path):
         with named(path / MANIFEST):
-            return str(json.loads((path / MANIFEST).read_text(encoding="utf-8"))["files"][DATA]["sha256"])
+            return str(from_json((path / MANIFEST).read_text(encoding="utf-8"))["files"][DATA]["sha256"])
     if path.is_file():
         return sha256(path)
     digest = hashlib.sha256()

@@ -25,7 +25,7 @@ from typing import Any
 
 from emhrnn.errors import CheckpointError, DataError
 from emhrnn.extras import need
-from emhrnn.files import atomic_file, sha256, write_json, write_text
+from emhrnn.files import atomic_file, from_json, sha256, write_json, write_text
 from emhrnn.training.run import (
     CARD,
     CONFIG,
@@ -219,7 +219,7 @@ def _unpack(file: Path, folder: Path) -> None:
         entries = {entry.filename: entry for entry in archive.infolist()}
         if MANIFEST not in entries or entries[MANIFEST].file_size > PIECE:
             raise CheckpointError(f"{file} has no {MANIFEST}, so it is not a packed run; give what `emhrnn pack` wrote")
-        manifest = json.loads(archive.read(MANIFEST))
+        manifest = from_json(archive.read(MANIFEST))
         if manifest["format"] != FORMAT:
             raise CheckpointError(
                 f"{file}: format {manifest['format']!r}, written by emhrnn {manifest.get('emhrnn')}; this version "

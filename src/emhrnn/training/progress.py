@@ -17,7 +17,7 @@ from emhrnn.errors import CheckpointError, ConfigError
 from emhrnn.evaluation.calibration import Calibration
 from emhrnn.evaluation.scores import Scores
 from emhrnn.extras import need
-from emhrnn.files import named, write_text
+from emhrnn.files import from_json, named, write_text
 from emhrnn.training.config import Config
 from emhrnn.training.schedule import Best, phase_name
 
@@ -130,7 +130,7 @@ def read_history(path: Path) -> list[Epoch]:
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        return [Epoch(**json.loads(line)) for line in lines if line]
+        return [Epoch(**from_json(line)) for line in lines if line]
     except (OSError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}); copy the run again or train again") from None
 

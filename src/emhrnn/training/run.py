@@ -33,7 +33,7 @@ from emhrnn.errors import CheckpointError, ExtraError
 from emhrnn.evaluation.decision import Conformal
 from emhrnn.evaluation.predict import Documents, Predictions, predict
 from emhrnn.extras import need
-from emhrnn.files import write_json
+from emhrnn.files import from_json, write_json
 from emhrnn.models.predictor import probabilities
 from emhrnn.models.row import Facts
 from emhrnn.models.table import MODELS, build_model
@@ -201,7 +201,7 @@ def corrupt(path: Path, why: object = "") -> CheckpointError:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        return dict(from_json(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}; correct that, and try again") from None
     except (ValueError, TypeError):

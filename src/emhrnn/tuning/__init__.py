@@ -26,7 +26,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from emhrnn.corpus import Corpus, TextSettings
 from emhrnn.errors import CheckpointError, ConfigError, DataError, TrainingError
 from emhrnn.evaluation.scores import METRICS
-from emhrnn.files import locked, named, write_json
+from emhrnn.files import from_json, locked, named, write_json
 from emhrnn.text import Vectors, read_vectors
 from emhrnn.training.config import Config, DataConfig, with_settings
 from emhrnn.training.data import Named, checksum, prepared, text_settings, untrained
@@ -142,7 +142,7 @@ def _check_description(out: Path, description: dict[str, Any]) -> None:
         write_json(path, {"format": FORMAT, **description})
         return
     try:
-        there = json.loads(path.read_text(encoding="utf-8"))
+        there = from_json(path.read_text(encoding="utf-8"))
         version = there["format"]
     except (OSError, ValueError, KeyError, TypeError):
         raise CheckpointError(f"{path}: corrupt; give another folder with --out") from None

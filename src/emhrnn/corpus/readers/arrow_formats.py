@@ -7,7 +7,6 @@ Arrow streams and JSON that names them. Both are read some rows at a time; the `
 Labels that are numbers with names (ClassLabel) are read as their names; -1 is not a label.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, repeat
 from pathlib import Path
@@ -18,6 +17,7 @@ from emhrnn.corpus.record import Record
 from emhrnn.errors import DataError
 from emhrnn.extras import LateModule, parquet
 from emhrnn.extras import pyarrow as pa
+from emhrnn.files import from_json
 
 BATCH_ROWS = 1024
 pc: Any = LateModule("pyarrow.compute", "Parquet")
@@ -143,7 +143,7 @@ def _parts(folder: Path) -> list[tuple[Path, str | None]]:
     try:
         if not (folder / DICT).is_file():
             return [(file, None) for file in _files(folder)]
-        splits = json.loads((folder / DICT).read_text(encoding="utf-8"))["splits"]
+        splits = from_json((folder / DICT).read_text(encoding="utf-8"))["splits"]
         return [(file, str(split)) for split in splits for file in _files(folder / split)]
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(
@@ -152,14 +152,14 @@ def _parts(folder: Path) -> list[tuple[Path, str | None]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    listed = json.loads((folder / STATE).read_text(encoding="utf-8"))["_data_files"]
+    listed = from_json((folder / STATE).read_text(encoding="utf-8"))["_data_files"]
     return [folder / Path(entry["filename"]).name for entry in listed]
 
 
 def _class_names(schema: Any, column: str | None) -> list[str] | None:
     """The names of the classes, where the label column has numbers for them."""
     try:
-        feature = json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"][column]
+        feature = from_json((schema.metadata or {})[b"huggingface"])["info"]["features"][column]
     except (KeyError, ValueError, TypeError):
         return None
     while isinstance(feature, dict) and "feature" in feature:  # lists of labels

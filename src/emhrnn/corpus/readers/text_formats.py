@@ -27,6 +27,7 @@ from emhrnn.corpus.readers.input import InputFile, decode, explain_damage
 from emhrnn.corpus.record import KNOWN_NAMES, Columns, Record, clean_text
 from emhrnn.errors import DataError
 from emhrnn.extras import need
+from emhrnn.files import from_json
 
 DELIMITERS = ",\t;|"
 TITLES, LONGEST_HEADER = 20, 10_000  # lines above a header; characters of it that are looked at
@@ -277,8 +278,8 @@ def _values(lines: io.TextIOWrapper) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(chain(first, lines), start=1):
         if line.strip(_JSON_BLANKS):
             try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError) as error:
+                yield number, from_json(line)
+            except ValueError as error:
                 yield number, error
 
 
