@@ -25,7 +25,7 @@ from types import TracebackType
 READ, CREATE, WRITE, SYNC, RENAME, UNLINK, MKDIR, TRUNCATE, RMDIR, FETCH = (1 << bit for bit in range(10))
 CHANGES = CREATE | WRITE | SYNC | RENAME | UNLINK | MKDIR | TRUNCATE | RMDIR
 COUNT, KILL, TEAR, FAIL, FAIL_ALL, SHORT = range(6)
-TIMEOUT = 120  # seconds; a command that takes longer hangs
+TIMEOUT = 600  # seconds; a command that takes longer hangs, even on a busy machine
 KILLED = -signal.SIGKILL
 LIBRARIES = (  # that commands load when they need them; here once, before the forks
     "encodings.utf_8_sig", "filelock", "importlib.readers", "pyarrow.pandas_compat", "pyarrow.parquet",
