@@ -47,7 +47,10 @@ def test_rare_classes() -> None:
 
 def test_columns_that_are_probably_others() -> None:
     labels = [str(i % 45) for i in range(90)]
-    assert problems(summarise(Corpus.from_texts(texts(90), labels)), "45 classes", "label column")
+    summary = summarise(Corpus.from_texts([*texts(90), "one"], [*labels, "44"]))
+    assert problems(summary, "45 classes", "label column")
+    assert dict(summary.lines())["classes"].startswith("45; the most frequent: 44 (3), 0 (2), 1 (2),")
+    assert "29 (" not in dict(summary.lines())["classes"]
     short = summarise(Corpus.from_texts([*texts(80), *("yes", "no") * 10], ["a", "b"] * 50))
     assert short.one_word == 20
     assert problems(short, "20%", "text column")

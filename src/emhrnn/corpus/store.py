@@ -28,6 +28,9 @@ from emhrnn.shapes import Bool, Float32, Int32, Int64
 from emhrnn.text import TextLimits, TextSettings, Vocabulary
 
 
+MOST_CLASSES = 30  # that are shown
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """Counts of a prepared corpus.
@@ -80,7 +83,7 @@ class Report:
         ]
         if self.classes:
             kind = "classes, several per document" if self.multi_label else "classes"
-            lines.append((kind, ", ".join(f"{name} ({count:,})" for name, count in self.classes.items())))
+            lines.append((kind, _counts(self.classes)))
         if self.users or self.products:
             lines.append(("given by", f"{self.users:,} users on {self.products:,} products"))
         if self.columns:
@@ -98,6 +101,14 @@ class Report:
 
     def __str__(self) -> str:
         return in_columns(self.lines())
+
+
+def _counts(classes: dict[str, int]) -> str:
+    """All classes in their order; of more than MOST_CLASSES, those of most documents."""
+    many = len(classes) > MOST_CLASSES
+    shown = sorted(classes, key=lambda name: -classes[name])[:MOST_CLASSES] if many else classes
+    listed = ", ".join(f"{name} ({classes[name]:,})" for name in shown)
+    return f"{len(classes):,}; the most frequent: {listed}" if many else listed
 
 
 def in_columns(lines: Sequence[tuple[str, object]]) -> str:
