@@ -83,7 +83,7 @@ def score_tables(scores: "Scores", beside: "dict[str, Scores]") -> str:
 
     parts = [
         f"documents  {scores.documents:,}",
-        f"accuracy   {percent(scores.accuracy)}",
+        f"accuracy   {percent(scores.accuracy)}" + " (all labels of a document right)" * (scores.confusion is None),
         *(f"           {percent(other.accuracy)} {name}, on the same data" for name, other in beside.items()),
         f"macro-F1   {percent(scores.macro_f1)}",
         f"AUC        {_area(scores.auc)}; AP {_area(scores.average_precision)} (means over the classes)",
