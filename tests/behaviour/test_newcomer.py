@@ -177,7 +177,7 @@ def test_an_audit_lists_planted_errors_first(cli: Cli, tmp_path: Path) -> None:
     data = write(
         tmp_path / "a.csv", [(text, _other(label) if i in wrong else label) for i, (text, label) in enumerate(rows)]
     )
-    report = cli.ok("audit", data, "--folds", "5", "--limit", "60", "--json", "--quiet").json
+    report = cli.ok("audit", data, "--limit", "60", "--json", "--quiet").json
     assert len(wrong & {suspect["row"] for suspect in report["suspects"]}) >= 25
 
 

@@ -4,12 +4,13 @@
     report.py     the report as text, page, csv to edit and tasks of labelling tools; corrections back into the data
 
 A label is suspicious where models that have not seen the row give it a low probability: the data is cut into folds, and
-three models are trained on all folds but one to predict that one. Documents with the same words share a fold.
+models are trained on all folds but one to predict that one. Documents with the same words share a fold.
 
     evidence        gives the reasons, too
-    tfidf-lr        words and pairs of words, logistic regression
-    naive Bayes     of the same features; the strongest where documents are few
-    p = softmax of the weighted sum of their log-odds; the three weights are fitted on all rows
+    naive Bayes     of TF-IDF of words and pairs of words; strong where documents are few
+    linear models   logistic regression: on TF-IDF of words and pairs; on TF-IDF of 2 to 5 characters, where documents
+                    are few; on the mean of the word vectors, where some are given
+    p = softmax of the mean of their log-odds, each with variance 1; the temperature is fitted on all rows
 
 A run that was trained on other rows can judge instead (`run`): then nothing is trained.
 """
@@ -26,14 +27,17 @@ import numpy as np
 from emhrnn.corpus import Corpus, Record, Source
 from emhrnn.corpus.encode import has_words
 from emhrnn.errors import DataError
+from emhrnn.evaluation.calibration import fit_temperature
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.extras import need
 from emhrnn.models.predictor import probabilities
 from emhrnn.shapes import Float, Int64
+from emhrnn.text import Vectors
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
 
-FOLDS, SLOW = 10, 4  # of linear models; of evidence, which costs most
+FEW = 1_500  # documents
+FOLDS, OF_FEW, SLOW = 10, 20, 4  # of linear models, also with few documents; of evidence, which costs most
 FEWEST = 10  # documents of a class that is compared with another
 ALIKE = 0.6  # balanced accuracy between two classes, of which 0.5 is chance
 STRANGE = 0.6  # share of a document's words that no other document has
@@ -45,9 +49,9 @@ LEAST = 0.7  # Jaccard index of near-duplicates
 MOST_COMPARED = 20  # documents of a bucket that each is compared with, so that time stays bounded
 PRIME = (1 << 31) - 1
 NEARLY = 0.9  # of the probability that right labels of a class have on average: a probable error
-SMALLEST = 1e-6  # probability that counts
-LINEAR: dict[str, Any] = {"model.C": 10.0}  # of tfidf-lr
-MOST = 10.0  # weight of a model, in standard deviations of its log-odds
+LARGEST = 15.0  # log-odds that count
+STRENGTH = 10.0  # C of the linear models
+CHARACTERS: dict[str, Any] = {"analyzer": "char_wb", "ngram_range": (2, 5), "sublinear_tf": True, "min_df": 2}
 ADDED = 0.1  # to the count of each n-gram in each class, in naive Bayes
 
 
@@ -119,14 +123,15 @@ class AuditReport:
 def audit(
     data: Named,
     *,
-    folds: int = FOLDS,
+    folds: int | None = None,
     limit: int = 50,
     seed: int = 0,
     progress: bool = True,
     run: Run | None = None,
+    vectors: Vectors | None = None,
 ) -> AuditReport:
-    """Look for rows that are probably wrong; of suspects and outliers, the first `limit`. A `run` that was trained on
-    other rows judges them all, and nothing is trained.
+    """Look for rows that are probably wrong; of suspects and outliers, the first `limit`. Pretrained word `vectors`
+    help where documents are few. A `run` that was trained on other rows judges them all, and nothing is trained.
 
     Raises:
         DataError: the data cannot be read, is too small, or has a label that the run does not know.
@@ -143,6 +148,7 @@ def audit(
             if usable:
                 rows.append(number)
                 records.append(record)
+    folds = folds or (OF_FEW if 2 * OF_FEW <= len(records) < FEW else FOLDS)
     least = 1 if run else 2 * folds
     if len(records) < least:
         raise DataError(f"{data.path} has {len(records)} labelled documents; the audit needs {least} or more")
@@ -160,7 +166,7 @@ def audit(
 
         corpus.check_trainable()
         fold = folds_of(corpus, folds, np.random.default_rng(seed))
-        shares, runs = cross_validated(corpus, fold, seed=seed, progress=progress)
+        shares, runs = cross_validated(corpus, texts, fold, vectors=vectors, seed=seed, progress=progress)
     found = _suspicion(corpus, shares)
     order = np.argsort(found.p_label, kind="stable")
     order = order[found.suggested_differs[order]]
@@ -204,89 +210,87 @@ def _tuple(label: Any) -> tuple[str, ...]:
 
 
 def cross_validated(
-    corpus: Corpus, fold: Int64[np.ndarray, " documents"], *, seed: int = 0, progress: bool = False
+    corpus: Corpus,
+    texts: list[str],
+    fold: Int64[np.ndarray, " documents"],
+    *,
+    vectors: Vectors | None = None,
+    seed: int = 0,
+    progress: bool = False,
 ) -> tuple[Float[np.ndarray, "documents classes"], list[Run]]:
     """The probabilities of each document by models of other folds; and the evidence model for each fold."""
     from tqdm import tqdm
 
+    from emhrnn.models.fitting import fit_linear
+
+    labels, classes, several = corpus.labels, len(corpus.classes), corpus.multi_label
+    assert labels is not None
     folds, hidden = int(fold.max()) + 1, None if progress else True
-    opinions = np.zeros((3, len(corpus), len(corpus.classes)))
+    views = list(_views(corpus, texts, vectors, seed))
+    opinions = np.zeros((2 + len(views), len(corpus), classes))
     runs = []
     for number in tqdm(range(min(folds, SLOW)), desc="evidence", disable=hidden):
-        others, held_out, places = _parted(corpus, fold % SLOW == number)
-        runs.append(_trained(others, "evidence", {}, seed))
-        opinions[0, places] = _log_odds(runs[-1].predict(held_out).probabilities)
+        held = fold % SLOW == number
+        others = corpus.select(np.flatnonzero(~held))
+        others.check_trainable()
+        runs.append(_trained(others, "evidence", seed, vectors))
+        opinions[0, held] = runs[-1].predict(corpus.select(np.flatnonzero(held))).logits
     for number in tqdm(range(folds), desc="linear models", disable=hidden):
-        others, held_out, places = _parted(corpus, fold == number)
-        linear = _trained(others, "tfidf-lr", LINEAR, seed)
-        opinions[1, places] = _log_odds(linear.predict(held_out).probabilities)
-        opinions[2, places] = _naive_bayes(linear.model, others, held_out)
-    if not corpus.multi_label:
+        held = fold == number
+        opinions[1, held] = _naive_bayes(views[0], labels, classes, held)
+        for opinion, view in zip(opinions[2:], views, strict=True):
+            weight, bias = fit_linear(view[~held], labels[~held], classes, "logistic", STRENGTH, seed)
+            opinion[held] = view[held] @ weight.numpy().T + bias.numpy()
+    opinions = np.clip(opinions, -LARGEST, LARGEST)  # of a class that a fold does not have
+    if not several:
         opinions -= opinions.mean(axis=2, keepdims=True)
-    shares = probabilities(_weighted(opinions, corpus), multi_label=corpus.multi_label).astype(np.float32)
-    return shares, [runs[number % SLOW] for number in range(folds)]
-
-
-def _weighted(opinions: Float[np.ndarray, "models documents classes"], corpus: Corpus) -> np.ndarray:
-    """(documents, classes): the sum of the opinions with the weights, none negative, that make the labels most likely.
-    Classes may be hard for one model and easy for another."""
-    from scipy.optimize import minimize
-
-    labels, several = corpus.labels, corpus.multi_label
-    assert labels is not None
     spread = opinions.std(axis=(1, 2), keepdims=True)
-    scaled = opinions / np.where(spread > 0, spread, 1)
-    wanted = labels if several else np.eye(len(corpus.classes))[labels]
-
-    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        p = np.clip(probabilities(np.tensordot(weights, scaled, 1), multi_label=several), SMALLEST, 1 - SMALLEST)
-        likelihood = (wanted * np.log(p)).sum() + several * ((1 - wanted) * np.log1p(-p)).sum()
-        return -float(likelihood), ((p - wanted) * scaled).sum(axis=(1, 2))
-
-    found = minimize(loss, np.ones(len(scaled)), jac=True, bounds=[(0, MOST)] * len(scaled))
-    result: np.ndarray = np.tensordot(found.x, scaled, 1)
-    return result
+    logits = (opinions / np.where(spread > 0, spread, 1)).mean(axis=0).astype(np.float32)
+    temperature, _ = fit_temperature(logits, labels)
+    return probabilities(logits / temperature, multi_label=several), [runs[number % SLOW] for number in range(folds)]
 
 
-def _parted(corpus: Corpus, chosen: np.ndarray) -> tuple[Corpus, Corpus, Int64[np.ndarray, " chosen"]]:
-    """The documents to learn from, those to judge, and the places of the latter."""
-    places = np.flatnonzero(chosen)
-    others = corpus.select(np.flatnonzero(~chosen))
-    others.check_trainable()
-    return others, corpus.select(places), places
+def _views(corpus: Corpus, texts: list[str], vectors: Vectors | None, seed: int) -> Iterator[Any]:
+    """(documents, features) of each linear model: rows of length 1, which say nothing of labels."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.preprocessing import normalize
+
+    model = _trained(corpus, "tfidf-lr", seed).model
+    used = np.flatnonzero(model.idf)
+    words = model.features(corpus.batch(np.arange(len(corpus)))).csr()[:, used]
+    yield words
+    if len(texts) < FEW:
+        yield TfidfVectorizer(**CHARACTERS).fit_transform(texts)
+    if vectors is not None:
+        single = model.keys[used] < len(corpus.vocabulary)
+        table = vectors.lookup(corpus.vocabulary, generator=None)
+        yield normalize(words[:, single] @ table[model.keys[used][single]])
 
 
-def _log_odds(p: Float[np.ndarray, "documents classes"]) -> Float[np.ndarray, "documents classes"]:
-    p = np.clip(p.astype(np.float64), SMALLEST, 1 - SMALLEST)
-    result: np.ndarray = np.log(p) - np.log1p(-p)
-    return result
-
-
-def _naive_bayes(model: Any, learned: Corpus, judged: Corpus) -> Float[np.ndarray, "documents classes"]:
-    """Log-odds of each class against all others, by the TF-IDF features of a model.
+def _naive_bayes(
+    features: Any, labels: np.ndarray, classes: int, held_out: np.ndarray
+) -> Float[np.ndarray, "held_out classes"]:
+    """Log-odds of each class against all others, for the documents held out.
 
     log p(c) / p(not c) + sum over n-grams of their TF-IDF * log(share in c / share in the others)
     """
-    labels = learned.labels
-    assert labels is not None
-    mine = (labels if labels.ndim == 2 else np.eye(len(learned.classes))[labels]).astype(np.float32)
-    used = np.flatnonzero(model.idf)
-    features, asked = (model.features(part.batch(np.arange(len(part)))).csr()[:, used] for part in (learned, judged))
-    inside, outside = (ADDED + (features.T @ part).T for part in (mine, 1 - mine))  # (classes, features)
+    learned, labels = features[~held_out], labels[~held_out]
+    mine = (labels if labels.ndim == 2 else np.eye(classes)[labels]).astype(np.float32)
+    inside, outside = (ADDED + (learned.T @ part).T for part in (mine, 1 - mine))  # (classes, features)
     ratio = np.log(inside / inside.sum(axis=1, keepdims=True)) - np.log(outside / outside.sum(axis=1, keepdims=True))
     counts = mine.sum(axis=0)
-    prior = np.log(counts + 1) - np.log(len(learned) - counts + 1)
-    result: np.ndarray = asked @ ratio.T + prior
+    prior = np.log(counts + 1) - np.log(len(labels) - counts + 1)
+    result: np.ndarray = features[held_out] @ ratio.T + prior
     return result
 
 
-def _trained(corpus: Corpus, name: str, settings: dict[str, Any], seed: int) -> Run:
+def _trained(corpus: Corpus, name: str, seed: int, vectors: Vectors | None = None) -> Run:
     from emhrnn.training.config import make_config
     from emhrnn.training.data import untrained
     from emhrnn.training.progress import TrainingContext
     from emhrnn.training.train import fit
 
-    run = untrained(make_config(model=name, settings={"training.seed": seed, **settings}), corpus, None)
+    run = untrained(make_config(model=name, settings={"training.seed": seed}), corpus, vectors)
     if run.model.fits_at_once:  # needs no validation data
         run.model.fit([corpus.batch(np.arange(len(corpus)))], seed)
     else:

@@ -27,7 +27,6 @@ from emhrnn.files import from_json, sha256, write_json
 from emhrnn.shapes import Bool, Float32, Int32, Int64
 from emhrnn.text import TextLimits, TextSettings, Vocabulary
 
-
 MOST_CLASSES = 30  # that are shown
 
 
