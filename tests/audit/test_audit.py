@@ -112,6 +112,23 @@ def edited(folder: Path, kind: str) -> Path:
     return path
 
 
+def test_suspects_edited_in_a_spreadsheet(tmp_path: Path) -> None:
+    """A German Excel saves semicolons and cp1252."""
+    from emhrnn.audit.report import corrections_in
+
+    path = tmp_path / "s.csv"
+    path.write_bytes(
+        'row;id;label;new_label;text\r\n4;4;gut;schön;"Ja;\r\nnein"\r\n5;5;gut;;Größe\r\n'.encode("cp1252")
+    )
+    assert corrections_in(path) == {4: ("schön",)}
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra: xlsx")
+    book = openpyxl.Workbook()
+    for row in [("row", "text", "new_label"), (4, "Ja", "a|b"), (7, "Nein", 2), (8, "Oh", None)]:
+        book.active.append(row)
+    book.save(tmp_path / "s.xlsx")
+    assert corrections_in(tmp_path / "s.xlsx") == {4: ("a", "b"), 7: ("2",)}
+
+
 @pytest.mark.usefixtures("found")
 @pytest.mark.parametrize("kind", ["csv", "json", "jsonl"])
 def test_corrections_come_back(cli: Cli, folder: Path, tmp_path: Path, kind: str) -> None:

@@ -1,7 +1,8 @@
 """What an audit found, as text and as one self-contained HTML page; rows to correct by hand, and the corrections back
 into the data.
 
-    .csv      columns row, id, text, label, suggested, ... and new_label: fill it in, leave it empty to keep the label
+    .csv      columns row, id, text, label, suggested, ... and new_label: fill it in, leave it empty to keep the label.
+              Read back as a spreadsheet saves it, also as .xlsx
     .json     Label Studio tasks: the label as a choice, phrases as regions. Its JSON export is read back
     .jsonl    Prodigy tasks of the `choice` recipe, phrases as spans. Its `db-out` is read back
 
@@ -17,6 +18,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from emhrnn.audit import AuditReport, Reason, Suspect, source_of
+from emhrnn.corpus import Columns, Source
 from emhrnn.corpus.record import clean_label
 from emhrnn.errors import DataError
 from emhrnn.explain.escape import escape, without_breaks
@@ -158,32 +160,31 @@ def corrections_in(path: Path) -> dict[int, tuple[str, ...]]:
     Raises:
         DataError: the file cannot be read, or is none of these.
     """
-    readers: dict[str, Callable[[str], dict[int, tuple[str, ...]]]] = {
-        ".csv": _from_csv, ".json": _from_label_studio, ".jsonl": _from_prodigy,
+    readers: dict[str, Callable[[Path], dict[int, tuple[str, ...]]]] = {
+        ".csv": _from_table, ".xlsx": _from_table, ".json": _from_label_studio, ".jsonl": _from_prodigy,
     }  # fmt: skip
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise DataError(
-            f"{path} is not a file of corrections; give the edited .csv, or .json or .jsonl of a labelling tool"
+            f"{path} is not a file of corrections; give the edited .csv or .xlsx, or a labelling tool's .json or .jsonl"
         )
     try:
-        return reader(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+        return reader(path)
+    except (DataError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path} cannot be read as corrections ({error}); give what `emhrnn audit` wrote, edited"
         ) from None
 
 
-def _from_csv(text: str) -> dict[int, tuple[str, ...]]:
-    rows = list(csv.DictReader(io.StringIO(text)))
-    if rows and not {"row", "new_label"} <= set(rows[0]):
-        raise ValueError("the columns row and new_label are needed")
-    return {int(row["row"]): _labels(row["new_label"]) for row in rows if (row["new_label"] or "").strip()}
+def _from_table(path: Path) -> dict[int, tuple[str, ...]]:
+    """As a spreadsheet saved it: with any delimiter and encoding."""
+    records = Source(path, columns=Columns(text="text", label="new_label", keep=True))
+    return {int(record.kept["row"]): _labels(str(record.label)) for record in records if record.kept and record.label}
 
 
-def _from_label_studio(text: str) -> dict[int, tuple[str, ...]]:
+def _from_label_studio(path: Path) -> dict[int, tuple[str, ...]]:
     found = {}
-    for task in from_json(text):
+    for task in from_json(path.read_text(encoding="utf-8-sig")):
         done = [one for one in task.get("annotations", ()) if not one.get("was_cancelled")]
         for part in done[-1]["result"] if done else ():
             if part.get("type") == "choices":
@@ -191,8 +192,8 @@ def _from_label_studio(text: str) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _from_prodigy(text: str) -> dict[int, tuple[str, ...]]:
-    tasks = [from_json(line) for line in text.splitlines() if line.strip()]
+def _from_prodigy(path: Path) -> dict[int, tuple[str, ...]]:
+    tasks = [from_json(line) for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     return {int(task["meta"]["row"]): tuple(map(str, task["accept"])) for task in tasks
             if task.get("answer") == "accept" and task.get("accept")}  # fmt: skip
 

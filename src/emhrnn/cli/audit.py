@@ -8,6 +8,7 @@ from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, VectorsF
 if TYPE_CHECKING:
     from emhrnn.audit import AuditReport
 
+BOM = "\ufeff"  # or Excel takes UTF-8 for another encoding
 SHOWN, WIDTH = 15, 60  # rows of a table in the terminal; characters of a text
 
 
@@ -23,7 +24,10 @@ def audit(
     prodigy: Annotated[Path | None, option("Write the suspects as tasks (.jsonl).", "FILE")] = None,
     corrections: Annotated[
         Path | None,
-        option("Apply corrections: the edited .csv, or an export of Label Studio (.json) or Prodigy (.jsonl).", "FILE"),
+        option(
+            "Apply corrections: the edited .csv or .xlsx, or an export of Label Studio (.json) or Prodigy (.jsonl).",
+            "FILE",
+        ),
     ] = None,
     run: Annotated[
         Path | None, option("Judge the rows with this run, which was trained on other rows; nothing is trained.", "RUN")
@@ -93,7 +97,7 @@ def audit(
     files = {out: to_csv, html: report_page, label_studio: to_label_studio, prodigy: to_prodigy}
     for path, written in files.items():
         if path is not None:
-            write_text(path, written(report))
+            write_text(path, BOM * (path == out) + written(report))
     if label_studio is not None:
         write_text(label_studio.with_suffix(".xml"), label_studio_config(report))
     if json:
