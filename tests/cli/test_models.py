@@ -1,6 +1,7 @@
 """What `emhrnn models` tells is true of a model with the default settings."""
 
 import json
+from dataclasses import asdict
 
 import torch
 
@@ -27,7 +28,7 @@ def test_parameters_are_those_of_the_model_that_is_trained() -> None:
 
 def test_own_settings_are_told() -> None:
     told = {
-        system["name"]: system for system in json.loads(json.dumps([system.to_dict() for system in model_summaries()]))
+        system["name"]: system for system in json.loads(json.dumps([asdict(system) for system in model_summaries()]))
     }
     assert told["transformer"]["settings"]["training"]["learning_rate"] == 2e-5
     assert told["lstm"]["settings"] == {}

@@ -11,12 +11,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from emhrnn.cli import COMMANDS, INTERRUPTED, root_help
-from emhrnn.cli.options import DataOptions
-from emhrnn.cli.output import complain
+from emhrnn.cli.options import DataOptions, Json
+from emhrnn.cli.output import Answer, complain, end_if_failed, print_json, say
 from emhrnn.version import __version__
 
 PAPER = "emhrnn.paper.cli"  # by name: the product does not import the paper
 SUMMARIES = {name: summary for group in COMMANDS.values() for name, summary in group.items()}
+JSON = inspect.Parameter("json", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=False, annotation=Json)
 
 
 class Root(TyperGroup):
@@ -47,9 +48,9 @@ def application(wanted: str = "") -> typer.Typer:
     return app
 
 
-def _function(name: str) -> Callable[..., None]:
+def _function(name: str) -> Callable[..., Answer | None]:
     module = import_module(f"{PAPER}.tables" if name == "compare" else f"emhrnn.cli.{name}")
-    command: Callable[..., None] = getattr(module, name)
+    command: Callable[..., Answer | None] = getattr(module, name)
     return command
 
 
@@ -63,28 +64,42 @@ def _paper() -> typer.Typer:
     return app
 
 
-def _add(app: typer.Typer, command: Callable[..., None], summary: str) -> None:
+def _add(app: typer.Typer, command: Callable[..., Answer | None], summary: str) -> None:
     kind = CommandWithSettings if command.__name__ in ("train", "tune", "compare") else None
     app.command(short_help=summary, cls=kind)(_as_typer_lists_it(command))
 
 
-def _as_typer_lists_it(command: Callable[..., None]) -> Callable[..., None]:
-    """Report on Ctrl-C what was written. Here, because typer ends the program before `main` could. And the fields of
-    `DataOptions` become options of the command, in the place of its parameter `read`."""
-    own, fields = inspect.signature(command).parameters, inspect.signature(DataOptions).parameters
+def _as_typer_lists_it(command: Callable[..., Answer | None]) -> Callable[..., None]:
+    """Report on Ctrl-C what was written. Here, because typer ends the program before `main` could. The fields of
+    `DataOptions` become options of the command, in the place of its parameter `read`; and a command that gives an
+    answer has --json."""
+    signature, fields = inspect.signature(command), inspect.signature(DataOptions).parameters
+    own, answers = signature.parameters, signature.return_annotation is Answer
     listed: dict[str, inspect.Parameter] = {}
     for name, parameter in own.items():
         listed |= fields if name == "read" else {name: parameter}
+    if answers:
+        quiet = {name: listed.pop(name) for name in ("quiet",) if name in listed}  # stays last
+        listed |= {"json": JSON, **quiet}
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
         if "read" in own:
             options["read"] = DataOptions(**{name: options.pop(name) for name in fields})
+        as_json = answers and options.pop("json")
         try:
-            command(**options)
+            answer = command(**options)
         except KeyboardInterrupt as interrupt:
             complain(f"interrupted; {str(interrupt) or 'nothing was written'}")
             raise typer.Exit(INTERRUPTED) from None
+        if answer is not None:
+            if as_json:
+                print_json(answer.facts)
+            else:
+                say(answer.text)
+            end_if_failed(answer.failed)
+            if answer.code:
+                raise typer.Exit(answer.code)
 
     run.__signature__ = inspect.Signature(list(listed.values()))  # type: ignore[attr-defined]
     run.__annotations__ = {name: parameter.annotation for name, parameter in listed.items()}

@@ -4,7 +4,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, RunFolder
+from emhrnn.cli.options import GUESSED, Data, DataOptions, Quiet, RunFolder
+from emhrnn.cli.output import Answer, aligned, complain, counted, percent, tell_of_rows
 
 if TYPE_CHECKING:
     from emhrnn.corpus import Report
@@ -15,13 +16,7 @@ SHOWN_ERRORS = 10  # pairs of classes, where the confusion matrix is too wide
 WIDTH = 100  # columns, where the output is not a terminal
 
 
-def evaluate(
-    run: RunFolder,
-    data: Data,
-    read: DataOptions = GUESSED,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+def evaluate(run: RunFolder, data: Data, read: DataOptions = GUESSED, quiet: Quiet = False) -> Answer:
     """Score a run on labelled data: accuracy, macro-F1, AUC, calibration, each class, confusion matrix, phrase lengths.
 
     \b
@@ -37,7 +32,6 @@ def evaluate(
     Writes nothing: the scores go to stdout. A label that the run does not know is an error. Rows without text or label
     are skipped and counted on stderr.
     """
-    from emhrnn.cli.output import complain, print_json, say, tell_of_rows
     from emhrnn.training.data import learned_from
 
     given = read.named(data, run=run)
@@ -45,12 +39,9 @@ def evaluate(
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):
         complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
-    if json:
-        others = {name: other.accuracy for name, other in beside.items()}
-        facts = {"baselines": others, "skipped": report.skipped, "repaired": report.repaired}
-        print_json(scores.to_dict() | facts)
-    else:
-        say(score_tables(scores, beside))
+    others = {name: other.accuracy for name, other in beside.items()}
+    facts = {"baselines": others, "skipped": report.skipped, "repaired": report.repaired}
+    return Answer(scores.to_dict() | facts, score_tables(scores, beside))
 
 
 def evaluate_run(folder: Path, data: "Named", *, progress: bool = True) -> "tuple[Scores, dict[str, Scores], Report]":
@@ -79,8 +70,6 @@ def evaluate_run(folder: Path, data: "Named", *, progress: bool = True) -> "tupl
 
 def score_tables(scores: "Scores", beside: "dict[str, Scores]") -> str:
     """The scores as text: overall, beside those of simple systems, by class, and the confusion matrix."""
-    from emhrnn.cli.output import aligned, percent
-
     parts = [
         f"documents  {scores.documents:,}",
         f"accuracy   {percent(scores.accuracy)}" + " (all labels of a document right)" * (scores.confusion is None),
@@ -111,8 +100,6 @@ def score_tables(scores: "Scores", beside: "dict[str, Scores]") -> str:
 def confusion_table(names: list[str], counts: list[list[int]], width: int) -> str:
     """The confusion matrix in at most `width` columns: with class names above the columns, or with numbers there, or as
     a list of the most frequent errors."""
-    from emhrnn.cli.output import aligned, counted
-
     numbers = [str(number) for number in range(1, len(names) + 1)]
     cells = [[str(count) for count in row] for row in counts]
     for heads, labels in ((names, names), (numbers, [f"{i} {name}" for i, name in zip(numbers, names, strict=True)])):
@@ -129,6 +116,4 @@ def confusion_table(names: list[str], counts: list[list[int]], width: int) -> st
 
 
 def _area(share: float | None) -> str:
-    from emhrnn.cli.output import percent
-
     return "-" if share is None else percent(share)

@@ -65,11 +65,6 @@ def explain(
     from emhrnn.api import load
 
     model = load(run)
-    if (user, product) != (None, None) and not model.run.config.reads_ids:
-        raise ConfigError(
-            f"the model {model.run.config.model.name!r} does not read who wrote a text or about what; leave out "
-            "--user and --product, or give a run that was trained with ids"
-        )
     if counterfactual and values != "effects":
         raise ConfigError("--counterfactual finds phrases by their effects; leave out --values")
     if sum((counterfactual, why_not is not None, label is not None)) > 1:

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from emhrnn.cli.options import Json, RunFolder, flag, option
+from emhrnn.cli.options import RunFolder, flag, option
+from emhrnn.cli.output import Answer
 
 
 def export(
@@ -11,8 +12,7 @@ def export(
     web: Annotated[Path | None, option("Folder to write: a page.", "FOLDER")] = None,
     onnx: Annotated[Path | None, option("File to write: a model for onnxruntime; it is replaced.", "FILE")] = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace FOLDER if it exists.")] = False,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Write a run of evidence as a web page or as ONNX, for use without this package.
 
     \b
@@ -25,7 +25,6 @@ def export(
     in a browser, without a server and without a request. --onnx writes one file: word ids to probabilities and to what
     each word adds (docs/export.md). It takes the extra `onnx`.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
     from emhrnn.export.onnx_graph import export_onnx
     from emhrnn.export.web_folder import export_web
@@ -39,10 +38,10 @@ def export(
         written["web"] = export_web(loaded, web, overwrite=overwrite)
     if onnx is not None:
         written["onnx"] = export_onnx(loaded, onnx)
-    if json:
-        print_json({kind: told.to_dict() for kind, told in written.items()})
-        return
-    for told in written.values():
-        say(f"{told.path}   {told.bytes / 1e6:7.1f} MB, {told.phrases:,} phrases and {told.words:,} words")
+    lines = [
+        f"{told.path}   {told.bytes / 1e6:7.1f} MB, {told.phrases:,} phrases and {told.words:,} words"
+        for told in written.values()
+    ]
     if web is not None:
-        say(f"\nNext: open {web / 'index.html'} in a browser, or copy the folder to a web server.")
+        lines.append(f"\nNext: open {web / 'index.html'} in a browser, or copy the folder to a web server.")
+    return Answer({kind: told.to_dict() for kind, told in written.items()}, "\n".join(lines))

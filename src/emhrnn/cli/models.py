@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from emhrnn.cli.options import Json
+from emhrnn.cli.output import Answer, aligned
 
 WEIGHTS = "pretrained weights"  # that a model needs
 CLASSES, WORDS, SIZE = 5, 1000, 100  # of the models that are built to count their parameters
@@ -31,11 +31,8 @@ class ModelSummary:
     settings: Mapping[str, Mapping[str, Any]]  # its own defaults, by section
     reads: tuple[str, ...]  # the settings of [model] that it uses
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
-
-def models(json: Json = False) -> None:
+def models() -> Answer:
     """List every model: how it is trained, what it can show, what it needs, where it comes from.
 
     \b
@@ -46,12 +43,7 @@ def models(json: Json = False) -> None:
 
     Writes nothing. What each model is: docs/models.md.
     """
-    from emhrnn.cli.output import aligned, print_json, say
-
     rows = model_summaries()
-    if json:
-        print_json({"models": [row.to_dict() for row in rows]})
-        return
     table = [["name", "parameters", "training", "shows", "needs", "reference"]]
     table += [
         [
@@ -64,8 +56,7 @@ def models(json: Json = False) -> None:
         ]
         for row in rows
     ]
-    say(aligned(table, numbers={1}))
-    say(LEGEND)
+    return Answer({"models": [asdict(row) for row in rows]}, f"{aligned(table, numbers={1})}\n{LEGEND}")
 
 
 def model_summaries() -> list[ModelSummary]:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from emhrnn.errors import TrainingError
 
@@ -11,6 +11,16 @@ _REPAIRS = {  # by their names in corpus/record.py
     "broken UTF-8": "bytes that are not UTF-8 (read as U+FFFD); give its --encoding",
     "NUL bytes": "NUL bytes (read as spaces)",
 }
+
+
+class Answer(NamedTuple):
+    """What a command has to say: `app.py` prints the text or, with --json, the facts. Where runs `failed`, it names
+    them and ends with exit code 2."""
+
+    facts: dict[str, Any]
+    text: str
+    failed: Sequence[str] = ()
+    code: int = 0
 
 
 def print_json(value: dict[str, Any]) -> None:

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from emhrnn.cli.options import GUESSED, DataOptions, Json, Quiet, RunFolder, argument, flag, option
+from emhrnn.cli.options import GUESSED, DataOptions, Quiet, RunFolder, argument, flag, option
+from emhrnn.cli.output import Answer, counted, percent
 
 if TYPE_CHECKING:
     from emhrnn.scoring import ScoringResult
@@ -48,9 +49,8 @@ def predict(
     workers: Annotated[int | None, option("Processes that score.", shown="all cores", min=1)] = None,
     restart: Annotated[bool, flag("--restart", "Start again instead of resuming an unfinished call.")] = False,
     read: DataOptions = GUESSED,
-    json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Classify every row of files: one output row per input row, in the same order, with its id.
 
     \b
@@ -69,7 +69,6 @@ def predict(
     """
     import time
 
-    from emhrnn.cli.output import counted, print_json, say
     from emhrnn.cores import cores
     from emhrnn.corpus import Columns
     from emhrnn.errors import ConfigError
@@ -94,28 +93,24 @@ def predict(
         raise KeyboardInterrupt(f"{out} {state}") from None
     seconds = time.perf_counter() - began
     expected = expected_abstention(run, min_confidence)
-    if json:
-        print_json(
-            {
-                "out": str(out), "rows": scored.rows, "unscored": scored.unscored, "repaired": scored.repaired,
-                "words": scored.words, "before": scored.before,
-                "errors": scored.errors and str(scored.errors), "seconds": seconds,
-                "abstained": scored.abstained, "expected": expected, "labels_in_sets": scored.labels,
-                "judged": scored.judged, "wrong": scored.wrong,
-            }
-        )  # fmt: skip
-        return
+    facts = {
+        "out": str(out), "rows": scored.rows, "unscored": scored.unscored, "repaired": scored.repaired,
+        "words": scored.words, "before": scored.before,
+        "errors": scored.errors and str(scored.errors), "seconds": seconds,
+        "abstained": scored.abstained, "expected": expected, "labels_in_sets": scored.labels,
+        "judged": scored.judged, "wrong": scored.wrong,
+    }  # fmt: skip
     rate = f", {(scored.rows - scored.before) / seconds:,.0f} rows/s"
     again = f" ({scored.before:,} of them by an earlier call)" if scored.before else ""
-    say(f"{counted(scored.rows, 'row')}{again} to {out} in {seconds:.1f} s{rate}")
-    for line in decided(scored, min_confidence, expected, coverage, mistakes):
-        say(line)
+    lines = [f"{counted(scored.rows, 'row')}{again} to {out} in {seconds:.1f} s{rate}"]
+    lines += decided(scored, min_confidence, expected, coverage, mistakes)
     if scored.errors is not None:
         rows = [f"{counted(scored.unscored, 'row')} could not be scored"] if scored.unscored else []
         if scored.repaired:
             was = "was" if scored.repaired == 1 else "were"
             rows.append(f"{counted(scored.repaired, 'row')} {was} repaired (bytes that are not UTF-8, or NUL)")
-        say(f"{', '.join(rows)}; {scored.errors} lists each")
+        lines.append(f"{', '.join(rows)}; {scored.errors} lists each")
+    return Answer(facts, "\n".join(lines))
 
 
 def thresholds_of(given: list[str]) -> float | dict[str, float] | None:
@@ -157,8 +152,6 @@ def decided(
     mistakes: Path | None,
 ) -> list[str]:
     """What came of the options that decide, in a line each."""
-    from emhrnn.cli.output import counted, percent
-
     lines, rows = [], scored.rows - scored.unscored
     if confidence is not None and rows:
         share = percent(1 - scored.abstained / rows)

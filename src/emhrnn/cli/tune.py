@@ -11,7 +11,6 @@ from emhrnn.cli.options import (
     ConfigFile,
     Data,
     DataOptions,
-    Json,
     Preset,
     Quiet,
     Seed,
@@ -22,6 +21,7 @@ from emhrnn.cli.options import (
     flag,
     option,
 )
+from emhrnn.cli.output import Answer
 
 
 def tune(
@@ -45,9 +45,8 @@ def tune(
     seed: Seed = None,
     read: DataOptions = GUESSED,
     weight_column: WeightColumn = None,
-    json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Search for settings that score well on the validation data, and save them for `train --config`.
 
     \b
@@ -61,7 +60,6 @@ def tune(
     --set do not vary. Trials below the median after as many epochs are pruned. The same command resumes a study, also
     after Ctrl-C or a kill (docs/tuning.md).
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import is_corpus
     from emhrnn.errors import ConfigError
     from emhrnn.training.config import make_config
@@ -93,9 +91,7 @@ def tune(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"the same command resumes the study in {out}") from None
     best_file = out / "best.toml"
-    if json:
-        print_json({"study": str(out), "config": str(best_file), **tuned.to_dict()})
-        return
-    say(tuned.summary())
     given = [str(data), *(["--vectors", str(vectors)] if vectors else []), *(["--valid", str(valid)] if valid else [])]
-    say(f"\nNext: emhrnn train {shlex.join(given)} --config {shlex.quote(str(best_file))} --out run")
+    following = f"Next: emhrnn train {shlex.join(given)} --config {shlex.quote(str(best_file))} --out run"
+    facts = {"study": str(out), "config": str(best_file), **tuned.to_dict()}
+    return Answer(facts, f"{tuned.summary()}\n\n{following}")

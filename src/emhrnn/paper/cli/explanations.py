@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from emhrnn.cli.options import Data, Format, Json, RunFolder, Split, TextColumn, argument, option
+from emhrnn.cli.options import Data, Format, RunFolder, Split, TextColumn, argument, option
+from emhrnn.cli.output import Answer
 
 Other = Annotated[list[Path] | None, option("Another run; may be repeated.", "RUN")]
 Method = Annotated[list[str] | None, option("Only this method; may be repeated.", "NAME")]
@@ -23,8 +24,7 @@ def faithfulness(
     text_column: TextColumn = None,
     format: Format = None,
     split: Split = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Remove what the explanations call important, and see how far the predicted probability falls.
 
     \b
@@ -43,7 +43,6 @@ def faithfulness(
 
     Writes faithfulness.md, .json and .svg.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns
     from emhrnn.paper.explanations.faithfulness import measure_faithfulness
     from emhrnn.paper.explanations.table import USUAL, section_markdown
@@ -58,11 +57,12 @@ def faithfulness(
         seed=seed,
         figure=figure,
     )
-    if json:
-        print_json(section)
-    else:
-        say(section_markdown(data.name, section))
-        say(f"This is in {out / 'faithfulness.md'}, as data in {out / 'faithfulness.json'}.")
+    return Answer(section, f"{section_markdown(data.name, section)}\n{written(out, 'faithfulness')}")
+
+
+def written(out: Path, name: str) -> str:
+    """Where a report is."""
+    return f"This is in {out / name}.md, as data in {out / name}.json."
 
 
 def rationales(
@@ -76,8 +76,7 @@ def rationales(
     out: Out = Path("runs/rationales"),
     section: Annotated[str | None, option("Title in the report.", "NAME", shown="the set")] = None,
     seed: Seed = 0,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Compare explanations with evidence that people marked: agreement with intervals, and cost.
 
     \b
@@ -93,7 +92,6 @@ def rationales(
 
     Writes rationales.md and rationales.json; sections with other titles that are there stay.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.paper.explanations.methods import ALONE
     from emhrnn.paper.explanations.rationales import compare_rationales
     from emhrnn.paper.explanations.table import USUAL, section_markdown
@@ -109,11 +107,7 @@ def rationales(
         seed=seed,
         section=section,
     )
-    if json:
-        print_json(made)
-    else:
-        say(section_markdown(data.name, made))
-        say(f"This is in {out / 'rationales.md'}, as data in {out / 'rationales.json'}.")
+    return Answer(made, f"{section_markdown(data.name, made)}\n{written(out, 'rationales')}")
 
 
 def units(
@@ -121,8 +115,7 @@ def units(
     data: Annotated[Path, argument("ERASER movies, as published.", "DATA")],
     out: Out = Path("runs/units"),
     seed: Seed = 0,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Compare phrases, fixed runs, words and sentences as units of explanations, at equal numbers of words shown.
 
     \b
@@ -131,14 +124,10 @@ def units(
 
     RUN is of the model evidence. Writes units.md and units.json.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.paper.explanations.units import compare_units, units_markdown
 
     made = compare_units(run, data, out, seed=seed)
-    if json:
-        print_json(made)
-    else:
-        say(units_markdown(made))
+    return Answer(made, units_markdown(made))
 
 
 def documents(

@@ -3,17 +3,15 @@ published data, text once into word ids, and learned phrases beside those of lin
 """
 
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from emhrnn.cli.options import (
     GUESSED,
     Data,
     DataOptions,
     Format,
-    Json,
     LabelColumn,
     Quiet,
     RunFolder,
@@ -24,14 +22,15 @@ from emhrnn.cli.options import (
     flag,
     option,
 )
+from emhrnn.cli.output import Answer, complain, percent, tell_of_rows
+from emhrnn.paper.cli.explanations import written
 
 
 def evidence(
     report: Annotated[bool, flag("--report", "Write the report of the records that are there.")] = False,
     results: Annotated[Path, option("Folder with the records.", "FOLDER", shown=True)] = Path("results"),
     out: Annotated[Path | None, option("Folder to write to.", "FOLDER", shown="the results")] = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Learned segmentations of phrase evidence against fixed ones, and beside the rows of table 2, with paired tests.
 
     \b
@@ -43,7 +42,6 @@ def evidence(
 
     Writes evidence.md and evidence.json from these records and those of RESULTS/table2. Nothing is trained.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
     from emhrnn.paper.evidence import report_evidence
 
@@ -51,16 +49,13 @@ def evidence(
         raise ConfigError("this command only reports; give --report, and train new sets with `emhrnn compare`")
     out = out or results
     found = report_evidence(results, out)
-    if json:
-        print_json(found.to_dict())
-    else:
-        say(f"{', '.join(one.name for one in found.sets)}: {out / 'evidence.md'}, as data {out / 'evidence.json'}")
+    names = ", ".join(one.name for one in found.sets)
+    return Answer(found.to_dict(), f"{names}: {out / 'evidence.md'}, as data {out / 'evidence.json'}")
 
 
 def check(
     root: Annotated[Path, argument("Folder of a checkout; by default this one.", "FOLDER")] = Path("."),
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Check that every figure which the README and the docs state stands in the kept records.
 
     \b
@@ -70,26 +65,17 @@ def check(
     Recomputes table 2 and the report of phrase evidence from their runs, and looks up each figure in per cent or points
     in the results that its paragraph names. The exit code is 1 if one differs or has no record. Nothing is trained.
     """
-    from dataclasses import asdict
-
-    from emhrnn.cli.output import print_json, say
     from emhrnn.paper.check import check_records
 
     problems = check_records(root)
-    if json:
-        print_json({"problems": [asdict(problem) for problem in problems]})
-    else:
-        for problem in problems:
-            say(str(problem))
-        say(f"{len(problems)} figures or tables differ from the records." if problems else "All figures have a record.")
-    if problems:
-        raise typer.Exit(1)
+    told = f"{len(problems)} figures or tables differ from the records." if problems else "All figures have a record."
+    facts = {"problems": [asdict(problem) for problem in problems]}
+    return Answer(facts, "\n".join([*map(str, problems), told]), code=1 if problems else 0)
 
 
 def data(
     folder: Annotated[Path, argument("Folder that holds the data sets, or is to hold them.", "FOLDER")] = Path("data"),
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Say for each published set of table 2 where its owner gives it out, and check what was put in place.
 
     \b
@@ -99,21 +85,18 @@ def data(
     Nothing is downloaded. Put the files into FOLDER or a folder in it, as their archives hold them. Their size, SHA-256
     and number of documents are shown; archives are compared with the published MD5, where there is one.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.paper.table2.sets import put_in_place
 
-    sets = put_in_place(folder)
-    if json:
-        print_json({"sets": [one.to_dict() for one in sets]})
-        return
+    sets, lines = put_in_place(folder), list[str]()
     for one in sets:
         published = one.published
-        say(f"{published.name} ({published.column}), {published.owner}\n  {one.verdict}")
+        lines.append(f"{published.name} ({published.column}), {published.owner}\n  {one.verdict}")
         for file in one.files:
             of = "" if file.documents is None else f", {file.documents:,} documents"
-            say(f"  {file.name}: {file.bytes:,} bytes{of}, sha256 {file.sha256}")
+            lines.append(f"  {file.name}: {file.bytes:,} bytes{of}, sha256 {file.sha256}")
         if not one.whole:
-            say(f"  download {published.archive} from {published.address}")
+            lines.append(f"  download {published.archive} from {published.address}")
+    return Answer({"sets": [asdict(one) for one in sets]}, "\n".join(lines))
 
 
 def prepare(
@@ -136,9 +119,8 @@ def prepare(
     max_sentences: Annotated[int | None, option("Cut longer documents.", "N", shown="no cap", min=1)] = None,
     overwrite: Annotated[bool, flag("--overwrite", "Replace a corpus that is at --out.")] = False,
     strict: Annotated[bool, flag("--strict", "Refuse rows that would be skipped or repaired.")] = False,
-    json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Turn a file of any size into a prepared corpus: split, tokenised, encoded, memory-mapped, checksummed.
 
     \b
@@ -149,7 +131,6 @@ def prepare(
     Training on a file does this by itself; prepare when you use the same data more than once. The report counts the
     rows that were skipped (no text, no label), repaired (broken UTF-8, NUL) or cut (docs/data.md).
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.corpus import Columns, TextSettings
     from emhrnn.corpus import prepare as prepare_corpus
     from emhrnn.text import TextLimits
@@ -171,12 +152,9 @@ def prepare(
         data, out, format=format, columns=columns, split=split, vocabulary=vocabulary, classes=classes, text=text,
         min_count=min_count, strict=strict, overwrite=overwrite, progress=not quiet,
     )  # fmt: skip
-    if json:
-        print_json({"corpus": str(out), **corpus.report.to_dict()})
-        return
-    say(str(corpus.report))
     words = ["train", str(out), "--out", "run"] if like is None else ["evaluate", str(like), str(out)]
-    say(f"\nNext: emhrnn {shlex.join(words)}")
+    told = f"{corpus.report}\n\nNext: emhrnn {shlex.join(words)}"
+    return Answer({"corpus": str(out), **corpus.report.to_dict()}, told)
 
 
 def chunks(
@@ -186,8 +164,7 @@ def chunks(
     part: Annotated[str, option("train or test, of a zip.", "NAME", shown=True)] = "test",
     out: Annotated[Path, option("Folder to write to.", "FOLDER", shown=True)] = Path("runs/chunks"),
     seed: Annotated[int, option("Seed of the random segmentation.", "N", shown=True, min=0)] = 0,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Do phrase ends that were learned from labels alone agree with gold chunks? Precision, recall, F1.
 
     \b
@@ -197,24 +174,13 @@ def chunks(
 
     Ends of sentences are left out. Writes chunks.md and chunks.json.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.paper.phrases import chunk_table
 
     table = chunk_table([run, *(other or [])], conll, part, out, seed=seed)
-    if json:
-        print_json(table.to_dict())
-    else:
-        say(table.to_markdown())
-        say(f"This is in {out / 'chunks.md'}, as data in {out / 'chunks.json'}.")
+    return Answer(table.to_dict(), f"{table.to_markdown()}\n{written(out, 'chunks')}")
 
 
-def segmentations(
-    run: RunFolder,
-    data: Data,
-    read: DataOptions = GUESSED,
-    json: Json = False,
-    quiet: Quiet = False,
-) -> None:
+def segmentations(run: RunFolder, data: Data, read: DataOptions = GUESSED, quiet: Quiet = False) -> Answer:
     """Score a run of evidence by the phrases alone that explanations show, and by the best segmentation alone.
 
     \b
@@ -224,7 +190,6 @@ def segmentations(
 
     The prediction is a sum over all segmentations. Nothing is trained again, and nothing is written.
     """
-    from emhrnn.cli.output import complain, percent, print_json, say, tell_of_rows
     from emhrnn.errors import ConfigError
     from emhrnn.models.evidence_reader import EvidenceReader
     from emhrnn.paper.phrases import compare_shown
@@ -241,11 +206,10 @@ def segmentations(
     tell_of_rows(str(data), report.skipped, report.repaired)
     if learned_from(run, given):
         complain(f"{data} holds documents that {run} was trained on: its scores on them say little about new ones")
-    if json:
-        print_json({**found.to_dict(), "skipped": report.skipped, "repaired": report.repaired})
-        return
-    say(
+    facts = {**asdict(found), "skipped": report.skipped, "repaired": report.repaired}
+    return Answer(
+        facts,
         f"{found.documents:,} documents. Accuracy by the sum over all segmentations {percent(found.exact)}, by the "
         f"best one alone {percent(found.best)}, by the shown phrases alone {percent(found.shown)} "
-        f"({found.words_per_phrase:.1f} words each; {percent(found.differs)} of the labels differ)"
+        f"({found.words_per_phrase:.1f} words each; {percent(found.differs)} of the labels differ)",
     )

@@ -20,6 +20,9 @@ from emhrnn.cli.options import (
     flag,
     option,
 )
+from emhrnn.cli.output import Answer, complain, print_json, say
+from emhrnn.cores import cores
+from emhrnn.paper.cli.explanations import written
 
 if TYPE_CHECKING:
     from emhrnn.paper.comparison.table import ComparisonTable
@@ -69,9 +72,8 @@ def compare(
     label_column: LabelColumn = None,
     format: Format = None,
     report: Report = False,
-    json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Train every row on every set, and write table.md and table.json with error bars and significance.
 
     \b
@@ -87,8 +89,6 @@ def compare(
     reboot, the same command resumes, also within a training. More rows, sets and seeds can be added to the same folder.
     If a run fails, the others continue; the exit code is then 2, and the table says why.
     """
-    from emhrnn.cli.output import complain
-    from emhrnn.cores import cores
     from emhrnn.corpus import Columns
     from emhrnn.paper.comparison import Protocol, data_sets
     from emhrnn.paper.comparison import compare as run
@@ -104,8 +104,7 @@ def compare(
         how=HowToRun(processes or cores(), report, None if quiet else complain),
         reference=reference,
     )
-    told = f"As Markdown: {out / 'table.md'}; as data: {out / 'table.json'}"
-    _show(table, table.to_dict() if json else None, told)
+    return _answer(table, table.to_dict(), f"As Markdown: {out / 'table.md'}; as data: {out / 'table.json'}")
 
 
 def table2(
@@ -130,9 +129,8 @@ def table2(
     preset: Preset = "default",
     set_: Settings = None,
     report: Report = False,
-    json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Table 2: all rows of the paper, with TF-IDF and fastText, on its sets or on stand-ins.
 
     \b
@@ -148,8 +146,6 @@ def table2(
     says which may be compared. After Ctrl-C, the same command resumes. If a run fails, the others continue; the exit
     code is then 2, and the table says why.
     """
-    from emhrnn.cli.output import complain
-    from emhrnn.cores import cores
     from emhrnn.paper.comparison import Protocol
     from emhrnn.paper.jobs import HowToRun
     from emhrnn.paper.table2 import reproduce_table2
@@ -168,19 +164,13 @@ def table2(
         quick=quick,
     )
     told = f"Beside the paper's numbers: {out / 'table2.md'}; as data: {out / 'table2.json'}"
-    _show(result.table, result.to_dict() if json else None, told)
+    return _answer(result.table, result.to_dict(), told)
 
 
-def _show(table: "ComparisonTable", data: dict[str, object] | None, where: str) -> None:
-    """On the terminal, or the data as JSON; then the exit code."""
-    from emhrnn.cli.output import end_if_failed, print_json, say
+def _answer(table: "ComparisonTable", facts: dict[str, object], where: str) -> Answer:
     from emhrnn.paper.comparison.table import terminal_tables
 
-    if data is not None:
-        print_json(data)
-    else:
-        say(f"{terminal_tables(table)}\n\n{where}")
-    end_if_failed(table.failed)
+    return Answer(facts, f"{terminal_tables(table)}\n\n{where}", table.failed)
 
 
 READINGS = "independent,state,vocabulary"
@@ -199,9 +189,8 @@ def table1(
     figures: Annotated[bool, option("Draw the figure; needs emhrnn[plots].", shown=True)] = True,
     report: Report = False,
     processes: Processes = None,
-    json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Table 1: which share of simulated phrase ends does each method recover?
 
     \b
@@ -217,8 +206,6 @@ def table1(
     About an hour on two cores; with --quick, a few minutes on one. After Ctrl-C, the same command resumes. Writes
     table1.md, table1.json and a figure.
     """
-    from emhrnn.cli.output import complain, end_if_failed, print_json, say
-    from emhrnn.cores import cores
     from emhrnn.paper.jobs import HowToRun
     from emhrnn.paper.simulation import SimulationPlan, SimulationSizes, simulate
 
@@ -237,12 +224,8 @@ def table1(
         work,
         HowToRun(processes or cores(), report, None if quiet else complain),
     )
-    if json:
-        print_json(table.to_dict())
-    else:
-        say(table.to_markdown())
-        say(f"This is in {out / 'table1.md'}, as data in {out / 'table1.json'}.")
-    end_if_failed([failure.partition(": ")[0] for failure in table.failures])
+    failed = [failure.partition(": ")[0] for failure in table.failures]
+    return Answer(table.to_dict(), f"{table.to_markdown()}\n{written(out, 'table1')}", failed)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -265,9 +248,8 @@ def table3(
     seed: Annotated[int, option("Seed of the draw.", "N", shown=True, min=0)] = 0,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
-    json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> Answer:
     """Table 3: phrase lengths, attention and decisive words of EM-HRNN and MHS-RNN, beside the paper's numbers.
 
     \b
@@ -278,7 +260,6 @@ def table3(
 
     The table contains no text of the data, except short phrases.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.errors import ConfigError
     from emhrnn.paper.analysis.table3 import render_table3, reproduce_table3
 
@@ -295,11 +276,7 @@ def table3(
         seed=seed,
         progress=not quiet,
     )
-    if json:
-        print_json(table.to_dict())
-        return
-    say(render_table3(table))
-    say(f"This is in {out / 'table3.md'}, as data in {out / 'table3.json'}.")
+    return Answer(table.to_dict(), f"{render_table3(table)}\n{written(out, 'table3')}")
 
 
 def figures(
@@ -318,7 +295,6 @@ def figures(
 
     EM and MHS are runs as for `emhrnn paper table3`. Writes figures.html, figures.txt and figures.json.
     """
-    from emhrnn.cli.output import print_json, say
     from emhrnn.errors import DataError
     from emhrnn.explain.terminal import print_explanation
     from emhrnn.paper.analysis.table3 import draw_figures

@@ -12,9 +12,9 @@ reviews_*.json.gz, *_5.json.gz          Amazon reviews as JSON: not the paper's 
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from emhrnn.corpus import Source
 from emhrnn.errors import ConfigError, DataError
@@ -214,9 +214,6 @@ class InPlace:
     files: tuple[FileInPlace, ...]
     verdict: str
     whole: bool  # all of the documents that the printed numbers are of
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def put_in_place(folder: Path) -> list[InPlace]:
