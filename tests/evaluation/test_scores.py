@@ -60,9 +60,9 @@ def test_phrase_lengths() -> None:
 def test_boundary_agreement_ignores_sentence_ends() -> None:
     batch = Batch.from_lists([[[0, 1, 2, 3], [4, 5]]])
     true = np.array([0, 1, 0, 1, 1, 1], dtype=bool)
-    agreement = boundary_agreement(batch, np.array([0, 1, 1, 1, 0, 1], dtype=bool), true)
+    agreement = boundary_agreement(batch, true, np.array([0, 1, 1, 1, 0, 1], dtype=bool))
     assert (agreement.precision, agreement.recall, agreement.f1) == (0.5, 0.5, 0.5)
-    assert boundary_agreement(batch, batch.sentence_final, true).f1 == 0
+    assert boundary_agreement(batch, true, batch.sentence_final).f1 == 0
 
 
 SMALL = {

@@ -9,10 +9,13 @@ demo/report.json                the same as data
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from emhrnn.api import train
 from emhrnn.corpus.reviews import Review, generate_reviews, write_reviews
@@ -23,7 +26,7 @@ from emhrnn.explain.counterfactual import with_change
 from emhrnn.explain.escape import escape
 from emhrnn.explain.explainer import explain_texts
 from emhrnn.explain.explanation import Explanation
-from emhrnn.explain.html import LEGEND, OPTIONS, attribute, html_section
+from emhrnn.explain.html import LEGEND, OPTIONS, html_section
 from emhrnn.explain.page import page
 from emhrnn.explain.removal import segmented
 from emhrnn.files import write_json, write_text
@@ -89,6 +92,8 @@ class DemoReport:
             "phrase_f1": self.boundaries.f1,
             "seconds": self.seconds,
             **asdict(replace(self, history=(), explanations=())),
+            "boundaries": self.boundaries.to_dict(),
+            "chance_boundaries": self.chance_boundaries.to_dict(),
             "history": [epoch.to_dict() for epoch in self.history],
             "explanations": [explanation.to_dict() for explanation in self.explanations],
         }
@@ -161,8 +166,8 @@ def phrase_recovery(
     rate = float(predicted[free].mean())
     chance = segmentation.random(batch, rate, np.random.default_rng(0))
     return (
-        boundary_agreement(batch, predicted, true),
-        boundary_agreement(batch, chance, true),
+        boundary_agreement(batch, true, predicted),
+        boundary_agreement(batch, true, chance),
         PhraseLengths.of(count_phrase_lengths(predicted)),
         PhraseLengths.of(count_phrase_lengths(true | batch.sentence_final)),
     )
@@ -190,112 +195,34 @@ def commands_after(folder: Path) -> list[NextStep]:
     ]
 
 
-# ------------------------------------------------------------------ the page
-
-
 def render_html(report: DemoReport) -> str:
-    """The whole page."""
-    title = f"{OURS} reads reviews: {report.accuracy(OURS):.1%} right"
-    sections = (
-        headline(report),
-        scores(report),
-        charts(report),
-        explanations(report),
-        next_steps(report),
-        footer(report),
-    )
-    return page(title, "\n".join(sections))
-
-
-def headline(report: DemoReport) -> str:
-    """Title and the four main figures."""
+    """The whole page: report.html, with charts and explanations."""
     gain = 100 * (report.accuracy(OURS) - report.accuracy(TFIDF))
-    beside = f"random ends of the same rate: {report.chance_boundaries.f1:.2f}"
-    facts = (
-        ("Accuracy", f"{report.accuracy(OURS):.1%}", f"{gain:+.1f} points against TF-IDF"),
-        ("Phrase ends, F1", f"{report.boundaries.f1:.2f}", beside),
-        (
-            "Words per phrase",
-            f"{report.phrases.mean:.1f}",
-            f"from {report.phrases.shortest} to {report.phrases.longest}",
-        ),
-        ("Time", duration(report.seconds), f"{report.documents.get('train', 0):,} documents to learn from"),
-    )
-    cells = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for name, value, note in facts
-    )
-    return f"""<header>
-<h1>Words form phrases, phrases form sentences, sentences decide</h1>
-<p class="muted">The demo trained {OURS} on generated reviews whose meaning lives in phrases, beside two simple systems.
-Nobody told it where phrases end: it chose the ends that serve the labels.</p>
-<dl class="facts">{cells}</dl>
-</header>"""
-
-
-def scores(report: DemoReport) -> str:
-    """The table of systems."""
-    rows = "".join(
-        f'<tr{attribute("ours" if row.name == OURS else "")}><th scope="row">{escape(row.name)}{note(row)}</th>'
-        f'<td class="track">{bar(row.accuracy, "chance")}</td><td class="number">{row.accuracy:.1%}</td>'
-        f'<td class="number">{"–" if row.macro_f1 is None else f"{row.macro_f1:.3f}"}</td></tr>'
-        for row in report.rows
-    )
-    return f"""<section>
-<h2>Who is right, and how often</h2>
-<div class="card"><table class="scores">
-<thead><tr><th scope="col">System</th><td class="track"></td><th scope="col" class="number">Accuracy</th>
-<th scope="col" class="number">Macro-F1</th></tr></thead>
-<tbody>{rows}</tbody></table></div>
-<p class="muted">{report.documents.get("test", 0):,} test reviews that no system has seen.</p>
-</section>"""
-
-
-def note(row: ScoreRow) -> str:
-    """The note of a system, under its name."""
-    return f'<br><span class="muted">{escape(row.note)}</span>' if row.note else ""
-
-
-def charts(report: DemoReport) -> str:
-    """Learning curves, confusion matrix and phrase lengths."""
-    learned = history_charts({OURS: report.history}, [("TF-IDF, test", report.accuracy(TFIDF))])
-    return f"""<section>
-<h2>How it learned, and where it errs</h2>
-<div class="charts">{learned}{confusion(report)}{lengths(report)}</div>
-</section>"""
-
-
-def confusion(report: DemoReport) -> str:
-    """True and predicted classes."""
-    drawing = confusion_table(report.confusion, report.classes)
-    return figure("Confusion", "Rows: the true class. Columns: what the model said", drawing)
-
-
-def lengths(report: DemoReport) -> str:
-    """How long learned phrases are, beside the true ones."""
     learned, true = report.phrases, report.true_phrases
-    label = f"Phrase lengths: {learned.mean:.1f} words on average, true {true.mean:.1f}"
-    drawing = column_chart(learned.histogram, true.histogram, label=label, x_name="words in a phrase")
-    return figure("Phrase lengths", "Columns: learned phrases. Line: true phrases", drawing)
-
-
-def explanations(report: DemoReport) -> str:
-    """The explained test documents."""
-    articles = "\n".join(html_section(explanation) for explanation in report.explanations)
-    parts = f"{OPTIONS}\n{articles}\n{LEGEND}"
-    return f"<section>\n<h2>Why: test reviews, explained</h2>\n{parts}\n</section>"
-
-
-def next_steps(report: DemoReport) -> str:
-    """Commands to try."""
-    steps = "".join(f"<p>{escape(step.why)}</p><pre>{escape(step.command)}</pre>" for step in report.next_steps)
-    return f"<section>\n<h2>What to type next</h2>\n{steps}</section>"
-
-
-def footer(report: DemoReport) -> str:
-    """Time and versions."""
-    versions = " · ".join(f"{name} {version}" for name, version in report.versions.items())
-    return f"<footer>Made in {escape(duration(report.seconds))}, offline. {escape(versions)}</footer>"
+    curves = history_charts({OURS: report.history}, [("TF-IDF, test", report.accuracy(TFIDF))])
+    matrix = confusion_table(report.confusion, report.classes)
+    named = f"Phrase lengths: {learned.mean:.1f} words on average, true {true.mean:.1f}"
+    lengths = column_chart(learned.histogram, true.histogram, label=named, x_name="words in a phrase")
+    charts = (
+        curves,
+        figure("Confusion", "Rows: the true class. Columns: what the model said", matrix),
+        figure("Phrase lengths", "Columns: learned phrases. Line: true phrases", lengths),
+    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters.update(shown=lambda text: Markup(escape(text)), bar=lambda share: Markup(bar(share, "chance")))
+    template = environment.from_string(files("emhrnn.demo").joinpath("report.html").read_text(encoding="utf-8"))
+    body = template.render(
+        report=report, ours=OURS, duration=duration, charts=Markup("".join(charts)),
+        explained=Markup("\n".join([OPTIONS, *map(html_section, report.explanations), LEGEND])),
+        facts=[
+            ("Accuracy", f"{report.accuracy(OURS):.1%}", f"{gain:+.1f} points against TF-IDF"),
+            ("Phrase ends, F1", f"{report.boundaries.f1:.2f}",
+             f"random ends of the same rate: {report.chance_boundaries.f1:.2f}"),
+            ("Words per phrase", f"{learned.mean:.1f}", f"from {learned.shortest} to {learned.longest}"),
+            ("Time", duration(report.seconds), f"{report.documents.get('train', 0):,} documents to learn from"),
+        ],
+    )  # fmt: skip
+    return page(f"{OURS} reads reviews: {report.accuracy(OURS):.1%} right", body)
 
 
 def duration(seconds: float) -> str:

@@ -35,9 +35,6 @@ class PhraseLengths:
             histogram=histogram[1 : lengths[-1] + 1].tolist(),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def count_phrase_lengths(z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " lengths"]:
     """How many phrases have 0, 1, 2, ... words."""
@@ -47,27 +44,38 @@ def count_phrase_lengths(z: Bool[np.ndarray, " words"]) -> Int64[np.ndarray, " l
 
 @dataclass(frozen=True)
 class BoundaryAgreement:
-    """Precision, recall and F1 of predicted boundaries against the true ones, sentence ends left out: those are given
-    to every method, and counting them would flatter it."""
+    """Predicted boundaries against the true ones, sentence ends left out: those are given to every method, and counting
+    them would flatter it. Counts may be means over several predictions."""
 
-    precision: float
-    recall: float
-    f1: float
+    predicted: float
+    gold: int
+    both: float
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    @property
+    def precision(self) -> float:
+        return self.both / max(self.predicted, 1)
+
+    @property
+    def recall(self) -> float:
+        return self.both / max(self.gold, 1)
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.both / (self.predicted + self.gold) if self.both else 0.0
+
+    def to_dict(self) -> dict[str, float]:
+        return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
 
 
 def boundary_agreement(
-    batch: Batch, predicted: Bool[np.ndarray, " words"], true: Bool[np.ndarray, " words"]
+    batch: Batch, true: Bool[np.ndarray, " words"], *predicted: Bool[np.ndarray, " words"]
 ) -> BoundaryAgreement:
-    """How well predicted phrase ends agree with the true ones, over the words of a batch."""
+    """How well predicted phrase ends agree with the true ones, over the words of a batch; of several predictions, on
+    average."""
     free = ~batch.sentence_final
-    hits = int((predicted & true & free).sum())
-    precision = hits / max(int((predicted & free).sum()), 1)
-    recall = hits / max(int((true & free).sum()), 1)
-    f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
-    return BoundaryAgreement(precision, recall, f1)
+    counts = [((z & free).sum(), (z & true & free).sum()) for z in predicted]
+    found, both = np.mean(counts, axis=0).tolist()
+    return BoundaryAgreement(found, int((true & free).sum()), both)
 
 
 # What may pick the best epoch, and whether more (1) or less (-1) of it is better.
@@ -119,22 +127,9 @@ class Scores:
         return {name: float(getattr(self, name)) for name in METRICS}
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "documents": self.documents,
-            "accuracy": self.accuracy,
-            "macro_f1": self.macro_f1,
-            "loss": self.loss,
-            "ece": self.ece,
-            "auc": self.auc,
-            "average_precision": self.average_precision,
-            "classes": {
-                score.name: {name: value for name, value in asdict(score).items() if name != "name"}
-                for score in self.classes
-            },
-            "confusion": self.confusion,
-            "reliability": [asdict(b) for b in self.reliability],
-            "phrases": None if self.phrases is None else self.phrases.to_dict(),
-        }
+        """With `classes` by name, and the means over them."""
+        values = {**asdict(self), "auc": self.auc, "average_precision": self.average_precision}
+        return {**values, "classes": {one.pop("name"): one for one in values["classes"]}}
 
 
 def score(

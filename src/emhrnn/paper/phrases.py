@@ -7,7 +7,7 @@ sentences, which every method is given.
 
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from emhrnn.corpus.batch import Batch, BatchPlan
 from emhrnn.corpus.readers.input import explain_damage
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.predict import BATCH_WORDS
+from emhrnn.evaluation.scores import BoundaryAgreement, boundary_agreement
 from emhrnn.explain.explainer import groups
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.layers.semi_markov import best_cut
@@ -43,9 +44,6 @@ class ShownPhrases:
     shown: float
     differs: float  # share of the documents to which the shown phrases alone give another label than the sum
     words_per_phrase: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def compare_shown(reader: EvidenceReader, corpus: Corpus) -> ShownPhrases:
@@ -130,32 +128,6 @@ RANDOM_DRAWS = 20
 Z = Bool[np.ndarray, " words"]
 
 
-@dataclass(frozen=True)
-class ChunkAgreement:
-    """`predicted`, `gold` and `both` count ends that are not ends of sentences."""
-
-    name: str
-    predicted: float
-    gold: int
-    both: float
-
-    @property
-    def precision(self) -> float:
-        return self.both / self.predicted if self.predicted else 0.0
-
-    @property
-    def recall(self) -> float:
-        return self.both / self.gold if self.gold else 0.0
-
-    @property
-    def f1(self) -> float:
-        total = self.precision + self.recall
-        return 2 * self.precision * self.recall / total if total else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "precision": self.precision, "recall": self.recall, "f1": self.f1}
-
-
 def as_batch(run: Run, sentences: Sequence[Sequence[str]]) -> Batch:
     """Each sentence is a document: phrases never look beyond one."""
     words = [word.lower() if run.text.lowercase else word for sentence in sentences for word in sentence]
@@ -193,8 +165,9 @@ def _of_evidence(model: EvidenceReader, batch: Batch) -> tuple[Z, Float[np.ndarr
     return reading.z, posterior.of_classes(of_sentence).gamma[:, 0].numpy()
 
 
-def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[ChunkAgreement]:
-    """The model's phrase ends, and those that need no learning, as many of them as the model has where that can be."""
+def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[tuple[str, BoundaryAgreement]]:
+    """By name: the model's phrase ends, and those that need no learning, as many of them as the model has where that
+    can be."""
     batch = as_batch(run, chunked.sentences)
     free = ~batch.sentence_final
     z, pi = learned(run, batch)
@@ -214,14 +187,7 @@ def agreements(run: Run, chunked: Chunked, *, seed: int = 0) -> list[ChunkAgreem
         "punctuation": [at_words(batch, marks)],
         "every word": [np.ones(batch.n_words, dtype=bool)],
     }
-    return [_agreement(name, found, chunked.ends, free) for name, found in candidates.items()]
-
-
-def _agreement(name: str, found: Sequence[Z], gold: Z, free: Z) -> ChunkAgreement:
-    """Counts are means over draws."""
-    predicted = np.mean([(z & free).sum() for z in found])
-    both = np.mean([(z & gold & free).sum() for z in found])
-    return ChunkAgreement(name, float(predicted), int((gold & free).sum()), float(both))
+    return [(name, boundary_agreement(batch, chunked.ends, *found)) for name, found in candidates.items()]
 
 
 EXPECTATION = """
@@ -237,19 +203,19 @@ class ChunkTable:
     """The rows, and a header: command, commit, machine, runs, data."""
 
     header: dict[str, Any]
-    rows: Sequence[ChunkAgreement]
+    rows: Sequence[tuple[str, BoundaryAgreement]]
 
     def to_dict(self) -> dict[str, Any]:
-        return {**self.header, "rows": [row.to_dict() for row in self.rows]}
+        return {**self.header, "rows": [{"name": name, **row.to_dict()} for name, row in self.rows]}
 
     def to_markdown(self) -> str:
         lines = ["# Phrases and chunks (CoNLL-2000)", ""]
         lines += [f"- {name}: {value}" for name, value in self.header.items()]
         lines += EXPECTATION.splitlines()
         rows = [
-            [row.name, percent(row.precision), percent(row.recall), percent(row.f1),
+            [name, percent(row.precision), percent(row.recall), percent(row.f1),
              f"{row.predicted:,.0f}", f"{row.gold:,}", f"{row.both:,.0f}"]
-            for row in self.rows
+            for name, row in self.rows
         ]  # fmt: skip
         head = ["segmentation", "precision", "recall", "F1", "ends", "gold", "both"]
         return "\n".join([*lines, "", markdown_table(head, rows)])
@@ -258,7 +224,7 @@ class ChunkTable:
 def chunk_table(folders: Sequence[Path], conll: Path, part: str, out: Path, *, seed: int) -> ChunkTable:
     """Of one or several runs; what needs no learning is shown at the rate of the first."""
     chunked = read_chunks(conll, part)
-    rows: list[ChunkAgreement] = []
+    rows: list[tuple[str, BoundaryAgreement]] = []
     for folder in folders:
         found = agreements(load_run(folder), chunked, seed=seed)
         rows = [*rows, *found[:2]] if rows else found
