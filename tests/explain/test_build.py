@@ -1,12 +1,9 @@
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from jaxtyping import TypeCheckError
 
 from emhrnn.errors import DataError
-from emhrnn.explain.build import BatchEffects
 from emhrnn.text import read_document
 
 from .documents import CLASSES, REVIEW, attention, explain_batch, explain_document, split
@@ -93,43 +90,17 @@ def test_documents_as_the_text_package_reads_them() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"z": np.zeros(23, dtype=bool)}, "z must be True at the last word of every sentence"),
-        ({"beta": np.ones(2)}, "beta has 2 values for .* phrases"),
-        ({"gamma": np.ones(2)}, "gamma has 2 values for 3 sentences"),
         ({"gamma": np.array([0.5, 0.2, 0.2])}, "gamma of document 1 sums to 0.9"),
         ({"gamma": np.array([1.5, -0.5, 0.0])}, "gamma holds a negative or missing weight"),
         ({"gamma": np.array([np.nan, 0.5, 0.5])}, "gamma holds a negative or missing weight"),
-        ({"classes": ("bad", "bad", "good")}, "class names must differ"),
-        ({"probabilities": np.array([0.5, 1.5, 0.0])}, "probabilities must lie between 0 and 1"),
         ({"alpha": np.ones(23)}, r"alpha of phrase \d+ sums to"),
-        ({"probabilities": np.ones(2)}, "2 probabilities for 3 classes"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(change: dict[str, Any], message: str) -> None:
+def test_weights_that_are_no_softmaxes_are_refused(change: dict[str, Any], message: str) -> None:
     document = split(REVIEW)
     given = {"probabilities": PROBABILITIES, "classes": CLASSES, **attention(document, 0), **change}
     with pytest.raises(DataError, match=message):
         explain_document(document, **given)
-
-
-def test_effects_must_fit() -> None:
-    document, columns = split(REVIEW), attention(split(REVIEW), 0)
-    sizes = [len(columns[name]) for name in ("alpha", "beta", "gamma")]
-    effects = BatchEffects(np.array([2]), *map(np.ones, sizes))
-    for wrong in (np.ones(3), np.full(sizes[1], np.nan)):
-        with pytest.raises(DataError, match="effects of phrases"):
-            explain_batch(
-                [document], probabilities=PROBABILITIES[None], classes=CLASSES,
-                effects=replace(effects, phrases=wrong), **columns,
-            )  # fmt: skip
-
-
-def test_one_value_per_word() -> None:
-    document = split(REVIEW)
-    given = {"probabilities": PROBABILITIES, **attention(document, 0), "z": np.ones(3, dtype=bool)}
-    # The run-time type checker of the test run sees it first; without it, our own check does.
-    with pytest.raises((DataError, TypeCheckError)):
-        explain_document(document, classes=CLASSES, **given)
 
 
 def test_a_blank_document_has_no_explanation() -> None:

@@ -1,4 +1,4 @@
-"""What an explanation is made of, as flat arrays: attention, effects and evidence; and checks that they fit."""
+"""What an explanation is made of, as flat arrays: attention, effects and evidence."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +34,11 @@ class Attention:
         sentence_offsets: Int64[np.ndarray, " sentences_plus_1"],
         document_offsets: Int64[np.ndarray, " documents_plus_1"],
     ) -> "Attention":
-        """Without rounding. Raises a DataError unless there is a weight for each node, and siblings sum to 1."""
-        check_length("direct", self.direct, len(self.alpha), "word")
-        check_unit("direct", self.direct)
+        """Without rounding. Raises a DataError unless the weights of siblings sum to 1."""
         return Attention(
-            _softmaxes("alpha", self.alpha, phrase_offsets, "word", "phrase"),
-            _softmaxes("beta", self.beta, sentence_offsets, "phrase", "sentence"),
-            _softmaxes("gamma", self.gamma, document_offsets, "sentence", "document"),
+            _softmaxes("alpha", self.alpha, phrase_offsets, "phrase"),
+            _softmaxes("beta", self.beta, sentence_offsets, "sentence"),
+            _softmaxes("gamma", self.gamma, document_offsets, "document"),
             self.direct,
         )
 
@@ -90,18 +88,11 @@ class PhraseEvidence:
         return PhraseEvidence(tuple(classes), self.phrases[:, columns], self.bias[columns], self.sentence_offsets)
 
 
-def check_length(name: str, values: np.ndarray | None, count: int, unit: str) -> None:
-    """Raise a DataError unless there is one value for each unit, or none at all."""
-    if values is not None and len(values) != count:
-        raise DataError(f"{name} has {len(values)} values for {count} {unit}s; give one value per {unit}")
-
-
 def _softmaxes(
-    name: str, weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"], unit: str, parent: str
+    name: str, weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"], parent: str
 ) -> Float64[np.ndarray, " n"]:
     """float32 softmaxes sum to 1 only to rounding, which grows with their length; shares are products of three, so the
     rounding is removed here. Weights that are wrong by more are refused."""
-    check_length(name, weights, int(offsets[-1]), unit)
     if not (weights >= 0).all():  # also catches NaN
         raise DataError(f"{name} holds a negative or missing weight; attention weights are softmaxes, check the model")
     exact: Float64[np.ndarray, " n"] = weights.astype(np.float64)
@@ -113,27 +104,6 @@ def _softmaxes(
         )
     exact /= np.repeat(sums, lengths)
     return exact
-
-
-def check_effects(name: str, values: Float64[np.ndarray, " n"], count: int) -> None:
-    """Raise a DataError unless there is one finite number for each of the `count` words, phrases or sentences."""
-    if len(values) != count or not np.isfinite(values).all():
-        raise DataError(f"effects of {name}: {len(values)} values for {count} {name}; give one finite number each")
-
-
-def check_unit(name: str, values: Float[np.ndarray, " ..."] | None) -> None:
-    """Raise a DataError unless all values are between 0 and 1."""
-    if values is not None and not ((values >= 0) & (values <= 1 + TOLERANCE)).all():
-        raise DataError(f"{name} must lie between 0 and 1; check the model")
-
-
-def check_classes(classes: Sequence[str], probabilities: Float64[np.ndarray, "... classes"]) -> None:
-    """Raise a DataError unless class names differ and each has a probability."""
-    check_unit("probabilities", probabilities)
-    if probabilities.shape[-1] != len(classes):
-        raise DataError(f"{probabilities.shape[-1]} probabilities for {len(classes)} classes; give one per class")
-    if len(set(classes)) < len(classes):
-        raise DataError(f"class names must differ; got {list(classes)}")
 
 
 def shares(weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segments_plus_1"]) -> Float[np.ndarray, " n"]:

@@ -8,17 +8,8 @@ from itertools import pairwise, starmap
 import numpy as np
 
 from emhrnn.corpus.batch import Batch, offsets_within
-from emhrnn.errors import DataError
 from emhrnn.evaluation.decision import Decision
-from emhrnn.explain.arrays import (
-    Attention,
-    Effects,
-    EffectsBy,
-    PhraseEvidence,
-    check_classes,
-    check_effects,
-    check_length,
-)
+from emhrnn.explain.arrays import Attention, Effects, EffectsBy, PhraseEvidence
 from emhrnn.explain.explanation import Explanation, Labels
 from emhrnn.shapes import Bool, Float, Float64, Int64
 from emhrnn.text import Located, LocatedTexts
@@ -89,25 +80,16 @@ def explain_documents(
     them.
 
     Raises:
-        DataError: the arrays do not fit the documents or each other, or weights do not sum to 1.
+        DataError: weights do not sum to 1.
     """
     z, pi, attention, effects, evidence = found.z, found.pi, found.attention, found.effects, found.evidence
     ends, document_offsets = batch.sentence_offsets, batch.document_offsets
     assert z is not None
-    check_length("z", z, batch.n_words, "word")
-    if not z[ends[1:] - 1].all():
-        raise DataError("z must be True at the last word of every sentence: phrases do not cross sentence ends")
     phrase_offsets = np.concatenate([[0], np.flatnonzero(z) + 1])
     sentence_offsets = np.searchsorted(phrase_offsets, ends).astype(np.int64)
-    check_length("pi", pi, batch.n_words, "word")
     if attention is not None:
         attention = attention.normalised(phrase_offsets, sentence_offsets, document_offsets)
-    if effects is not None:
-        check_effects("words", effects.words, batch.n_words)
-        check_effects("phrases", effects.phrases, len(phrase_offsets) - 1)
-        check_effects("sentences", effects.sentences, batch.n_sentences)
     names, shown = tuple(map(str, classes)), probabilities.astype(np.float64)
-    check_classes(names, shown)
     known = batch.words != UNKNOWN_WORD
     warnings = warnings_of(documents, batch, known, lengths, language)
     predicted = [labels or () for labels in Decision(names, multi_label).labels(probabilities)]

@@ -273,18 +273,15 @@ class Explanation:
         """What decided most: the phrase that supports the prediction most, its sentence, and its word that does. Where
         strong phrases were really left out (`Effects.left_out`), the one without which the prediction falls most. For a
         model without phrases, the word that supports the prediction most. None where nothing supports it."""
-        for node in self._decisive():
+        falls = None if self.effects is None else self.effects.left_out
+        some = {k: fall for k, fall in (falls or {}).items() if fall > 0 and is_spelled(self.phrases[k])}
+        for node in [self.phrases[max(some, key=lambda k: some[k])]] if some else self.supporting(1):
             starts = self.starts[self.phrase_offsets[self.sentence_offsets[:-1]]]
             sentence = self.sentences[int(np.searchsorted(starts, node.start, side="right")) - 1]
             if isinstance(node, Word):
                 return DecisivePath(sentence, sentence.phrases[0], node)
             return DecisivePath(sentence, node, max(node.words, key=_support))
         return None
-
-    def _decisive(self) -> list[Phrase | Word]:
-        falls = None if self.effects is None else self.effects.left_out
-        some = [k for k, fall in (falls or {}).items() if fall > 0 and is_spelled(self.phrases[k])]
-        return [self.phrases[max(some, key=lambda k: (falls or {})[k])]] if some else self.supporting(1)
 
     def attention_path(self) -> DecisivePath:
         """Where the model looked most, the paper's descent: the heaviest sentence, its heaviest phrase, that phrase's

@@ -11,7 +11,7 @@ import numpy as np
 from emhrnn.explain.arrays import Effects
 from emhrnn.explain.explanation import Explanation, Node, Phrase, Sentence, Word, is_spelled
 from emhrnn.explain.page import percent, signed
-from emhrnn.shapes import Bool, Float64
+from emhrnn.shapes import Bool
 
 UNKNOWN_WORDS = "No word of this text is known to the model"
 NOTES = {
@@ -87,7 +87,7 @@ def headline_text(explanation: Explanation) -> str:
 
 def _unsupported(explanation: Explanation, effects: Effects) -> list[Fragment]:
     it, unit = explanation.subject, "phrase" if explanation.has_phrases else "word"
-    if _is_strange(explanation):
+    if not any(word.known and is_spelled(word) for word in explanation.words):
         first = UNKNOWN_WORDS
     elif not effects.phrases.any():
         first = f"No {unit} of this text supports or opposes {it}"
@@ -97,10 +97,6 @@ def _unsupported(explanation: Explanation, effects: Effects) -> list[Fragment]:
         return [Fragment(f"{first}; do not trust the label.")]
     prior = [Fragment(effects.label, "quote"), Fragment(" ("), Fragment(signed(effects.prior), "number"), Fragment(")")]
     return [Fragment(f"{first}; the label follows from the prior of "), *prior, Fragment(".")]
-
-
-def _is_strange(explanation: Explanation) -> bool:
-    return not any(word.known and is_spelled(word) for word in explanation.words)
 
 
 def _quoted(node: Phrase | Word, effect: float | None = None) -> list[Fragment]:
@@ -179,7 +175,7 @@ class Shading:
         self.has_phrases = explanation.has_phrases
         effects = explanation.effects
         levels = (np.zeros(1),) * 3 if effects is None else (effects.sentences, effects.phrases, effects.words)
-        self._sentence, self._phrase, self._word = map(_largest, levels)
+        self._sentence, self._phrase, self._word = (float(np.abs(values).max()) or 1.0 for values in levels)
 
     def phrase(self, phrase: Phrase) -> float:
         """Its tint. Without phrases, words are tinted."""
@@ -197,10 +193,6 @@ class Shading:
         """The length of its bar."""
         whole = {Sentence: self._sentence, Phrase: self._phrase, Word: self._word}[type(node)]
         return (node.effect or 0.0) / whole
-
-
-def _largest(values: Float64[np.ndarray, " n"]) -> float:
-    return float(np.abs(values).max()) or 1.0
 
 
 def open_sentences(explanation: Explanation, words: int = OPEN_WORDS) -> Bool[np.ndarray, " sentences"]:

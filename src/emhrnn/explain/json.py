@@ -3,10 +3,11 @@
 from typing import Any
 
 from emhrnn.explain.arrays import PhraseEvidence
-from emhrnn.explain.explanation import DecisivePath, Explanation, Labels, Node, as_tuple
+from emhrnn.explain.explanation import Explanation, Labels, Node, as_tuple
 from emhrnn.explain.headline import headline_text
 
 FORMAT = "emhrnn.explanation/1"
+SPAN = ("text", "start", "end", "weight", "share", "lift", "effect")  # of a node
 MOST_CLASSES, LIKELIEST = 20, 5  # with more classes than the first, evidence for so many of them is kept
 
 
@@ -28,18 +29,13 @@ def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
         "effects_on": None if explanation.effects is None else explanation.effects.label,
         "headline": headline_text(explanation),
         "warnings": list(explanation.warnings),
-        "decided": None if path is None else _path_to_dict(path),
+        "decided": None if path is None else {level: _span_to_dict(node) for level, node in path._asdict().items()},
         "text": explanation.text,
         **_evidence_to_dict(explanation),
         "sentences": _sentences_to_dict(explanation),
         **nearby,
         **direct,
     }
-
-
-def _path_to_dict(path: DecisivePath) -> dict[str, Any]:
-    """What decided, level by level, with its place in the text."""
-    return {level: _span_to_dict(node) for level, node in path._asdict().items()}
 
 
 def _evidence_to_dict(explanation: Explanation) -> dict[str, Any]:
@@ -88,15 +84,7 @@ def _sentences_to_dict(explanation: Explanation) -> list[dict[str, Any]]:
 
 
 def _span_to_dict(node: Node) -> dict[str, Any]:
-    return {
-        "text": node.text,
-        "start": node.start,
-        "end": node.end,
-        "weight": node.weight,
-        "share": node.share,
-        "lift": node.lift,
-        "effect": node.effect,
-    }
+    return {name: getattr(node, name) for name in SPAN}
 
 
 def _labels_to_json(labels: Labels) -> str | list[str]:

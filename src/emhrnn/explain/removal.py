@@ -9,7 +9,7 @@ A sentence of which nothing is left is gone. A document of which nothing is left
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -30,27 +30,16 @@ def without(
     batch: Batch, z: Bool[np.ndarray, " words"], keep: Bool[np.ndarray, " words"]
 ) -> tuple[Batch, Bool[np.ndarray, " left"]]:
     """The batch of the words to keep, and z among them. A phrase ends at the last of its words that is left."""
-    words, keep = batch.words, keep.copy()
-    document_of_word = batch.document_of_sentence[batch.sentence_of_word]
-    empty = np.bincount(document_of_word, weights=keep, minlength=batch.n_documents) == 0
+    empty = np.bincount(batch.document_of_word, weights=keep, minlength=batch.n_documents) == 0
     if empty.any():
         first = batch.word_offsets[:-1][empty]
-        words = words.copy()
+        words, keep = batch.words.copy(), keep.copy()
         words[first], keep[first] = UNKNOWN_WORD, True
+        batch = replace(batch, words=words)
     phrase = (np.cumsum(z) - z)[keep]  # (left,)
-    left = np.concatenate([phrase[1:] != phrase[:-1], [True]])
-    lengths = np.bincount(batch.sentence_of_word, weights=keep, minlength=batch.n_sentences).astype(np.int64)
-    sentences = np.bincount(batch.document_of_sentence, weights=lengths > 0, minlength=batch.n_documents)
-    smaller = Batch(
-        words=words[keep],
-        sentence_offsets=np.concatenate([[0], np.cumsum(lengths[lengths > 0])]),
-        document_offsets=np.concatenate([[0], np.cumsum(sentences.astype(np.int64))]),
-        rows=batch.rows,
-        labels=batch.labels,
-        users=batch.users,
-        products=batch.products,
-    )
-    return smaller, left
+    smaller = batch.only(keep)
+    assert smaller is not None  # every document has a word
+    return smaller, np.concatenate([phrase[1:] != phrase[:-1], [True]])
 
 
 def logits_without(
