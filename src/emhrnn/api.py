@@ -12,7 +12,6 @@ import numpy as np
 from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.decision import Conformal, Decision, decision
-from emhrnn.evaluation.predict import predict
 from emhrnn.explain.contrast import Contrast, contrast
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import EFFECTS, VALUES, explain_texts
@@ -55,11 +54,7 @@ class Model:
         return self.run.classes
 
     def predict_proba(
-        self,
-        texts: Texts,
-        *,
-        users: Names = None,
-        products: Names = None,
+        self, texts: Texts, *, users: Names = None, products: Names = None
     ) -> Float32[np.ndarray, "texts classes"]:
         """The probability of every class. Rows sum to 1, except where a document may have several labels.
 
@@ -78,9 +73,7 @@ class Model:
                 "products=, with None where they are not known"
             )
         self._check_ids(users, products)
-        run = self.run
-        batch = run.encoder.encode(listed, users=users, products=products)
-        return predict(run.model, batch, multi_label=run.multi_label, temperature=run.temperature).probabilities
+        return self.run.predict(self.run.encoder.encode(listed, users=users, products=products)).probabilities
 
     def predict(
         self,
@@ -160,9 +153,9 @@ class Model:
         With `label`, effects are on that label instead of the predicted one (models whose evidence is exact)."""
         if values not in VALUES:
             raise ConfigError(f"values is {values!r}; give one of {', '.join(VALUES)}")
+        one = isinstance(texts, str)
         many = [texts] if isinstance(texts, str) else checked_texts(texts)
         self._check_ids(users, products)
-        one = isinstance(texts, str)
         explanations = explain_texts(
             self.run, many, users=users, products=products, exact=one if exact is None else exact, values=values,
             target=label,
@@ -180,12 +173,7 @@ class Model:
         return contrast(self.run, checked_texts([text])[0], label, user=user, product=product)
 
     def counterfactual(
-        self,
-        text: str,
-        *,
-        user: str | None = None,
-        product: str | None = None,
-        limit: int = LIMIT,
+        self, text: str, *, user: str | None = None, product: str | None = None, limit: int = LIMIT
     ) -> Counterfactual:
         """The smallest set of phrases without which the prediction is another, as far as up to `limit` are enough; its
         `explanation` is that of `explain`. `user` and `product` say who wrote the text and about what; the average ones
@@ -408,9 +396,8 @@ def train(
     if valid_split is not None and named is not None:
         valid_data = replace(named, columns=columns, split=valid_split)
     elif valid is not None:  # what is said of the data holds for raw validation data too
-        raw = not is_corpus(Path(valid))
         valid_data = Named(path=Path(valid))
-        if raw:
+        if not is_corpus(valid_data.path):
             valid_data = replace(valid_data, format=format, columns=columns, encoding=encoding)
     source = Path(vectors) if isinstance(vectors, str) else vectors
     if start is not None:
@@ -429,27 +416,23 @@ def train(
             done = continue_run(located(start), named, out, given, context, overwrite=overwrite)
         return Trained(Model(done.run, out), done.fitted, out, done.train, done.valid)
     with joined() as job:
-        context = TrainingContext(progress=False, say=lambda _: None, job=job)
-        if job.first:
-            context = TrainingContext(progress, on_epoch, on_step, say, job)
+        quiet = TrainingContext(progress=False, say=lambda _: None, job=job)
+        context = TrainingContext(progress, on_epoch, on_step, say, job) if job.first else quiet
         opening: AbstractContextManager[Opened]
         if not job.first:
             opening = nullcontext(followed_run(out, job))
         elif (resume or begun_by_this_job(out)) and is_run(out):
             opening = resumed_run(out, context, data=named, valid=valid_data, config=chosen, vectors=source)
         elif named is not None:
-            opening = new_run_at(
-                out, named, chosen, context, valid=valid_data, vectors=source, overwrite=overwrite
-            )  # fmt: skip
+            opening = new_run_at(out, named, chosen, context, valid=valid_data, vectors=source, overwrite=overwrite)
         else:
             why = f"there is no run at {out} to resume" if resume else "no data was given"
             raise DataError(f"{why}; give the data to train on")
         with ExitStack() as stack:
             context = replace(context, trackers=_entered(stack, log if job.first else (), out))
             opened = stack.enter_context(opening)
-            fitted = opened.finished or fit(
-                opened.run, opened.train, opened.valid, context, folder=out, select=opened.select
-            )  # fmt: skip
+            corpora = opened.train, opened.valid
+            fitted = opened.finished or fit(opened.run, *corpora, context, folder=out, select=opened.select)
     remarks = MODELS[opened.run.config.model.name].remarks
     for remark in [] if remarks is None else remarks(opened.run.config, fitted, opened.valid):
         context.say(remark)

@@ -12,28 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from emhrnn.corpus.batch import Batch, BatchPlan
-    from emhrnn.corpus.dataset import Corpus
-    from emhrnn.corpus.encode import TextEncoder
-    from emhrnn.corpus.preparation import prepare
-    from emhrnn.corpus.readers.source import Source
-    from emhrnn.corpus.record import Columns, Record
-    from emhrnn.corpus.store import Report, is_corpus
-    from emhrnn.text import TextSettings
-
-__all__ = [
-    "Batch",
-    "BatchPlan",
-    "Columns",
-    "Corpus",
-    "Record",
-    "Report",
-    "Source",
-    "TextEncoder",
-    "TextSettings",
-    "is_corpus",
-    "prepare",
-]
+    from emhrnn.corpus.batch import Batch as Batch
+    from emhrnn.corpus.batch import BatchPlan as BatchPlan
+    from emhrnn.corpus.dataset import Corpus as Corpus
+    from emhrnn.corpus.encode import TextEncoder as TextEncoder
+    from emhrnn.corpus.preparation import prepare as prepare
+    from emhrnn.corpus.readers.source import Source as Source
+    from emhrnn.corpus.record import Columns as Columns
+    from emhrnn.corpus.record import Record as Record
+    from emhrnn.corpus.store import Report as Report
+    from emhrnn.corpus.store import is_corpus as is_corpus
+    from emhrnn.text import TextSettings as TextSettings
 
 _HOME = {
     "Batch": "emhrnn.corpus.batch",

@@ -265,22 +265,18 @@ def second_pass(assembly: Assembly, reader: Any, sink: Any) -> Contents:
         class_counts.update(dict.fromkeys(parts, assembly.class_counts[old]))
     drop = [name for name, table in (("user", assembly.users), ("product", assembly.products)) if not len(table)]
     renumber(reader, sink, words=word_table, labels=label_ids, split=split, drop=drop)
+    same = ("documents", "sentences", "longest_document", "longest_sentence", "capped", "skipped_first")
     report = Report(
-        documents=assembly.documents,
-        sentences=assembly.sentences,
+        **{name: getattr(assembly, name) for name in same},
         words=int(counts.sum()),
-        longest_document=assembly.longest_document,
-        longest_sentence=assembly.longest_sentence,
         vocabulary=len(vocabulary),
         unknown_words=int(counts[word_table == 0].sum()),
         classes={name: class_counts[name] for name in classes},
         multi_label=split or bool(assembly.multi_label),
         users=len(assembly.users),
         products=len(assembly.products),
-        capped=assembly.capped,
         limits={name: value for name, value in asdict(recipe.text.limits).items() if value is not None},
         skipped=dict(assembly.skipped),
-        skipped_first=assembly.skipped_first,
         repaired=dict(assembly.repaired),
     )
     return Contents(

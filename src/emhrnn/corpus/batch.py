@@ -234,19 +234,14 @@ class BatchPlan:
     def batches(self, generator: np.random.Generator) -> list[Int64[np.ndarray, " documents"]]:
         """All rows once, in batches, in an order drawn from the generator."""
         order = generator.permutation(len(self.lengths))
-        pools = np.array_split(order, max(1, round(self._expected_batches() / POOL_BATCHES)))
+        expected = len(order) / self.documents if self.documents else float(self.lengths.sum()) / (self.words or 1)
+        pools = np.array_split(order, max(1, round(expected / POOL_BATCHES)))
         batches = [batch for pool in pools for batch in self._cut(pool)]
         return [batches[i] for i in generator.permutation(len(batches))]
 
     def in_order(self) -> list[Int64[np.ndarray, " documents"]]:
         """All rows once, sorted by length, without chance: for evaluation, where the order does not matter."""
         return self._cut(np.arange(len(self.lengths)))
-
-    def _expected_batches(self) -> float:
-        if self.documents is not None:
-            return len(self.lengths) / self.documents
-        assert self.words is not None
-        return float(self.lengths.sum()) / self.words
 
     def _cut(self, rows: Int64[np.ndarray, " rows"]) -> list[Int64[np.ndarray, " documents"]]:
         rows = rows[np.argsort(self.lengths[rows], kind="stable")]

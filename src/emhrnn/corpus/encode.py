@@ -109,8 +109,11 @@ class TextEncoder:
     def _ids(
         self, kind: str, given: Names, rows: Int64[np.ndarray, " rows"], texts: int
     ) -> Int64[np.ndarray, " rows"] | None:
-        """None for a model that knows no names of the kind."""
-        check_names(kind, given, texts)
+        """None for a model that knows no names of the kind. Raises a DataError unless there is one name for each text,
+        or none is given at all."""
+        if given is not None and (isinstance(given, str) or len(given) != texts):
+            told = "one string" if isinstance(given, str) else f"{len(given)}"
+            raise DataError(f"{texts} texts and {told} for {kind}; give one for each text, None where unknown")
         if not self._names[kind]:
             return None
         if given is None:
@@ -121,13 +124,6 @@ class TextEncoder:
     @cached_property
     def _tables(self) -> dict[str, NameTable]:
         return {kind: NameTable(names) for kind, names in self._names.items()}
-
-
-def check_names(kind: str, given: Names, texts: int) -> None:
-    """Raise a DataError unless there is one name for each of so many texts, or none is given at all."""
-    if given is not None and (isinstance(given, str) or len(given) != texts):
-        told = "one string" if isinstance(given, str) else f"{len(given)}"
-        raise DataError(f"{texts} texts and {told} for {kind}; give one for each text, None where unknown")
 
 
 def has_words(text: str) -> bool:

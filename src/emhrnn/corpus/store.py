@@ -25,7 +25,7 @@ from emhrnn.errors import CheckpointError
 from emhrnn.extras import pyarrow as pa
 from emhrnn.files import from_json, sha256, write_json
 from emhrnn.shapes import Bool, Float32, Int32, Int64
-from emhrnn.text import TextLimits, TextSettings, Vocabulary
+from emhrnn.text import TextSettings, Vocabulary
 
 MOST_CLASSES = 30  # that are shown
 
@@ -169,13 +169,12 @@ def read_manifest(folder: Path, *, verify: bool) -> Contents:
     values = _load(folder)
     try:
         _check_files(folder, values["files"], verify)
-        text = dict(values["text"])
         return Contents(
             vocabulary=Vocabulary.load(folder / VOCABULARY),
             classes=tuple(values["classes"]),
             users=_names(folder, values, "users"),
             products=_names(folder, values, "products"),
-            text=TextSettings(**{**text, "limits": TextLimits(**text["limits"])}),
+            text=TextSettings.from_dict(values["text"]),
             report=Report.from_dict(values["report"]),
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -77,10 +77,12 @@ def summarise(corpus: Corpus) -> DataSummary:
     problems = [
         *_split_problems(corpus.report),
         *_label_problems(corpus),
-        *_text_problems(corpus, one_word),
         *_language_problems(corpus, languages),
         *_duplicate_problems(corpus, len(again), conflicts),
     ]
+    if one_word > SHORT * len(corpus):
+        share = one_word / len(corpus)
+        problems.append(f"{share:.0%} of the documents have one word: check that the text column is the right one")
     return DataSummary(
         report=corpus.report,
         language=corpus.text.language,
@@ -139,12 +141,6 @@ def _named(names: Sequence[str], counts: dict[str, int], documents: int) -> str:
     shown = ", ".join(f"{name!r} ({counts[name]:,}, {counts[name] / documents:.1%})" for name in names[:SHOWN_NAMES])
     more = f" and {len(names) - SHOWN_NAMES:,} more" if len(names) > SHOWN_NAMES else ""
     return f"the class {shown} is rare" if len(names) == 1 else f"the classes {shown}{more} are rare"
-
-
-def _text_problems(corpus: Corpus, one_word: int) -> list[str]:
-    if one_word <= SHORT * len(corpus):
-        return []
-    return [f"{one_word / len(corpus):.0%} of the documents have one word: check that the text column is the right one"]
 
 
 def _languages(corpus: Corpus) -> dict[str, float]:

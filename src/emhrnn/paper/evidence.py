@@ -183,7 +183,12 @@ def _summary(one: EvidenceSet) -> str:
     told = f"- {plain(one.name)}: learned {percent(rows[LEARNED].accuracy)} %"
     if others and not fixed:  # all segmentations are learned: the ablation of the parts
         changes = sorted(others, key=lambda row: row.accuracy)
-        return f"{told}; {', '.join(f'{plain(row.model)} {_points(row, rows[LEARNED])}' for row in changes)} points."
+        points = (
+            f"{plain(row.model)} {100 * (row.accuracy - rows[LEARNED].accuracy):+.1f}"
+            + " (significant)" * bool(row.against and row.against.counts)
+            for row in changes
+        )
+        return f"{told}; {', '.join(points)} points."
     if fixed:
         gains = sorted(rows[LEARNED].accuracy - row.accuracy for row in fixed)
         counts = sum(row.against is not None and row.against.counts for row in fixed)
@@ -193,11 +198,6 @@ def _summary(one: EvidenceSet) -> str:
         sure = "significant" if bag.against.counts else "not significant"
         told += f"; against the overlapping bag {100 * (rows[LEARNED].accuracy - bag.accuracy):+.1f} ({sure})"
     return told + "."
-
-
-def _points(row: TableRow, reference: TableRow) -> str:
-    sure = row.against is not None and row.against.counts
-    return f"{100 * (row.accuracy - reference.accuracy):+.1f}{' (significant)' if sure else ''}"
 
 
 def _making(one: EvidenceSet) -> str:

@@ -56,10 +56,9 @@ class Data:
 
     def _files(self, path: Path) -> list[Path]:
         found = [file for file in data_files(path) if not self.writes(file)]
-        return found or ([path] if self._has_folders(path) else [])  # a folder per class has no data files of its own
-
-    def _has_folders(self, path: Path) -> bool:
-        return path.is_dir() and any(child.is_dir() and not self.writes(child) for child in path.iterdir())
+        inside = path.iterdir() if path.is_dir() else ()
+        of_classes = any(child.is_dir() and not self.writes(child) for child in inside)  # with no data files of its own
+        return found or ([path] if of_classes else [])
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.paths[:3])) + (", ..." if len(self.paths) > 3 else "")

@@ -85,7 +85,8 @@ def to_bytes(suffix: str, columns: Mapping[str, bool], rows: Iterable[Row], *, f
     sink = pa.BufferOutputStream()
     schema = pa.schema([(name, pa.float32() if number else pa.string()) for name, number in columns.items()])
     texts = [name for name, number in columns.items() if not number]  # what is kept may be of any type
-    table = pa.Table.from_pylist([row | {name: _as_text(row[name]) for name in texts} for row in flat], schema)
+    rows = [row | {name: None if row[name] is None else str(row[name]) for name in texts} for row in flat]
+    table = pa.Table.from_pylist(rows, schema)
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
@@ -105,10 +106,6 @@ def write_parquet(out: BinaryIO, parts: Iterable[bytes]) -> None:
 def _flat(value: Any) -> Any:
     """A cell of a table: lists and objects are JSON."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-
-
-def _as_text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else str(value)
 
 
 @dataclass
@@ -215,7 +212,8 @@ class Unfinished:
         lines = journal.read_bytes().splitlines(keepends=True) if journal.exists() else []
         kept = dict.fromkeys((*PARTS, "journal.jsonl"), 0)
         with ExitStack() as stack:
-            files = {name: stack.enter_context(_open_or_empty(self.folder / name)) for name in PARTS}
+            places = {name: path if (path := self.folder / name).exists() else Path(os.devnull) for name in PARTS}
+            files = {name: stack.enter_context(path.open("rb")) for name, path in places.items()}
             for raw in lines:
                 line = _line(raw)
                 if line is None or not all(_same(file, line[name]) for name, file in files.items()):
@@ -227,10 +225,6 @@ class Unfinished:
         for name, size in kept.items():
             with (self.folder / name).open("ab") as file:
                 file.truncate(size)
-
-
-def _open_or_empty(path: Path) -> IO[bytes]:
-    return path.open("rb") if path.exists() else Path(os.devnull).open("rb")
 
 
 def _same(file: IO[bytes], expected: list[Any]) -> bool:

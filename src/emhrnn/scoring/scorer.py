@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
@@ -25,7 +24,6 @@ from emhrnn.cores import set_threads, threads
 from emhrnn.corpus.batch import Batch
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.decision import decision
-from emhrnn.evaluation.predict import predict
 from emhrnn.explain.explainer import explain_read, explain_texts, read_batches
 from emhrnn.explain.explanation import Explanation, Phrase, Word
 from emhrnn.files import encoded
@@ -149,7 +147,7 @@ class Scorer:
             for row, (_, reasons) in zip(table, explained, strict=True):
                 row.update(_reasons_in(task.suffix, reasons))
         else:
-            shares = predict(run.model, batch, multi_label=run.multi_label, temperature=run.temperature).probabilities
+            shares = run.predict(batch).probabilities
         for row, label in zip(table, self.decision.labels(shares), strict=True):
             row["label"] = label if label is None or isinstance(label, str) else "|".join(label)
         self._fill_shares(table, shares)
@@ -285,10 +283,12 @@ def score_chunks(chunks: Iterator[RowChunk], task: Task, workers: int) -> Iterat
     """
     few = list(islice(chunks, AHEAD + 1))
     if workers == 1 or len(few) <= AHEAD:
-        with _one_thread():
-            scorer = Scorer(task)
+        before, scorer = threads(), Scorer(task)
+        try:
             for chunk in chain(few, chunks):
                 yield chunk, scorer(chunk.payload)
+        finally:
+            set_threads(before)
     else:
         yield from _in_processes(chain(few, chunks), task, workers)
 
@@ -317,14 +317,9 @@ def _in_processes(chunks: Iterator[RowChunk], task: Task, workers: int) -> Itera
 def _start_worker() -> None:
     """Ctrl-C ends the worker without a traceback, and the end of the parent process, however it comes, ends it too."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
-    wait([parent.sentinel])
-    os._exit(1)
+    threading.Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
 
 
 def _score(task: Task, payload: bytes) -> ScoredPart:
@@ -334,12 +329,3 @@ def _score(task: Task, payload: bytes) -> ScoredPart:
 @cache
 def _scorer(task: Task) -> Scorer:
     return Scorer(task)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    before = threads()
-    try:
-        yield
-    finally:
-        set_threads(before)

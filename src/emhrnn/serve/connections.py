@@ -10,9 +10,7 @@ begins and ends. The body of a request is bounded by the guard.
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 import uvicorn
@@ -145,11 +143,6 @@ CONNECTION: ContextVar[Connection | None] = ContextVar("emhrnn-connection", defa
 def bound_connections(config: uvicorn.Config, limits: ServerLimits) -> uvicorn.Config:
     """The configuration of a server whose connections are bounded."""
     config.load()
-    config.http_protocol_class = partial(_connect, config.http_protocol_class, limits, set())  # type: ignore[assignment]
+    inner, opened = config.http_protocol_class, set[Connection]()
+    config.http_protocol_class = lambda **given: Connection(inner(**given), limits, opened)  # type: ignore[assignment]
     return config
-
-
-def _connect(
-    inner: Callable[..., asyncio.Protocol], limits: ServerLimits, opened: set[Connection], **given: Any
-) -> Connection:
-    return Connection(inner(**given), limits, opened)

@@ -233,15 +233,10 @@ class ServerState:
     token: Token | None
     metrics: Metrics
 
-    @property
-    def first(self) -> ServedRun:
-        """The run that answers where none is named."""
-        return self.runs[0]
-
     def named(self, name: str | None) -> ServedRun:
         """The run of this name; the first for None. Raises a RefusedError (422) where there is none."""
         if name is None:
-            return self.first
+            return self.runs[0]
         for run in self.runs:
             if run.name == name:
                 return run

@@ -213,9 +213,9 @@ async def runs(request: Request) -> Response:
             "model": run.model.run.config.model.name,
             "settings": run.model.run.config.read_settings(),
             "scores": _scores(run),
-            "card": _card(run),
+            "card": markdown(card.read_text(encoding="utf-8", errors="replace")) if card.is_file() else "",
         }
-        for run in served
+        for run, card in ((run, run.folder / CARD) for run in served)
     ]
     histories = {run.name: epochs for run in served if (epochs := _history(run))}
     return rendered(
@@ -234,11 +234,6 @@ def _scores(run: ServedRun) -> dict[str, str]:
         }
     except (EmhrnnError, KeyError, TypeError):
         return {}
-
-
-def _card(run: ServedRun) -> Markup:
-    card = run.folder / CARD
-    return markdown(card.read_text(encoding="utf-8", errors="replace")) if card.is_file() else Markup("")
 
 
 def _history(run: ServedRun) -> list[Epoch]:

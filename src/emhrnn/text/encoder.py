@@ -5,10 +5,10 @@
 The words are those of `read_document`, the slow and plain way, with the limits applied; a test compares them.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -47,6 +47,11 @@ class TextSettings:
     language: str = USUAL
     lowercase: bool = True
     limits: TextLimits = field(default_factory=TextLimits)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "TextSettings":
+        """From `dataclasses.asdict`."""
+        return cls(**{**values, "limits": TextLimits(**values["limits"])})
 
 
 @dataclass(eq=False)

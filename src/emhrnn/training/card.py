@@ -212,8 +212,10 @@ def _calibration(card: Card) -> str:
     fitted = card.calibration
     if fitted is None:
         return "Probabilities are the model's own; no temperature was fitted."
+    source = fitted.get("source")  # runs from before it was kept were fitted on validation data
+    kind = "validation documents" if source is None else f"documents of {escaped(source)}"
     said = (
-        f"Temperature {fitted['temperature']:.3f}, fitted on {fitted['documents']:,} {_fitted_on(fitted)}"
+        f"Temperature {fitted['temperature']:.3f}, fitted on {fitted['documents']:,} {kind}"
         + (f" ({fitted['remark']})" if fitted["remark"] else "")
         + f". Expected calibration error in {len(fitted['after'])} bins: {fitted['ece_before']:.4f} before, "
         f"{fitted['ece_after']:.4f} after, on the same documents."
@@ -226,11 +228,6 @@ def _calibration(card: Card) -> str:
         if b["predictions"]
     ]
     return f"{said}\n\n" + _table(["confidence", "predictions", "mean confidence", "right"], rows)
-
-
-def _fitted_on(fitted: dict[str, Any]) -> str:
-    source = fitted.get("source")  # runs from before it was kept were fitted on validation data
-    return "validation documents" if source is None else f"documents of {escaped(source)}"
 
 
 def _phrases(card: Card) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from emhrnn.corpus import Columns, Corpus, TextSettings, is_corpus, prepare
+from emhrnn.corpus import Columns, Corpus, Source, TextSettings, is_corpus, prepare
 from emhrnn.corpus.store import DATA, MANIFEST
 from emhrnn.errors import DataError
 from emhrnn.files import encoded, from_json, named, sha256
@@ -47,6 +47,13 @@ class Named:
         """What was said about how to read it."""
         said = {"format": self.format, "split": self.split, "encoding": self.encoding, **self.columns.to_dict()}
         return {what: value for what, value in said.items() if value is not None}
+
+    def source(self, *, lenient: bool = False, keep: bool = False) -> Source:
+        """Its rows as they are read. `lenient`: what is wrong with a row is said in it; `keep` all columns, too."""
+        return Source(
+            self.path, format=self.format, columns=replace(self.columns, keep=keep), split=self.split,
+            encoding=self.encoding, lenient=lenient,
+        )  # fmt: skip
 
     def prepare(self, destination: Path, **options: Any) -> Corpus:
         """A corpus of raw data at `destination`, with the options of `emhrnn.prepare`."""

@@ -38,7 +38,7 @@ from emhrnn.models.predictor import probabilities
 from emhrnn.models.row import Facts
 from emhrnn.models.table import MODELS, build_model
 from emhrnn.shapes import Float
-from emhrnn.text import TextLimits, TextSettings, Vocabulary
+from emhrnn.text import TextSettings, Vocabulary
 from emhrnn.training.arrays import check_arrays, load_arrays, load_into, save_arrays
 from emhrnn.training.compatibility import migrated, migrated_tensors
 from emhrnn.training.config import Config, validated
@@ -289,7 +289,7 @@ def load_run(folder: Path, *, trainable: bool = False) -> Run:
             vocabulary,
             _class_names(description["classes"]),
             bool(description["multi_label"]),
-            text_settings_of(description["text"]),
+            TextSettings.from_dict(description["text"]),
             tuple(ids.get("users", ())),
             tuple(ids.get("products", ())),
             size,
@@ -333,11 +333,6 @@ def _zeros(*shape: int) -> Any:
     import torch
 
     return torch.zeros(*shape)
-
-
-def text_settings_of(values: dict[str, Any]) -> TextSettings:
-    """How a run reads text, from its description."""
-    return TextSettings(**{**values, "limits": TextLimits(**values["limits"])})
 
 
 def _class_names(names: list[str]) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,13 +172,8 @@ def trial_line(study: optuna.Study, trial: FrozenTrial, config: Config) -> str:
     row, best = row_of(trial, config), best_of(study)
     value = "no score" if row.value is None else f"{config.training.metric} {row.value:.4f}"
     leader = " (best)" if best is not None and best.number == trial.number else ""
-    told = f"trial {row.number}: {value}{leader}, {row.state}, {row.epochs} epochs, {clock(row.seconds)}"
-    return f"{told}: {brief(row.settings)}"
-
-
-def brief(settings: Mapping[str, Any]) -> str:
-    """learning_rate 0.0031, dropout 0.2"""
-    return ", ".join(f"{name.partition('.')[2]} {_short(value)}" for name, value in settings.items())
+    settings = ", ".join(f"{name.partition('.')[2]} {_short(value)}" for name, value in row.settings.items())
+    return f"trial {row.number}: {value}{leader}, {row.state}, {row.epochs} epochs, {clock(row.seconds)}: {settings}"
 
 
 def _short(value: Any) -> str:

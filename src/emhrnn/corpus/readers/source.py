@@ -56,13 +56,6 @@ SUFFIXES = {
 }
 
 
-def check_format(name: str) -> str:
-    """The name, if it is a key of READERS; else a DataError."""
-    if name not in READERS:
-        raise DataError(f"unknown format {name!r}; give one of {', '.join(READERS)}")
-    return name
-
-
 def format_of(path: Path) -> str:
     """The format's name, a key of READERS.
 
@@ -144,8 +137,9 @@ def data_files(name: Path) -> list[Path]:
     Raises:
         DataError: nothing is there.
     """
-    if name.is_dir():
-        return [name] if is_dataset(name) else _in_folder(name)
+    if name.is_dir() and not is_dataset(name):  # at any depth; names with a dot or an underscore are others' notes
+        inside = (path for path in name.rglob("*") if not any(p[0] in "._" for p in path.relative_to(name).parts))
+        return sorted(path for path in inside if path.is_file() and suffix_of(path) in SUFFIXES) or [name]
     if name.exists():
         return [name]
     if str(name) == "-":
@@ -156,12 +150,6 @@ def data_files(name: Path) -> list[Path]:
     if not found:
         raise DataError(f"no file matches {name}; check the pattern")
     return found
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    """Data files at any depth; names that begin with a dot or an underscore are other programs' notes."""
-    inside = (path for path in folder.rglob("*") if not any(p[0] in "._" for p in path.relative_to(folder).parts))
-    return sorted(path for path in inside if path.is_file() and suffix_of(path) in SUFFIXES) or [folder]
 
 
 Paths = str | Path | Sequence[str | Path]
@@ -228,7 +216,9 @@ class Source:
             raise DataError(f"no rows of the split {self.split!r} in {self}; it has {seen}")
 
     def _format_of(self, path: Path, given: str | None) -> str:
-        name = check_format(given) if given else format_of(path)
+        if given and given not in READERS:
+            raise DataError(f"unknown format {given!r}; give one of {', '.join(READERS)}")
+        name = given or format_of(path)
         if (name in FOLDERS) != path.is_dir():
             raise DataError(f"{path} cannot be read as {name}; give a file, or a folder with one folder per class")
         if name == "zhang" and not given and (self.columns.text or self.columns.label or self.columns.weight):

@@ -151,7 +151,7 @@ class _Writer:
 
     def sentences(self, opinions: list[Opinion]) -> list[str]:
         body = self._scenes(count=int(self.random() * 3))
-        body += [self._distraction() for _ in range(1 + int(self.random() * 2))]
+        body += [self._about("distraction", blame=self.random() < 0.5) for _ in range(1 + int(self.random() * 2))]
         heavy = [value for value, weight in opinions if weight == 2]
         verdict = [self._verdict(heavy.pop())] if heavy else []
         body += [self._opinion("{}_priority", value) for value in heavy]
@@ -170,9 +170,6 @@ class _Writer:
 
     def _plain(self, name: str) -> str:
         return expand(symbol(name, RuleContext(self.domain)), self.random)
-
-    def _distraction(self) -> str:
-        return self._about("distraction", blame=self.random() < 0.5)
 
     def _opinion(self, form: str, value: int) -> str:
         return self._about(form.format(STRENGTHS[abs(value)]), self._blame(value))

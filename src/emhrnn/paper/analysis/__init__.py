@@ -20,7 +20,7 @@ import torch
 from tqdm import tqdm
 
 from emhrnn.api import labels_of
-from emhrnn.corpus import Source, is_corpus
+from emhrnn.corpus import is_corpus
 from emhrnn.corpus.batch import Batch
 from emhrnn.corpus.encode import TextEncoder, has_words
 from emhrnn.corpus.record import Record
@@ -330,7 +330,7 @@ def analyse(
     everywhere, agreement, rows = WordAgreement(), WordAgreement(), 0
     if is_corpus(data.path):
         raise DataError(f"{data.path} is a prepared corpus, which has no text to show; give the raw file")
-    source = Source(data.path, format=data.format, columns=data.columns, split=data.split)
+    source = data.source()
     bar = tqdm(
         total=source.meter.total, unit="B", unit_scale=True, desc="reading", leave=False,
         disable=None if progress else True,  # None: shown where stderr is a terminal

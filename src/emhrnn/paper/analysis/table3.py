@@ -21,7 +21,7 @@ from emhrnn.explain.html import LEGEND, OPTIONS, html_section
 from emhrnn.explain.lexicon import Entry
 from emhrnn.explain.page import page
 from emhrnn.files import write_json, write_text
-from emhrnn.paper.analysis import Analysis, RunFacts, WordAttention, analyse
+from emhrnn.paper.analysis import Analysis, RunFacts, analyse
 from emhrnn.paper.reports import making, markdown_table, plain
 from emhrnn.training.config import validated
 from emhrnn.training.data import Named
@@ -177,15 +177,13 @@ def _attention_table(models: Sequence[RunFacts]) -> str:
     """Every word under every model, beside chance."""
     head = ["word", "run", "times", "weight", "chance", "x chance", "x sentence", "alone"]
     words = [*zip(*(model.attention for model in models), strict=True), [model.average for model in models]]
-    rows = [_attention_cells(name, one) for word in words for name, one in zip(NAMES, word, strict=True)]
+    rows = []
+    for name, one in ((name, one) for word in words for name, one in zip(NAMES, word, strict=True)):
+        values = (one.weight, one.chance, one.lift, one.in_sentence)
+        shown = ["-" if value is None else f"{value:.2f}" for value in values]
+        alone = "-" if one.alone is None else f"{100 * one.alone:.1f} %"
+        rows.append([plain(one.word), name, f"{one.count:,}", *shown, alone])
     return markdown_table(head, rows, left=2)
-
-
-def _attention_cells(name: str, word: WordAttention) -> list[str]:
-    values = [word.weight, word.chance, word.lift, word.in_sentence]
-    shown = ["-" if value is None else f"{value:.2f}" for value in values]
-    alone = "-" if word.alone is None else f"{100 * word.alone:.1f} %"
-    return [plain(word.word), name, f"{word.count:,}", *shown, alone]
 
 
 def _beside(analysis: Analysis) -> list[list[str]]:
@@ -241,33 +239,22 @@ class Figures:
         return {"making": dict(self.making), "figure4": self.mhs.to_dict(), "figure5": self.em.to_dict()}
 
 
-def own_review() -> str:
-    """A review written for these figures: texts of others may not be passed on."""
-    return files("emhrnn.paper.analysis").joinpath("review.txt").read_text(encoding="utf-8").strip()
+REVIEW = files("emhrnn.paper.analysis").joinpath("review.txt")  # ours: texts of others may not be passed on
 
 
 def draw_figures(em: Path, mhs: Path, out: Path, *, text: str | None = None) -> Figures:
     """Explain one text, by default our own review, under both runs, and write all files to `out`."""
     check_models(em, mhs)
     runs = [load_run(folder) for folder in (mhs, em)]
-    text = own_review() if text is None else text
+    text = REVIEW.read_text(encoding="utf-8").strip() if text is None else text
     first, second = (explain_texts(run, [text])[0] for run in runs)
     seeds = ", ".join(f"{run.config.model.name} seed {run.config.training.seed}" for run in runs)
     figures = Figures(first, second, making(runs=seeds))
-    write_figures(figures, out)
-    return figures
-
-
-def write_figures(figures: Figures, out: Path) -> None:
-    """The page, the terminal text and the data."""
     told = " \u00b7 ".join(f"{name}: {figures.making[name]}" for name in figures.making)
-    write_text(out / "figures.html", _page(figures, told))
-    write_text(out / "figures.txt", f"{figures.mhs}\n\n{figures.em}\n\n{told}\n")
-    write_json(out / "figures.json", figures.to_dict())
-
-
-def _page(figures: Figures, told: str) -> str:
     title = "Figures 4 and 5: one document under two models"
-    sections = "\n".join(html_section(explanation, attention=True) for explanation in (figures.mhs, figures.em))
-    body = f"<h1>{title}</h1>\n{OPTIONS}\n{sections}\n{LEGEND}"
-    return page(title, f"{body}\n<footer>{escape(told)}</footer>")
+    sections = "\n".join(html_section(explanation, attention=True) for explanation in (first, second))
+    body = f"<h1>{title}</h1>\n{OPTIONS}\n{sections}\n{LEGEND}\n<footer>{escape(told)}</footer>"
+    write_text(out / "figures.html", page(title, body))
+    write_text(out / "figures.txt", f"{first}\n\n{second}\n\n{told}\n")
+    write_json(out / "figures.json", figures.to_dict())
+    return figures

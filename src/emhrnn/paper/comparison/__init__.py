@@ -133,8 +133,9 @@ def compare(
     if out.is_file() or is_run(out):
         what = "a run" if out.is_dir() else "a file"
         raise DataError(f"{out} is {what}, a folder for the table and its runs is needed; give another with --out")
-    if not how.report:
-        _forget_lost_corpora(sets, out / "data")
+    for one in [] if how.report else [part for data in sets for part in data.split_sets()]:
+        if not has_corpora(out / "data" / one.name):  # kept without its corpora, which come out the same again
+            (out / "data" / f"{one.name}.json").unlink(missing_ok=True)
     found = _prepare(sets, rows, out, protocol, how)  # by fold, where there are folds
     jobs, missing = _jobs(sets, rows, found, protocol)
     if reference is None:  # the first row that some set can train
@@ -157,7 +158,12 @@ def compare(
         missing=tuple(missing),
         reference=reference,
         seeds=tuple(range(first_seed, first_seed + protocol.seeds)),
-        settings=_told_settings(protocol),
+        settings={
+            "preset": protocol.preset,
+            "config": None if protocol.config is None else protocol.config.name,
+            "set": list(_told(protocol.assignments)),
+            "vectors": None if protocol.vectors is None else protocol.vectors.name,
+        },
         made_by=_made_by(done),
         failed=() if how.report else tuple(outcome.name for outcome in done.values() if outcome.error is not None),
         once=tuple(row.name for row in rows if not protocol.settings(row, 0).model.draws),
@@ -225,13 +231,6 @@ def _prepare(
             raise DataError(f"{outcome.name}: {outcome.error}")
         found[outcome.name] = outcome.result
     return found
-
-
-def _forget_lost_corpora(sets: Sequence[DataSet], folder: Path) -> None:
-    """Records can be kept without the corpora, which are large: they are made again, and come out the same."""
-    for name in [one.name for data in sets for one in data.split_sets()]:
-        if not has_corpora(folder / name):
-            (folder / f"{name}.json").unlink(missing_ok=True)
 
 
 def _jobs(
@@ -316,15 +315,6 @@ def _finished(data: DataSet, rows: Sequence[SystemRow], done: dict[Key, Outcome]
         if whole:
             runs.append(Runs.of(data.name, row.name, whole, _told(row.settings)))
     return runs
-
-
-def _told_settings(protocol: Protocol) -> dict[str, Any]:
-    return {
-        "preset": protocol.preset,
-        "config": None if protocol.config is None else protocol.config.name,
-        "set": list(_told(protocol.assignments)),
-        "vectors": None if protocol.vectors is None else protocol.vectors.name,
-    }
 
 
 def _told(assignments: Sequence[str]) -> tuple[str, ...]:

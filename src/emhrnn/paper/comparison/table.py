@@ -62,14 +62,14 @@ class Runs:
             model=model,
             seeds=tuple(by_seed),
             results=tuple(pooled_result(results) for results in by_seed.values()),
-            right=np.stack([_right_of(results) for results in by_seed.values()]),
+            right=np.stack(
+                [
+                    np.concatenate([unpack(one["right"], one["documents"]) for one in folds])
+                    for folds in by_seed.values()
+                ]
+            ),
             settings=settings,
         )
-
-
-def _right_of(results: Sequence[dict[str, Any]]) -> Bool[np.ndarray, " documents"]:
-    """Which test documents a run has right, over all folds."""
-    return np.concatenate([unpack(result["right"], result["documents"]) for result in results])
 
 
 @dataclass(frozen=True)

@@ -206,8 +206,11 @@ def reproduce_table2(
     """
     found = find_sets(data, sets)
     chosen = table2_rows(pretrained)
-    wanted = _known(rows, [row.name for row in chosen])
-    chosen = [row for row in chosen if not wanted or row.name in wanted]
+    names = [row.name for row in chosen]
+    for name in rows:
+        if name not in names:
+            raise ConfigError(f"{name!r} is not a row of the table; give some of {', '.join(map(repr, names))}")
+    chosen = [row for row in chosen if not rows or row.name in rows]
     if quick:
         found = [replace(one, data=replace(one.data, limit=(QUICK_ROWS,) * 3)) for one in found]
         known = {name for row in chosen for name in settings_of(row.model)}
@@ -229,13 +232,6 @@ def reproduce_table2(
     elif how.say is not None:
         how.say("frontier.svg (accuracy against training time) is left out: it needs matplotlib; install emhrnn[plots]")
     return result
-
-
-def _known(wanted: Sequence[str], names: Sequence[str]) -> Sequence[str]:
-    for name in wanted:
-        if name not in names:
-            raise ConfigError(f"{name!r} is not a row of the table; give some of {', '.join(map(repr, names))}")
-    return wanted
 
 
 # ------------------------------------------------------------------ frontier.svg: accuracy against minutes of training

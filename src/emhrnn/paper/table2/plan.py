@@ -162,7 +162,9 @@ def _encoder_rows(printed: str, folder: Path) -> list[SystemRow]:
     if BERT_BASE.items() <= _configuration(folder).items():
         name, tuned = printed, [SystemRow(printed, "transformer", (weights,))]
     else:
-        name = _name_of(folder)
+        name = folder.name
+        if name in {*PAPER_ROWS, *OTHER_ROWS}:
+            raise ConfigError(f"{folder} holds another network than the row {name!r}; give the folder another name")
         tuned = [SystemRow(f"{name}, {how}", "transformer", (weights, *own)) for how, own in FINE_TUNED.items()]
     return [*tuned, SystemRow(f"{name}, frozen", "transformer", (weights, *FROZEN))]
 
@@ -173,9 +175,3 @@ def _configuration(folder: Path) -> dict[str, Any]:
         return dict(json.loads((folder / "config.json").read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         raise ConfigError(f"{folder / 'config.json'} cannot be read as JSON; {WANTED}") from None
-
-
-def _name_of(folder: Path) -> str:
-    if folder.name in {*PAPER_ROWS, *OTHER_ROWS}:
-        raise ConfigError(f"{folder} holds another network than the row {folder.name!r}; give the folder another name")
-    return folder.name
