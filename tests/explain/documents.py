@@ -35,7 +35,7 @@ def split(text: str) -> Document:
     words = [text[start:end].lower() for start, end in spans]
     ends = [t + 1 for t, word in enumerate(words) if word.endswith(".") or t == len(words) - 1]
     starts, stops = np.array(spans, dtype=np.int64).reshape(-1, 2).T
-    return Document(text, words, starts.copy(), stops.copy(), np.array([0, *ends], dtype=np.int64))
+    return Document(text, starts.copy(), stops.copy(), np.array([0, *ends], dtype=np.int64), words)
 
 
 def softmaxes(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:

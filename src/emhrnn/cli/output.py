@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from emhrnn.errors import TrainingError
@@ -64,6 +65,11 @@ def aligned(rows: Sequence[Sequence[str]], numbers: set[int] | None = None) -> s
     widths = [max(len(row[i]) for row in rows) for i in columns]
     cells = [[row[i].rjust(widths[i]) if i in right else row[i].ljust(widths[i]) for i in columns] for row in rows]
     return "\n".join("  ".join(line).rstrip() for line in cells)
+
+
+def report_at(out: Path, name: str) -> str:
+    """Where a report is."""
+    return f"This is in {out / name}.md, as data in {out / name}.json."
 
 
 def end_if_failed(failed: Sequence[str]) -> None:

@@ -24,15 +24,9 @@ import numpy as np
 
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.shapes import Bool, Float32, Int64, Integer, UInt64
+from emhrnn.text.encoder import offsets_of as offsets_of
 
 HASH_WORD, HASH_BASE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)  # odd, with well mixed bits
-
-
-def offsets_of(lengths: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n_plus_1"]:
-    """0 and the running sum: part i is flat[offsets[i] : offsets[i + 1]]."""
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
 
 
 def ranges(starts: Int64[np.ndarray, " n"], lengths: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " total"]:

@@ -1,4 +1,5 @@
-"""What an explanation is made of, as flat arrays: attention, effects and evidence."""
+"""What an explanation is made of, as flat arrays: attention, effects and evidence; and how much support
+stands around each word, where a reader who marks passages would mark."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -114,3 +115,20 @@ def shares(weights: Float[np.ndarray, " n"], offsets: Int64[np.ndarray, " segmen
     nothing = sums < np.finfo(np.float32).tiny
     parts: Float[np.ndarray, " n"] = np.where(nothing, equal, weights / np.where(nothing, 1, sums))
     return parts
+
+
+REACH = 7  # words; chosen on what people marked in the training split of ERASER movies (docs/trust.md)
+
+
+def nearby(
+    effects: Float64[np.ndarray, " words"], sentence_of_word: Int64[np.ndarray, " words"]
+) -> Float64[np.ndarray, " words"]:
+    """The positive effects of a word and its neighbours in its sentence. A neighbour counts a seventh less for each
+    step, and nothing from the seventh on."""
+    support = np.maximum(effects, 0.0)
+    total: np.ndarray = support.copy()
+    for step in range(1, min(REACH, len(support))):
+        together = (1 - step / REACH) * (sentence_of_word[step:] == sentence_of_word[:-step])
+        total[step:] += together * support[:-step]
+        total[:-step] += together * support[step:]
+    return total

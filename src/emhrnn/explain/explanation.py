@@ -31,8 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from emhrnn.explain.arrays import Attention, Effects, EffectsBy, PhraseEvidence, shares
-from emhrnn.explain.nearby import nearby
+from emhrnn.explain.arrays import Attention, Effects, EffectsBy, PhraseEvidence, nearby, shares
 from emhrnn.shapes import Bool, Float64, Int64
 
 PRINTED_WIDTH = 100
@@ -148,7 +147,7 @@ class Explanation:
 
     @property
     def nearby(self) -> Float64[np.ndarray, " words"] | None:
-        """The support for the prediction around each word (explain/nearby.py); None where effects are not known."""
+        """The support for the prediction around each word (explain/arrays.py); None where effects are not known."""
         if self.effects is None:
             return None
         words = np.diff(self.phrase_offsets[self.sentence_offsets])  # of each sentence

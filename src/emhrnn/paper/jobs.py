@@ -292,6 +292,10 @@ def _begin(job: JobSpec, folder: Path) -> Path:
     return own
 
 
+def _target(function: Function) -> str:
+    return f"{function.__module__}:{function.__qualname__}"
+
+
 @dataclass(eq=False)
 class _Running:
     """A job in its process. The process ends when its stdin does, which is when this one dies."""
@@ -303,10 +307,10 @@ class _Running:
 
     @classmethod
     def start(cls, function: Function, job: JobSpec, folder: Path, environment: Mapping[str, str]) -> "_Running":
-        own, target = _begin(job, folder), f"{function.__module__}:{function.__qualname__}"
+        own = _begin(job, folder)
         with (own / LOG).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "emhrnn.paper.jobs", target, str(folder / f"{job.name}.json"), own],
+                [sys.executable, "-m", "emhrnn.paper.jobs", _target(function), str(folder / f"{job.name}.json"), own],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -12,8 +12,7 @@ for each training seed.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binom
@@ -33,9 +32,6 @@ class Difference:
     low: float  # the bootstrap's 95 % interval
     high: float
     p: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def paired_bootstrap(

@@ -147,7 +147,7 @@ class WordEncoder:
         """The same, and where each word stands in its text; sentences that are given are joined with a blank."""
         encoded, (starts, ends) = self._read(texts, spans=True)
         wholes = [text if isinstance(text, str) else " ".join(text) for text in texts]
-        before = np.repeat(_offsets(np.array([*map(len, wholes)], dtype=np.int64))[:-1], encoded.lengths)
+        before = np.repeat(offsets_of(np.array([*map(len, wholes)], dtype=np.int64))[:-1], encoded.lengths)
         offsets = encoded.sentence_offsets, encoded.document_offsets
         return LocatedTexts(wholes, starts - before, ends - before, *offsets), encoded
 
@@ -165,14 +165,14 @@ class WordEncoder:
                 columns.append(self._stretches.encode(sentences))
         words, lengths, *found = map(np.concatenate, zip(*columns, strict=True))
         full = lengths > 0
-        lengths, document_offsets = lengths[full], _offsets(full)[ends]
+        lengths, document_offsets = lengths[full], offsets_of(full)[ends]
         kept, counts = _within(self.settings.limits, lengths, document_offsets)
-        cut = np.diff(_offsets(lengths - kept)[document_offsets]) > 0
+        cut = np.diff(offsets_of(lengths - kept)[document_offsets]) > 0
         if cut.any():
-            number_in_sentence = np.arange(len(words)) - np.repeat(_offsets(lengths)[:-1], lengths)
+            number_in_sentence = np.arange(len(words)) - np.repeat(offsets_of(lengths)[:-1], lengths)
             inside = number_in_sentence < np.repeat(kept, lengths)
             words, found = words[inside], [places[inside] for places in found]
-        return Encoded(words, _offsets(kept[kept > 0]), _offsets(counts), cut), found
+        return Encoded(words, offsets_of(kept[kept > 0]), offsets_of(counts), cut), found
 
     def _sentences(self, text: Text) -> list[str]:
         if isinstance(text, str):
@@ -208,29 +208,18 @@ def _within(
     return lengths, counts
 
 
-def _offsets(lengths: Integer[np.ndarray, " n"] | Bool[np.ndarray, " n"]) -> Int64[np.ndarray, " n_plus_1"]:
+def offsets_of(lengths: Integer[np.ndarray, " n"] | Bool[np.ndarray, " n"]) -> Int64[np.ndarray, " n_plus_1"]:
+    """0 and the running sum: part i is flat[offsets[i] : offsets[i + 1]]."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return offsets
 
 
-@dataclass(frozen=True, eq=False)
-class Document:
-    """Word i is `words[i]` in its normal form and `text[starts[i] : ends[i]]` as written.
-    Sentence j is words[sentence_offsets[j] : sentence_offsets[j + 1]]; no sentence is empty."""
+@dataclass(eq=False)
+class Document(Located):
+    """With `words` in their normal form."""
 
-    text: str
     words: list[str]
-    starts: Int64[np.ndarray, " words"]
-    ends: Int64[np.ndarray, " words"]
-    sentence_offsets: Int64[np.ndarray, " sentences_plus_1"]
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    @property
-    def n_sentences(self) -> int:
-        return len(self.sentence_offsets) - 1
 
     @property
     def sentences(self) -> list[list[str]]:
@@ -261,4 +250,4 @@ def read_document(text: str, *, language: str = USUAL, lowercase: bool = True) -
         if len(words) > offsets[-1]:
             offsets.append(len(words))
     starts, ends = np.array(spans, dtype=np.int64).reshape(-1, 2).T
-    return Document(text, words, starts.copy(), ends.copy(), np.array(offsets, dtype=np.int64))
+    return Document(text, starts.copy(), ends.copy(), np.array(offsets, dtype=np.int64), words)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from emhrnn.cli.options import Data, Format, RunFolder, Split, TextColumn, argument, option
-from emhrnn.cli.output import Answer
+from emhrnn.cli.output import Answer, report_at
 
 Other = Annotated[list[Path] | None, option("Another run; may be repeated.", "RUN")]
 Method = Annotated[list[str] | None, option("Only this method; may be repeated.", "NAME")]
@@ -57,12 +57,7 @@ def faithfulness(
         seed=seed,
         figure=figure,
     )
-    return Answer(section, f"{section_markdown(data.name, section)}\n{written(out, 'faithfulness')}")
-
-
-def written(out: Path, name: str) -> str:
-    """Where a report is."""
-    return f"This is in {out / name}.md, as data in {out / name}.json."
+    return Answer(section, f"{section_markdown(data.name, section)}\n{report_at(out, 'faithfulness')}")
 
 
 def rationales(
@@ -107,7 +102,7 @@ def rationales(
         seed=seed,
         section=section,
     )
-    return Answer(made, f"{section_markdown(data.name, made)}\n{written(out, 'rationales')}")
+    return Answer(made, f"{section_markdown(data.name, made)}\n{report_at(out, 'rationales')}")
 
 
 def units(

@@ -22,8 +22,7 @@ from emhrnn.cli.options import (
     flag,
     option,
 )
-from emhrnn.cli.output import Answer, complain, percent, tell_of_rows
-from emhrnn.paper.cli.explanations import written
+from emhrnn.cli.output import Answer, complain, percent, report_at, tell_of_rows
 
 
 def evidence(
@@ -177,7 +176,7 @@ def chunks(
     from emhrnn.paper.phrases import chunk_table
 
     table = chunk_table([run, *(other or [])], conll, part, out, seed=seed)
-    return Answer(table.to_dict(), f"{table.to_markdown()}\n{written(out, 'chunks')}")
+    return Answer(table.to_dict(), f"{table.to_markdown()}\n{report_at(out, 'chunks')}")
 
 
 def segmentations(run: RunFolder, data: Data, read: DataOptions = GUESSED, quiet: Quiet = False) -> Answer:

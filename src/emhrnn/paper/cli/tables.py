@@ -20,9 +20,8 @@ from emhrnn.cli.options import (
     flag,
     option,
 )
-from emhrnn.cli.output import Answer, complain, print_json, say
+from emhrnn.cli.output import Answer, complain, print_json, report_at, say
 from emhrnn.cores import cores
-from emhrnn.paper.cli.explanations import written
 
 if TYPE_CHECKING:
     from emhrnn.paper.comparison.table import ComparisonTable
@@ -225,7 +224,7 @@ def table1(
         HowToRun(processes or cores(), report, None if quiet else complain),
     )
     failed = [failure.partition(": ")[0] for failure in table.failures]
-    return Answer(table.to_dict(), f"{table.to_markdown()}\n{written(out, 'table1')}", failed)
+    return Answer(table.to_dict(), f"{table.to_markdown()}\n{report_at(out, 'table1')}", failed)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -276,7 +275,7 @@ def table3(
         seed=seed,
         progress=not quiet,
     )
-    return Answer(table.to_dict(), f"{render_table3(table)}\n{written(out, 'table3')}")
+    return Answer(table.to_dict(), f"{render_table3(table)}\n{report_at(out, 'table3')}")
 
 
 def figures(

@@ -85,7 +85,7 @@ class Against:
         return self.holm < LEVEL
 
     def to_dict(self) -> dict[str, Any]:
-        return {**self.difference.to_dict(), "mcnemar_p": self.mcnemar, "holm_p": self.holm, "significant": self.counts}
+        return {**asdict(self.difference), "mcnemar_p": self.mcnemar, "holm_p": self.holm, "significant": self.counts}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from emhrnn.errors import ConfigError
-from emhrnn.explain.nearby import nearby
+from emhrnn.explain.arrays import nearby
 from emhrnn.explain.removal import units_of
 from emhrnn.files import sha256, write_json, write_text
 from emhrnn.paper.explanations.agreement import (

@@ -27,7 +27,7 @@ SLOW = ("owen", "lime", "shap")  # hundreds of predictions a document: only by n
 USUAL = tuple(name for name in METHODS if name not in SLOW)  # what is compared unless methods are named
 PART = "part"  # the level of rated parts
 SUMS = ("word + phrase", "word + sentence", "phrase + sentence")  # the scores of two levels that are shown at once
-NEARBY = "nearby word"  # explain/nearby.py
+NEARBY = "nearby word"  # explain/arrays.py
 BETTER = "default is better by"  # a column
 HOW_TO_READ = """In brackets: 95 % of bootstrap resamples of documents. *default is better by*: the difference of the
 first figure on the same documents, the default explanation of the first run (bold) less this row. *Passes*: forward and

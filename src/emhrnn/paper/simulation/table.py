@@ -35,6 +35,11 @@ as the paper does; 60 % is chance, because two of ten are given. *With label*: b
 *Label accuracy* and *log p(y)*, in nats, are of test documents, all segmentations summed out where a model has several.
 Rows that learn by gradients have the same epochs, dropout and learning rates; the training labels pick the rate."""
 CHANCE = {"free": 50.0, "all": 60.0}
+MEANS = {  # of a row, over seeds: where the results have them
+    "train": ("train", "all"), "test": ("test", "all"), "test_free": ("test", "free"),
+    "train_with_label": ("train", "all_with_label"), "test_with_label": ("test", "all_with_label"),
+    "test_free_with_label": ("test", "free_with_label"), "label_accuracy": ("test", "label_accuracy"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,27 +80,17 @@ def make_row(reading: str, method: str, results: Sequence[Mapping[str, Any]]) ->
         values = [result[split][key] for result in results if key in result[split]]
         return round(scale * fmean(values), 3) if values else None
 
-    def given(split: str, key: str) -> float:
-        value = mean(split, key)
-        assert value is not None
-        return value
-
     tests = [100 * result["test"]["all"] for result in results]
+    means: dict[str, Any] = {name: mean(*where) for name, where in MEANS.items()}
     return RecoveryRow(
         reading=reading,
         method=method,
-        train=given("train", "all"),
-        test=given("test", "all"),
         test_sd=round(stdev(tests), 3) if len(tests) > 1 else None,
         seeds=len(results),
-        test_free=given("test", "free"),
-        train_with_label=mean("train", "all_with_label"),
-        test_with_label=mean("test", "all_with_label"),
-        test_free_with_label=mean("test", "free_with_label"),
         log_likelihood=mean("test", "log_likelihood", scale=1.0),
-        label_accuracy=mean("test", "label_accuracy"),
         tests=tuple(round(test, 3) for test in tests),
         seconds=round(fmean(result["seconds"] for result in results), 1),
+        **means,
     )
 
 

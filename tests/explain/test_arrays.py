@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emhrnn.explain.nearby import REACH, nearby
+from emhrnn.explain.arrays import REACH, nearby
 
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=1, max_size=20), min_size=1, max_size=4))
