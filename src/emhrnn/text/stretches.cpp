@@ -389,7 +389,7 @@ EXPORT int64_t find(void* table, const char* text, int64_t n_sentences, const in
 }
 
 // The new parts in the order in which they came, a space behind each. Stays valid until the next `find`.
-const char* new_parts(void* table, int64_t* size) {
+EXPORT const char* new_parts(void* table, int64_t* size) {
   const std::string& parts = static_cast<Table*>(table)->fresh();
   *size = parts.size();
   return parts.data();

@@ -342,7 +342,7 @@ EXPORT void* plan_make(int64_t words, int64_t sentences, const int64_t* sentence
 EXPORT void plan_free(void* plan) { delete static_cast<Plan*>(plan); }
 
 // The array of that number, in the order in which plan.py lists them, and its size.
-const int64_t* plan_array(const void* made, int64_t number, int64_t* size) {
+EXPORT const int64_t* plan_array(const void* made, int64_t number, int64_t* size) {
   const Plan& plan = *static_cast<const Plan*>(made);
   const Sentences& s = plan.sentences;
   const Documents& d = plan.documents;
