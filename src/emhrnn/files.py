@@ -246,7 +246,7 @@ def _partial_name(path: Path) -> Path:
 
 
 def _sync_file(path: Path) -> None:
-    with path.open("rb") as file:
+    with path.open("r+b" if os.name == "nt" else "rb") as file:  # Windows syncs only what may be written to
         os.fsync(file.fileno())
 
 

@@ -76,6 +76,24 @@ def test_it_goes_on_beside_its_data(
         assert (folder / "p.csv").read_bytes() == whole
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux lists open files")
+def test_files_are_closed_before_they_are_renamed(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows renames no others."""
+    rename, renamed = Path.replace, []
+
+    def replace(path: Path, target: Path) -> Path:
+        renamed.append(path.name)
+        if path.name in ("rows", "errors"):
+            assert path not in [file.readlink() for file in Path("/proc/self/fd").iterdir() if file.is_symlink()]
+        return rename(path, target)
+
+    data = tmp_path / "new.jsonl"
+    data.write_text('{"text": "Good soup."}\n{"no": "text"}\n')
+    monkeypatch.setattr(Path, "replace", replace)
+    scored(run, data, tmp_path / "p.csv")
+    assert {"rows", "errors"} <= set(renamed)
+
+
 @pytest.mark.parametrize("name", ["rows", "errors", "journal.jsonl"])
 def test_what_a_kill_left_half_written_is_cut_off(
     name: str, run: Path, reviews: Path, tmp_path: Path, begun: Path, whole: bytes

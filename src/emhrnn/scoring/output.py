@@ -21,7 +21,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -146,6 +146,9 @@ class Unfinished:
                     names = (*PARTS, "journal.jsonl")
                     self._files = {name: stack.enter_context((self.folder / name).open("ab")) for name in names}
                     yield self
+            if os.name == "nt":
+                with suppress(OSError):  # what is not finished stays
+                    self.folder.rmdir()
         except BaseException as error:
             if ours and not self.sizes:  # nothing is done yet, so nothing stays
                 shutil.rmtree(self.folder, ignore_errors=True)
@@ -168,10 +171,11 @@ class Unfinished:
         """Give the files their names. The output comes last: where it is, all is done."""
         for file in self._files.values():
             os.fsync(file.fileno())
+            file.close()  # Windows renames closed files only
         if self.mistakes is not None:
             with atomic_file(self.mistakes) as copy, (self.folder / "mistakes").open("rb") as mistakes:
                 shutil.copyfileobj(mistakes, copy)
-        if self._files["errors"].tell():
+        if (self.folder / "errors").stat().st_size:
             (self.folder / "errors").replace(self.errors)
         else:
             self.errors.unlink(missing_ok=True)  # of another time
@@ -181,7 +185,7 @@ class Unfinished:
         else:
             (self.folder / "rows").replace(self.out)
         sync_name(self.out)
-        shutil.rmtree(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=os.name == "nt")  # there, the lock stays until it is released
 
     def _count(self, line: dict[str, Any]) -> None:
         self.digest = line["digest"]
