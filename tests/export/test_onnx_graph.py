@@ -2,7 +2,15 @@
 
 import json
 import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -19,6 +27,7 @@ from emhrnn.text import TextSettings, Vocabulary
 from emhrnn.training.config import make_config
 from emhrnn.training.run import Run
 from tests.behaviour.commands import Cli
+from tests.explain.browser import chromium
 from tests.models.examples import CLASSES
 from tests.models.test_evidence import PARTS, WORDS, make_batch, trained
 
@@ -145,3 +154,57 @@ def test_the_example_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]
     for text in texts:
         np.testing.assert_allclose(names["read"](text)[1], load("demo").predict_proba([text])[0], atol=CLOSE)
+
+
+@pytest.fixture(scope="module")
+def onnxruntime_web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with its two files that the page of the guide needs, from npm; skips where they cannot be had."""
+    folder = tmp_path_factory.mktemp("web")
+    if (npm := shutil.which("npm")) is None:
+        pytest.skip("needs npm on the machine, for example: apt-get install npm")
+    command = [npm, "pack", "--silent", "onnxruntime-web@1.30.0"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode:
+        pytest.skip(f"onnxruntime-web could not be had from npm: {done.stderr[-200:]}")
+    with tarfile.open(next(folder.glob("*.tgz"))) as packed:
+        for name in ("ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"):
+            (folder / name).write_bytes(packed.extractfile(f"package/dist/{name}").read())
+    return folder
+
+
+@contextmanager
+def static_server(folder: Path) -> Iterator[str]:
+    """The address of its files."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_the_page_of_the_guide(onnxruntime_web: Path) -> None:
+    """In a real browser, from static files alone: the probabilities of Python, and effects that add up to them."""
+    export_onnx(load("demo").run, onnxruntime_web / "model.onnx")
+    guide = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+    (page,) = re.findall(r"^```html\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (onnxruntime_web / "index.html").write_text(page, encoding="utf-8")
+    model = load("demo")
+    texts = [*TEXTS, *(review.text for review in generate_reviews(5, 3)), "It’s 10/10!!!!! -- Well-known... cafés"]
+    with static_server(onnxruntime_web) as address, chromium() as browser:
+        opened = browser.new_page()
+        opened.set_default_timeout(120_000)
+        opened.goto(f"{address}/index.html")
+        opened.wait_for_function("window.read && document.querySelector('#words').children.length")
+        assert opened.text_content("#label").startswith(f"{model.predict([opened.input_value('#text')])[0]}: ")
+        for explanation in model.explain(texts):
+            given = [sentence.text for sentence in explanation.sentences]
+            found = opened.evaluate("(sentences) => read(sentences)", given)
+            np.testing.assert_allclose(found["probabilities"], explanation.probabilities, atol=CLOSE)
+            effects = model.run.model.read(model.run.encoder.encode([explanation.text])).words
+            np.testing.assert_allclose(found["effects"], effects, atol=1e-4, rtol=1e-4)
+        opened.fill("#text", "Bad soup!")
+        opened.wait_for_function("document.querySelector('#words').textContent === 'Bad soup ! '")
+        shown = opened.eval_on_selector_all("#words span", "(words) => words.map((word) => Number(word.title))")
+        label = model.classes.index(opened.text_content("#label")[0])
+        effects = model.run.model.read(model.run.encoder.encode(["Bad soup!"])).words
+        np.testing.assert_allclose(shown, effects[:, label], atol=0.006)

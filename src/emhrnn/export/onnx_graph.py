@@ -29,6 +29,7 @@ import numpy as np
 
 from emhrnn.errors import DataError
 from emhrnn.export import Exported, exportable, unsupported
+from emhrnn.export.web_folder import javascript_pattern
 from emhrnn.extras import need
 from emhrnn.files import write_bytes
 from emhrnn.layers.phrases import MIX, MOST_WORDS, UNKNOWN_WORD
@@ -79,7 +80,8 @@ def onnx_model(run: Run) -> Any:
     )
     made_by = {"producer_name": "emhrnn", "producer_version": __version__, "ir_version": IR_VERSION}
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], **made_by)
-    text = {"pattern": token_pattern(run.text.language), **asdict(run.text)}
+    pattern = token_pattern(run.text.language)
+    text = {"pattern": pattern, "javascript_pattern": javascript_pattern(pattern), **asdict(run.text)}
     told = {"classes": run.classes, "several": run.multi_label, "text": text}
     helper.set_model_props(model, {"emhrnn": json.dumps(told), "vocabulary": "\n".join(run.vocabulary.words)})
     checker.check_model(model, full_check=True)
