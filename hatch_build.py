@@ -16,14 +16,11 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCES = {"text/stretches.cpp": False, "layers/native/kernels.cpp": True, "paper/em/plan.cpp": True}  # numeric?
-STATIC = {  # so that the wheel asks only for the C library
-    "linux": ("-static-libstdc++", "-static-libgcc"),
-    "win32": ("-static",),  # MinGW
-}
+STATIC = {"linux": ("-static-libstdc++", "-static-libgcc")}  # so that the wheel asks only for the C library
 
 
 class Kernels(BuildHookInterface):
-    """Adds `emhrnn/compiled/*.so` to a wheel, and the platform to its name."""
+    """Adds the libraries, `emhrnn/compiled/*`, to a wheel, and the platform to its name."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it builds."""
@@ -53,15 +50,13 @@ class Kernels(BuildHookInterface):
 def compile_all(compiler: Any, package: Path, folder: Path) -> list[Path]:
     """The libraries, by the module emhrnn.compiler."""
     command, static = compiler.find_compiler(), STATIC.get(sys.platform, ())
-    choice = (
-        sys.platform == "linux" and platform.machine() == "x86_64"
-    )  # where compiler.capability asks the CPU
+    choice = sys.platform == "linux" and platform.machine() == "x86_64"  # where compiler.capability asks the CPU
     libraries = []
     for name, numeric in SOURCES.items():
         source = package / name
         for kind in compiler.CAPABILITY_FLAGS if numeric and choice else ("DEFAULT",):
             library = folder / compiler.shipped_name(source, kind)
             flags = (*compiler.FLAGS, *(compiler.flags_of(kind) if numeric else ()), *static)
-            compiler.run([*command, *flags, str(source), "-o", str(library)])
+            compiler.compile_library(command, source, library, flags)
             libraries.append(library)
     return libraries

@@ -37,12 +37,15 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A compiler that takes a moment and gives any valid library; it notes each compilation in a file."""
-    library = next(file for folder in sys.path for file in Path(folder).glob("_bisect.*.so"))
     return write_compiler(
         tmp_path,
         monkeypatch,
-        f'echo compiled >> {tmp_path / "notes"}\nsleep 0.1\nfor last; do :; done; cp {library} "$last"\n',
+        f'echo compiled >> {tmp_path / "notes"}\nsleep 0.1\nfor last; do :; done; cp {some_library()} "$last"\n',
     )
+
+
+def some_library() -> Path:
+    return next(file for folder in sys.path for file in Path(folder).glob("_bisect.*.so"))
 
 
 def write_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Path:
@@ -217,6 +220,23 @@ def test_a_compiler_error_is_quoted(tmp_path: Path, source: Path, monkeypatch: p
     with pytest.raises(BuildError, match=r"failed with code 3: small\.cpp:1: no such thing$"):
         load_library(source)
     assert list((tmp_path / "cache" / "compiled").iterdir()) == []
+
+
+def test_msvc_has_options_of_its_own(
+    tmp_path: Path, source: Path, compiler: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of GCC's it knows none, and what it leaves beside the library goes."""
+    write = f'case $option in /Fe*) cp {some_library()} "${{option#/Fe}}";; /Fo*) echo > "${{option#/Fo}}";; esac'
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path / "notes"}\nfor option; do {write}; done\n')
+    monkeypatch.setenv("CXX", str(compiler.rename(compiler.with_name("cl.exe"))))
+    load_library(source, flags=("-mavx2",))
+    load_library(source)
+    for called in (tmp_path / "notes").read_text().splitlines():
+        options = called.split()
+        assert "/LD" in options
+        assert str(source) in options
+        assert not [option for option in options if option.startswith("-")]
+    assert {path.suffix for path in (tmp_path / "cache" / "compiled").iterdir()} == {compilers.SUFFIX, ".json"}
 
 
 def test_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -27,7 +28,10 @@ from typing import Literal
 from emhrnn.errors import DataError
 from emhrnn.files import from_json, sha256, write_json
 
-FLAGS = ("-O3", "-std=c++17", "-shared", "-fPIC")
+WINDOWS = sys.platform == "win32"
+FLAGS = ("-O3", "-std=c++17", "-shared", "-static" if WINDOWS else "-fPIC")  # of GCC, MinGW and Clang
+MSVC = ("/nologo", "/LD", "/O2", "/std:c++17", "/permissive-", "/Zc:lambda", "/EHsc", "/utf-8")
+SUFFIX = ".dll" if WINDOWS else ".so"
 NUMERIC = ("-pthread", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")  # of sources with vector instructions
 Capability = Literal["AVX512", "AVX2", "DEFAULT"]
 # Never -march=native: the cache may be shared by unlike machines.
@@ -36,6 +40,7 @@ CAPABILITY_FLAGS: dict[Capability, tuple[str, ...]] = {
     "AVX2": ("-mavx2", "-mfma"),
     "DEFAULT": (),
 }
+COMPILERS = ("c++", "g++", "clang++", *(["cl"] if WINDOWS else []))
 TIMEOUT = 300  # seconds
 SHIPPED = Path(__file__).parent / "compiled"  # what a wheel has inside (hatch_build.py)
 
@@ -72,7 +77,7 @@ def flags_of(kind: Capability) -> tuple[str, ...]:
 
 def shipped_name(source: Path, kind: Capability) -> str:
     """The file of a compiled source in the package."""
-    return f"{source.stem}-{kind.lower()}.so"
+    return f"{source.stem}-{kind.lower()}{SUFFIX}"
 
 
 def load_library(source: Path, *, flags: tuple[str, ...] = ()) -> ctypes.CDLL:
@@ -82,7 +87,7 @@ def load_library(source: Path, *, flags: tuple[str, ...] = ()) -> ctypes.CDLL:
         BuildError: there is no compiler, it failed, or the cache folder cannot be written.
     """
     compiler, flags = find_compiler(), (*FLAGS, *flags)
-    library = cache_folder() / "compiled" / f"{source.stem}-{_key(source, compiler, flags)}.so"
+    library = cache_folder() / "compiled" / f"{source.stem}-{_key(source, compiler, flags)}{SUFFIX}"
     try:
         library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if fault := _access_fault(library.parent):
@@ -105,7 +110,7 @@ def load_library(source: Path, *, flags: tuple[str, ...] = ()) -> ctypes.CDLL:
 def find_compiler() -> list[str]:
     """The command of a C++ compiler: $CXX, which may carry options, or the first one found."""
     wanted = os.environ.get("CXX")
-    for command in [wanted] if wanted else ["c++", "g++", "clang++"]:
+    for command in [wanted] if wanted else COMPILERS:
         try:
             words = shlex.split(command)
         except ValueError as error:
@@ -114,7 +119,7 @@ def find_compiler() -> list[str]:
             ) from error
         if words and (found := shutil.which(words[0])):
             return [found, *words[1:]]
-    raise BuildError(f"no C++ compiler found ({wanted or 'c++, g++, clang++'}); install one or set CXX")
+    raise BuildError(f"no C++ compiler found ({wanted or ', '.join(COMPILERS)}); install one or set CXX")
 
 
 def cache_folder() -> Path:
@@ -139,8 +144,20 @@ def capability() -> Capability:
     return "AVX2" if has >= {"avx2", "fma"} else "DEFAULT"
 
 
+def compile_library(compiler: list[str], source: Path, library: Path, flags: tuple[str, ...]) -> None:
+    """By FLAGS and others of `flags`; MSVC by options of its own, as it gets no vector instructions (`capability`)."""
+    if _is_msvc(compiler):
+        run([*compiler, *MSVC, str(source), f"/Fe{library}", f"/Fo{library.with_suffix('.obj')}"])
+    else:
+        run([*compiler, *flags, str(source), "-o", str(library)])
+
+
+def _is_msvc(compiler: list[str]) -> bool:
+    return Path(compiler[0]).stem.lower() == "cl"
+
+
 def _key(source: Path, compiler: list[str], flags: tuple[str, ...]) -> str:
-    version = run([*compiler, "--version"])
+    version = "" if _is_msvc(compiler) else run([*compiler, "--version"])  # its path names the version
     sources = [source, *sorted(source.parent.glob("*.h"))]  # which it may include
     what = [*(file.read_text(encoding="utf-8") for file in sources), version, platform.machine(), *compiler, *flags]
     return hashlib.sha256("\0".join(what).encode()).hexdigest()[:16]
@@ -185,16 +202,12 @@ def _measured(library: Path) -> dict[str, int | str]:
 
 def _compiled(source: Path, compiler: list[str], flags: tuple[str, ...], library: Path) -> ctypes.CDLL:
     """Compile, keep with size and checksum, and load."""
-    handle, name = tempfile.mkstemp(dir=library.parent, suffix=".so")
-    os.close(handle)
-    unfinished = Path(name)
-    try:
-        run([*compiler, *flags, str(source), "-o", name])
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:  # MSVC leaves other files, too
+        unfinished = Path(folder, library.name)
+        compile_library(compiler, source, unfinished, flags)
         unfinished.chmod(0o700)
         measured = _measured(unfinished)
         unfinished.replace(library)
-    finally:
-        unfinished.unlink(missing_ok=True)
     write_json(_record(library), measured)
     _record(library).chmod(0o600)
     return ctypes.CDLL(str(library))
