@@ -1,5 +1,7 @@
 """Falls of the probability against plain lists, and the scores of the methods."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -70,6 +72,15 @@ def test_removal_is_what_really_happens() -> None:
             logits = logits_without(texts.run, texts.batch.part(d, d + 1), texts.z[first:last], keep[None])
             odds = log_odds(torch.from_numpy(logits), texts.chosen[d : d + 1], multi_label=False, temperature=1.0)
             assert found.levels[level][units.offsets[d]] == pytest.approx(texts.odds[d] - float(odds[0]), abs=1e-5)
+
+
+def test_phrases_that_are_sentences_are_left_out_once() -> None:
+    texts = make_texts([[3, 2], [4]], 3)
+    texts = replace(texts, z=texts.batch.sentence_final)
+    found = score("removal", texts, np.random.default_rng(0))
+    assert found is not None
+    assert found.forward == 1 + (9 + 3) / 2  # of words and sentences, in two documents
+    assert found.levels["phrase"] is found.levels["sentence"]
 
 
 @pytest.mark.parametrize(

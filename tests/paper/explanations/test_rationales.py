@@ -51,6 +51,9 @@ def test_every_model_has_its_methods(cli: Cli, runs: dict[str, Path], tmp_path: 
         assert 0 <= row["AUPRC"]["low"] <= row["AUPRC"]["value"] <= row["AUPRC"]["high"] <= 1
     assert found["evidence", "evidence", "phrase"]["forward"] == 1
     assert found["hn-att", "integrated gradients", "word"]["backward"] == 50
+    assert ("evidence", "removal", "word") not in found
+    assert found["evidence", "removal", NEARBY]["AUPRC"]["value"] > 0  # the words of a phrase share its score
+    assert all(row["predictions"] > 0 for row in found.values())
     assert "AUPRC" in told
     markdown = (out / "rationales.md").read_text()
     summary, details = markdown.split("# All rows")
