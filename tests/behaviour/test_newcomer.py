@@ -83,6 +83,9 @@ def test_training_says_why_it_ended_and_what_to_do_next(cli: Cli, tmp_path: Path
     assert f"Stopped after epoch {epochs} of 9" in told
     assert "(lowest validation loss): accuracy" in told
     assert f"emhrnn serve {tmp_path / 'run'}" in told
+    learned = emhrnn.load(tmp_path / "run").run.model.parameter_count
+    for shown in (cli.ok("info", tmp_path / "run").out, cli.ok("info", tmp_path / "run", "--card").out):
+        assert f"{learned:,} parameters" in shown  # more than before training, which counted no phrases
     told = cli.ok("train", tmp_path / "a.csv", "--out", tmp_path / "fit", *QUICK).out
     assert "epoch" not in told
 

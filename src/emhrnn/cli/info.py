@@ -120,7 +120,8 @@ def run_text(path: Path, facts: dict[str, Any]) -> str:
 
 def _training_lines(facts: dict[str, Any]) -> dict[str, Any]:
     config = facts["config"]
-    size = f"{facts['parameters']:,} parameters" if facts["parameters"] else "fitted at once"
+    parameters = (facts["metrics"] or {}).get("parameters", facts["parameters"])
+    size = f"{parameters:,} parameters" if parameters else "fitted at once"
     lines = {"model": f"{config['model']['name']}, {size}", "classes": ", ".join(facts["classes"])}
     for part, name in (("train", "training data"), ("valid", "validation data")):
         if described := facts.get("data", {}).get(part):

@@ -66,14 +66,15 @@ def write_results(folder: Path, run: Run, fitted: FitResult) -> None:
     """History, weights, scores and card of a run that was trained elsewhere, and is described in the folder."""
     write_history(folder / HISTORY, fitted.epochs)
     save_weights(folder, run, fitted.best.epoch)
-    write_metrics(folder, fitted)
+    write_metrics(folder, run, fitted)
 
 
-def write_metrics(folder: Path, fitted: FitResult) -> None:
+def write_metrics(folder: Path, run: Run, fitted: FitResult) -> None:
     """Scores of the best epoch, and what training took; and the model card."""
     write_card(
         folder,
         {
+            "parameters": run.model.parameter_count,  # before training, evidence knows no phrases
             "best_epoch": fitted.best.epoch,
             "epochs": len(fitted.epochs),
             "seconds": sum(epoch.seconds for epoch in fitted.epochs),
@@ -107,7 +108,7 @@ def card_of(folder: Path, metrics: dict[str, Any] | None = None) -> Card:
         return Card(
             name=UNFINISHED.sub(r"\1", folder.resolve().name),
             model=config["model"]["name"],
-            parameters=description["parameters"],
+            parameters=metrics.get("parameters", description["parameters"]),
             multi_label=description["multi_label"],
             data=[
                 {"name": name, "source": Path(part["source"]).name}

@@ -299,7 +299,7 @@ def fit(
     logits = None if crossed is None else crossed.logits[now.best.epoch]
     fitted = FitResult(now.epochs, now.best, *end_training(run, valid, own, now.best.epoch, job, logits))
     if own is not None:
-        write_metrics(own, fitted)
+        write_metrics(own, run, fitted)
     return fitted
 
 
@@ -351,7 +351,7 @@ def _fit_at_once(run: Run, train: Corpus, valid: Corpus, context: TrainingContex
     context.epoch_done(epoch)
     fitted = FitResult([epoch], Best(0, scores.accuracy), *end_training(run, valid, folder, 0))
     if folder is not None:
-        write_metrics(folder, fitted)
+        write_metrics(folder, run, fitted)
     return fitted
 
 
