@@ -1,11 +1,13 @@
-"""The line that says what is learned from."""
+"""The line that says what is learned from, and the defaults that suit it."""
 
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from emhrnn.corpus import Columns, prepare
-from emhrnn.training.data import SHOWN, material_line
+from emhrnn.training.config import make_config
+from emhrnn.training.data import MANY, SHOWN, material_line, suited
 
 
 def test_it_names_the_columns_that_were_taken_and_the_classes(tmp_path: Path) -> None:
@@ -17,3 +19,13 @@ def test_it_names_the_columns_that_were_taken_and_the_classes(tmp_path: Path) ->
         f"a.csv: {SHOWN + 2} documents of 6 words to learn from, 2 to validate; text from 'body', label from 'stars'; "
         f"language en; {SHOWN + 2} classes: {first} and 2 more"
     )
+
+
+@pytest.mark.parametrize(
+    ("documents", "given", "rate"),
+    [(MANY - 1, (), 0.01), (MANY, (), 0.004), (MANY, ("training.learning_rate=0.02",), 0.02)],
+)
+def test_many_documents_are_learned_from_in_smaller_steps(documents: int, given: tuple[str, ...], rate: float) -> None:
+    config = make_config(assignments=given)
+    found = suited(config, documents=documents, classes=5, language="en", vectors=True)
+    assert found.training.learning_rate == rate
