@@ -36,7 +36,8 @@ K, `presence`, `table_documents` and the size of batches were chosen in explorat
 and 20 newsgroups) that printed test figures beside validation figures: the test sets are not untouched. Averaging of
 weights and `table_decay` were chosen by validation loss. All rows of a set share settings; its command names them.
 Commits differ: `imdb` is of before 5316b9e, since when a word without a pretrained vector has the mean of all vectors;
-counts of related classes are mixed since 13ec555, which two classes do not need. [rows-yelp-folds.md](rows-yelp-folds.md) has other models on all 10,000 Yelp reviews.
+counts of related classes are mixed since 13ec555, which two classes do not need. All 10,000 Yelp reviews are also in
+[rows-yelp-folds.md](rows-yelp-folds.md), with other models.
 """
 BESIDE_NOTE = f"""From the records of table 2, against *{EVIDENCE}* with its default settings, which weigh sentences
 (`model.sentence_weights`, chosen by validation loss).
