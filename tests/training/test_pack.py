@@ -124,6 +124,12 @@ def test_what_people_add_is_kept_where_they_look(
     assert beside(located("demo"), "").name == "demo"  # the name that the server shows
 
 
+def test_the_model_of_the_package_is_packed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert pack(located("demo")).path == tmp_path / "demo.emhrnn"
+    assert emhrnn.load("demo.emhrnn").predict([GOOD]) == emhrnn.load("demo").predict([GOOD])
+
+
 def test_every_command_takes_the_file(cli: Cli, packed: Path, made: Path, tmp_path: Path) -> None:
     assert cli.ok("evaluate", packed, made / "test.jsonl", "--json").json["documents"] == 8
     assert cli.ok("info", packed, "--json").json["kind"] == "run"

@@ -90,7 +90,7 @@ def pack(folder: Path, out: Path | None = None) -> PackResult:
     description = read_description(folder)
     if not (folder / WEIGHTS).is_file():
         raise CheckpointError(f"{folder} has no weights yet; finish training it first: --resume")
-    out = folder.resolve().with_name(folder.resolve().name + SUFFIX) if out is None else out
+    out = beside(folder, SUFFIX) if out is None else out
     if out.is_dir() or out.resolve().is_relative_to(folder.resolve()):
         raise DataError(f"{out} is a folder, or lies in the run; give the name of a file elsewhere")
     with tempfile.TemporaryDirectory(prefix="emhrnn-") as scratch:
