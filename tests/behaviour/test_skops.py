@@ -10,11 +10,12 @@ skops = pytest.importorskip("skops.io", reason="needs skops")
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_classifier_survives_skops() -> None:
+@pytest.mark.parametrize("model", ["evidence", "tfidf-lr"])
+def test_a_classifier_survives_skops(model: str) -> None:
     from emhrnn import DocumentClassifier
 
     texts, labels = (list(column) for column in zip(*rows(40), strict=True))
-    fitted = DocumentClassifier(model="tfidf-lr", random_state=0).fit(texts, labels)
+    fitted = DocumentClassifier(model=model, random_state=0).fit(texts, labels)
     data = skops.dumps(fitted)
     untrusted = skops.get_untrusted_types(data=data)
     assert "emhrnn.estimator.DocumentClassifier" in untrusted
