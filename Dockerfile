@@ -19,7 +19,7 @@ COPY requirements.lock /wheels/
 RUN python -m pip install --no-cache-dir --require-hashes -r /wheels/requirements.lock \
     && python -m pip install --no-cache-dir --no-deps /wheels/*.whl \
     && rm -r /wheels \
-    && useradd --system --uid 10001 --no-create-home emhrnn
+    && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin emhrnn
 USER 10001
 ENV PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1
 EXPOSE 8000
