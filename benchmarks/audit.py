@@ -1,7 +1,6 @@
 """How many planted label errors does `emhrnn audit` list first?
 
-    python -m benchmarks.audit ../shared/data [--seed 100] [--draws 5] [--only IMDB] [--run RUN]
-        [--vectors FILE] [--out FILE.json]
+    python -m benchmarks.audit ../shared/data [--seed 100] [--draws 5] [--only IMDB] [--run RUN] [--out FILE.json]
 
 Each draw takes 600 documents, as many of each class, and gives 30 of them another label at random. Counted are those
 among the first 60 suspects. The method was chosen on draws 0 to 9; report later ones. With --run, a run judges that was
@@ -25,8 +24,6 @@ from zipfile import ZipFile
 import numpy as np
 
 from emhrnn.audit import audit
-from emhrnn.text import Vectors
-from emhrnn.text.vectors import read_vectors
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run, load_run
 
@@ -70,9 +67,7 @@ def planted(rows: list[tuple[str, str]], seed: int) -> tuple[list[tuple[str, str
     return drawn, wrong
 
 
-def found(
-    rows: list[tuple[str, str]], seeds: range, run: Run | None, vectors: Vectors | None
-) -> Iterator[dict[str, float]]:
+def found(rows: list[tuple[str, str]], seeds: range, run: Run | None) -> Iterator[dict[str, float]]:
     """Per draw: planted errors among the first suspects, the accuracy that the audit states, and seconds."""
     for seed in seeds:
         drawn, wrong = planted(rows, seed)
@@ -80,7 +75,7 @@ def found(
             path = Path(folder) / "rows.jsonl"
             path.write_text("".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in drawn))
             began = time.perf_counter()
-            report = audit(Named(path=path), limit=LISTED, progress=False, run=run, vectors=vectors)
+            report = audit(Named(path=path), limit=LISTED, progress=False, run=run)
         listed = {suspect.row for suspect in report.suspects}
         seconds = round(time.perf_counter() - began, 1)
         yield {
@@ -95,16 +90,14 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--only", default="", help="sets whose name holds this")
     parser.add_argument("--run", type=Path, help="with classes good and bad")
-    parser.add_argument("--vectors", type=Path, help="pretrained word vectors")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     seeds, results = range(options.seed, options.seed + options.draws), {}
     run = load_run(options.run) if options.run else None
-    vectors = read_vectors(options.vectors) if options.vectors else None
     for name, (file, classes) in SETS.items():
         if options.only not in name:
             continue
-        results[name] = list(found(rows_of(options.data / file, classes), seeds, run, vectors))
+        results[name] = list(found(rows_of(options.data / file, classes), seeds, run))
         counts = [draw["found"] for draw in results[name]]
         accuracy = np.mean([draw["accuracy"] for draw in results[name]])
         print(

@@ -142,24 +142,6 @@ def test_corrections_come_back(cli: Cli, folder: Path, tmp_path: Path, kind: str
     assert "another file" in cli.error(*call, folder / "a.csv")
 
 
-def test_vectors_judge_words_that_are_rare(cli: Cli, tmp_path: Path) -> None:
-    """No word that tells the classes apart is in more than two documents; one of each such pair may be wrong."""
-    rows = [(f"It was word{i // 2} here.", "ab"[i // 2 % 2]) for i in range(100)]
-    wrong = {7, 30, 55}
-    data = write_rows(
-        tmp_path / "a.csv", [(t, "ab"["ba".index(n)] if i in wrong else n) for i, (t, n) in enumerate(rows)]
-    )
-    vectors = tmp_path / "v.txt"
-    vectors.write_text(
-        "".join(f"word{k} {1 - 2 * (k % 2)} {k / 50} 0.1\n" for k in range(50)) + "it 0 0 0\nwas 0 0 0\n"
-    )
-    call = ("audit", data, "--folds", "5", "--limit", "3", "--json", "--quiet")
-    found = cli.ok(*call, "--vectors", vectors).json["suspects"]
-    assert {suspect["row"] for suspect in found} == wrong
-    assert {suspect["row"] for suspect in cli.ok(*call).json["suspects"]} != wrong
-    assert "leave out --vectors" in cli.error("audit", data, "--vectors", vectors, "--run", "demo")
-
-
 def test_what_cannot_be_used(cli: Cli, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")

@@ -9,7 +9,7 @@ models are trained on all folds but one to predict that one. Documents with the 
     evidence        gives the reasons, too
     naive Bayes     of TF-IDF of words and pairs of words; strong where documents are few
     linear models   logistic regression: on TF-IDF of words and pairs; on TF-IDF of 2 to 5 characters, where documents
-                    are few; on the mean of the word vectors, where some are given
+                    are few
     p = softmax of the mean of their log-odds, each with variance 1; the temperature is fitted on all rows
 
 A run that was trained on other rows can judge instead (`run`): then nothing is trained.
@@ -32,7 +32,6 @@ from emhrnn.explain.explainer import explain_texts
 from emhrnn.extras import need
 from emhrnn.models.predictor import probabilities
 from emhrnn.shapes import Float, Int64
-from emhrnn.text import Vectors
 from emhrnn.training.data import Named
 from emhrnn.training.run import Run
 
@@ -128,10 +127,9 @@ def audit(
     seed: int = 0,
     progress: bool = True,
     run: Run | None = None,
-    vectors: Vectors | None = None,
 ) -> AuditReport:
-    """Look for rows that are probably wrong; of suspects and outliers, the first `limit`. Pretrained word `vectors`
-    help where documents are few. A `run` that was trained on other rows judges them all, and nothing is trained.
+    """Look for rows that are probably wrong; of suspects and outliers, the first `limit`. A `run` that was trained on
+    other rows judges them all, and nothing is trained.
 
     Raises:
         DataError: the data cannot be read, is too small, or has a label that the run does not know.
@@ -166,7 +164,7 @@ def audit(
 
         corpus.check_trainable()
         fold = folds_of(corpus, folds, np.random.default_rng(seed))
-        shares, runs = cross_validated(corpus, texts, fold, vectors=vectors, seed=seed, progress=progress)
+        shares, runs = cross_validated(corpus, texts, fold, seed=seed, progress=progress)
     found = _suspicion(corpus, shares)
     order = np.argsort(found.p_label, kind="stable")
     order = order[found.suggested_differs[order]]
@@ -214,7 +212,6 @@ def cross_validated(
     texts: list[str],
     fold: Int64[np.ndarray, " documents"],
     *,
-    vectors: Vectors | None = None,
     seed: int = 0,
     progress: bool = False,
 ) -> tuple[Float[np.ndarray, "documents classes"], list[Run]]:
@@ -226,14 +223,14 @@ def cross_validated(
     labels, classes, several = corpus.labels, len(corpus.classes), corpus.multi_label
     assert labels is not None
     folds, hidden = int(fold.max()) + 1, None if progress else True
-    views = list(_views(corpus, texts, vectors, seed))
+    views = list(_views(corpus, texts, seed))
     opinions = np.zeros((2 + len(views), len(corpus), classes))
     runs = []
     for number in tqdm(range(min(folds, SLOW)), desc="evidence", disable=hidden):
         held = fold % SLOW == number
         others = corpus.select(np.flatnonzero(~held))
         others.check_trainable()
-        runs.append(_trained(others, "evidence", seed, vectors))
+        runs.append(_trained(others, "evidence", seed))
         opinions[0, held] = runs[-1].predict(corpus.select(np.flatnonzero(held))).logits
     for number in tqdm(range(folds), desc="linear models", disable=hidden):
         held = fold == number
@@ -250,21 +247,14 @@ def cross_validated(
     return probabilities(logits / temperature, multi_label=several), [runs[number % SLOW] for number in range(folds)]
 
 
-def _views(corpus: Corpus, texts: list[str], vectors: Vectors | None, seed: int) -> Iterator[Any]:
+def _views(corpus: Corpus, texts: list[str], seed: int) -> Iterator[Any]:
     """(documents, features) of each linear model: rows of length 1, which say nothing of labels."""
     from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.preprocessing import normalize
 
     model = _trained(corpus, "tfidf-lr", seed).model
-    used = np.flatnonzero(model.idf)
-    words = model.features(corpus.batch(np.arange(len(corpus)))).csr()[:, used]
-    yield words
+    yield model.features(corpus.batch(np.arange(len(corpus)))).csr()[:, np.flatnonzero(model.idf)]
     if len(texts) < FEW:
         yield TfidfVectorizer(**CHARACTERS).fit_transform(texts)
-    if vectors is not None:
-        single = model.keys[used] < len(corpus.vocabulary)
-        table = vectors.lookup(corpus.vocabulary, generator=None)
-        yield normalize(words[:, single] @ table[model.keys[used][single]])
 
 
 def _naive_bayes(
@@ -284,13 +274,13 @@ def _naive_bayes(
     return result
 
 
-def _trained(corpus: Corpus, name: str, seed: int, vectors: Vectors | None = None) -> Run:
+def _trained(corpus: Corpus, name: str, seed: int) -> Run:
     from emhrnn.training.config import make_config
     from emhrnn.training.data import untrained
     from emhrnn.training.progress import TrainingContext
     from emhrnn.training.train import fit
 
-    run = untrained(make_config(model=name, settings={"training.seed": seed}), corpus, vectors)
+    run = untrained(make_config(model=name, settings={"training.seed": seed}), corpus, None)
     if run.model.fits_at_once:  # needs no validation data
         run.model.fit([corpus.batch(np.arange(len(corpus)))], seed)
     else:

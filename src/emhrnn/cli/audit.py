@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, VectorsFile, option
+from emhrnn.cli.options import GUESSED, Data, DataOptions, Json, Quiet, option
 
 if TYPE_CHECKING:
     from emhrnn.audit import AuditReport
@@ -33,7 +33,6 @@ def audit(
         Path | None, option("Judge the rows with this run, which was trained on other rows; nothing is trained.", "RUN")
     ] = None,
     limit: Annotated[int, option("Suspects and outliers to list.", "N", shown=True, min=1)] = 60,
-    vectors: VectorsFile = None,
     folds: Annotated[
         int | None,
         option("Folds of DATA; models of the other folds judge each.", "K", shown="10; 20 below 1,500 rows", min=2),
@@ -51,7 +50,6 @@ def audit(
       emhrnn audit reviews.csv --out suspects.csv --html audit.html
       emhrnn audit reviews.csv --corrections suspects.csv --out clean.csv
       emhrnn audit reviews.csv --label-studio tasks.json
-      emhrnn audit reviews.csv --vectors glove.npz               # finds more where rows are few
       emhrnn audit new.csv --run run                             # run judges: seconds, and no torch
 
     A label is suspicious where models that were trained without the row give it a low probability. Fill the column
@@ -80,11 +78,8 @@ def audit(
         raise ConfigError(f"{out} is no .csv file; the suspects are written as csv, to be edited: give such a name")
     from emhrnn.audit import audit as find
     from emhrnn.audit.report import label_studio_config, report_page, to_csv, to_label_studio, to_prodigy
-    from emhrnn.text.vectors import read_vectors
 
     judge = None
-    if run is not None and vectors is not None:
-        raise ConfigError("a run has its own word vectors; leave out --vectors")
     if run is not None:
         from emhrnn.training.data import learned_from
         from emhrnn.training.run import load_run
@@ -92,8 +87,7 @@ def audit(
         if learned_from(run, given):
             raise ConfigError(f"{run} was trained on {data}, so it cannot judge its labels; leave out --run")
         judge = load_run(run)
-    table = read_vectors(vectors) if vectors else None
-    report = find(given, folds=folds, limit=limit, seed=seed, progress=not quiet, run=judge, vectors=table)
+    report = find(given, folds=folds, limit=limit, seed=seed, progress=not quiet, run=judge)
     files = {out: to_csv, html: report_page, label_studio: to_label_studio, prodigy: to_prodigy}
     for path, written in files.items():
         if path is not None:
