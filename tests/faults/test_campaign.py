@@ -41,6 +41,12 @@ def test_what_is_wrong_is_seen(campaign: Campaign, monkeypatch: pytest.MonkeyPat
     assert set(campaign.disturb("explain", "short write", 1).wrong) == {"files left over"}
 
 
+def test_find_pack_that_cannot_read_its_last_file(campaign: Campaign) -> None:
+    """The error named no file."""
+    outcome = campaign.disturb("pack", "I/O error", campaign.moments("pack", "I/O error"))
+    assert (outcome.first, outcome.wrong) == (2, ())
+
+
 @pytest.mark.parametrize("fault", [name for name, kind in CLASSES.items() if not kind.ends and kind.error])
 def test_every_error_reaches_the_command(campaign: Campaign, fault: str) -> None:
     codes = {

@@ -25,7 +25,7 @@ from typing import Any
 
 from emhrnn.errors import CheckpointError, DataError
 from emhrnn.extras import need
-from emhrnn.files import atomic_file, from_json, sha256, write_json, write_text
+from emhrnn.files import atomic_file, from_json, named, sha256, write_json, write_text
 from emhrnn.training.run import (
     CARD,
     CONFIG,
@@ -134,7 +134,8 @@ def _without_paths(description: dict[str, Any]) -> dict[str, Any]:
 def _told(description: dict[str, Any], folder: Path) -> list[str]:
     """What a reader of the file can learn about the training data."""
     settings = description["config"]
-    words = (folder / VOCABULARY).read_bytes().count(b"\n")
+    with named(folder / VOCABULARY):
+        words = (folder / VOCABULARY).read_bytes().count(b"\n")
     told = [
         f"its vocabulary: {words:,} words, those that occur at least {settings['data']['min_count']} times or have a "
         "pretrained vector",
