@@ -22,10 +22,12 @@ def test_it_names_the_columns_that_were_taken_and_the_classes(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("documents", "given", "rate"),
-    [(MANY - 1, (), 0.01), (MANY, (), 0.004), (MANY, ("training.learning_rate=0.02",), 0.02)],
+    ("documents", "given", "rate", "averaged"),
+    [(MANY - 1, (), 0.01, 1.0), (MANY, (), 0.004, 0.25), (MANY, ("training.learning_rate=0.02",), 0.02, 0.25)],
 )
-def test_many_documents_are_learned_from_in_smaller_steps(documents: int, given: tuple[str, ...], rate: float) -> None:
+def test_many_documents_are_learned_from_in_smaller_steps(
+    documents: int, given: tuple[str, ...], rate: float, averaged: float
+) -> None:
     config = make_config(assignments=given)
-    found = suited(config, documents=documents, classes=5, language="en", vectors=True)
-    assert found.training.learning_rate == rate
+    found = suited(config, documents=documents, classes=5, language="en", vectors=True).training
+    assert (found.learning_rate, found.average_epochs) == (rate, averaged)

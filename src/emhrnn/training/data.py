@@ -30,7 +30,8 @@ SCORED = 1000  # documents that are scored where none are held out
 NGRAMS = ("model.ngram_words", 4)
 FOR_CHARACTERS = {"evidence": ("model.longest", 8), "tfidf-lr": NGRAMS, "tfidf-svm": NGRAMS}  # by model
 TOPICS, OF_TOPICS = 11, 0.3  # classes; the presence of the evidence model for as many, or for more
-MANY, OF_MANY = 50_000, 0.004  # documents; the learning rate of the evidence model for as many, or for more
+MANY = 50_000  # documents: the evidence model has other defaults for as many, or for more
+OF_MANY = {"training.learning_rate": 0.004, "training.average_epochs": 0.25}
 STEPS, MOST_EPOCHS, BATCH = 500, 24, 32  # few documents: steps that training takes, in at most so many epochs
 
 
@@ -330,8 +331,8 @@ def suited(
     if isinstance(config.model, EvidenceConfig):
         if classes >= TOPICS:  # a document repeats the words of its topic; an opinion is not truer when repeated
             wanted["model.presence"] = OF_TOPICS
-        if documents >= MANY:  # many steps: smaller ones lead further
-            wanted["training.learning_rate"] = OF_MANY
+        if documents >= MANY:  # an epoch has many steps: smaller ones lead further
+            wanted |= OF_MANY
         if documents < FEW:
             wanted |= _for_few(config, config.model, documents, vectors)
     if config.training.class_weight == "balanced":  # the loss has no weights: lowest before rare classes are learned
