@@ -12,6 +12,7 @@ import numpy as np
 from emhrnn.corpus.encode import Names, Texts, checked_texts
 from emhrnn.errors import ConfigError, DataError
 from emhrnn.evaluation.decision import Conformal, Decision, decision
+from emhrnn.evaluation.predict import predict
 from emhrnn.explain.contrast import Contrast, contrast
 from emhrnn.explain.counterfactual import LIMIT, Counterfactual, counterfactual
 from emhrnn.explain.explainer import EFFECTS, VALUES, explain_texts
@@ -73,7 +74,9 @@ class Model:
                 "products=, with None where they are not known"
             )
         self._check_ids(users, products)
-        return self.run.predict(self.run.encoder.encode(listed, users=users, products=products)).probabilities
+        run = self.run
+        batch = run.encoder.encode(listed, users=users, products=products)
+        return predict(run.model, batch, multi_label=run.multi_label, temperature=run.temperature).probabilities
 
     def predict(
         self,

@@ -49,7 +49,7 @@ def test_ctrl_c_later_leaves_the_best_model(cli: Cli, tmp_path: Path, monkeypatc
 def test_ctrl_c_while_scoring_writes_no_file(
     cli: Cli, made: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("emhrnn.scoring.scorer.predict", interrupt)
+    monkeypatch.setattr("emhrnn.training.run.predict", interrupt)
     result = cli("predict", run, made / "test.jsonl", "--out", tmp_path / "p.csv")
     assert (result.code, result.err) == (130, f"emhrnn: interrupted; {tmp_path / 'p.csv'} was not written\n")
     assert list(tmp_path.iterdir()) == []
