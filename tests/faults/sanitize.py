@@ -23,7 +23,10 @@ import sys, pytest, emhrnn.compiler as compiler
 compiler.FLAGS, compiler.TIMEOUT = ("-O1", *compiler.FLAGS[1:]), 3600
 sys.exit(pytest.main(sys.argv[1:]))
 """
-TESTS = ["text/test_stretches.py", "text/test_encoder.py", "layers/test_native.py", "layers/test_semi_markov.py"]
+TESTS = [
+    "text/test_stretches.py", "text/test_encoder.py", "layers/test_native.py", "layers/test_semi_markov.py",
+    "layers/test_evidence.py", "layers/test_phrases.py",
+]  # fmt: skip
 
 
 def sanitized(name: str, cache: str) -> subprocess.CompletedProcess[str]:
