@@ -41,7 +41,8 @@ def sanitized(name: str, cache: str) -> subprocess.CompletedProcess[str]:
         **os.environ, "CXX": CXX, "EMHRNN_CACHE": cache, "LD_PRELOAD": ":".join(libraries), "OMP_NUM_THREADS": "1",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1",
     }  # fmt: skip
-    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts="]  # shapes are not checked: emhrnn is loaded already
+    # Shapes are not checked: emhrnn is loaded already. Nothing is captured: a report would be lost with the process.
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-o", "addopts="]
     command = [sys.executable, "-c", PYTEST, *options, f"tests/{name}"]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 

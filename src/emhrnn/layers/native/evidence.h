@@ -19,6 +19,7 @@ INLINE vec not_negative(vec x) { return pick(x > vec{}, x, vec{}); }
 
 // Logarithms of many numbers at once. There is room for a whole vector behind the last.
 inline void log_all(std::vector<float>& x, isize n) {
+  std::fill_n(x.begin() + n, WIDTH, 1.f);  // the last vector reaches beyond n
   for (isize j = 0; j < n; j += WIDTH) store(x.data() + j, log(load(x.data() + j)));
 }
 
