@@ -96,7 +96,7 @@ clean:
 .venv/.core: pyproject.toml constraints.txt requirements-torch.lock requirements-train.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) download --no-deps --constraint constraints.txt --dest build/torch torch
-	$(HASHED) --no-index --find-links build/torch --requirement requirements-torch.lock
+	$(HASHED) --no-index -f build/torch --requirement requirements-torch.lock
 	rm -r build/torch
 	$(HASHED) --requirement requirements-train.lock
 	$(EDITABLE) '.[train]'
